@@ -1,0 +1,3 @@
+"""surehook: webhooks that surely arrive, and take effect once."""
+
+__version__ = "0.1.0"

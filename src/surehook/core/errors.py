@@ -1,0 +1,85 @@
+"""Every error surehook raises on purpose, and the one shape in which a person meets it.
+
+    SurehookError
+    ├── Problem             the caller's request cannot be done: stable code, sentence, field, hint
+    ├── LedgerError
+    │   ├── LedgerUnavailable   the ledger cannot answer now (locked, gone, failing disk); try again
+    │   ├── LedgerFull          the disk is at its floor; nothing was written
+    │   ├── LedgerBroken        a commit failed in a way that makes the handle untrustworthy; stop
+    │   ├── NodeBuried          this node was judged dead; forget everything and start as a new one
+    │   └── CommitUnknown       the connection was lost during COMMIT; run the same batch again
+    ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
+    └── SettingsError       a setting is unusable; the program does not start
+
+Problems travel to the HTTP door as values: `api/problems.py` is the one map from `code` to a status.
+"""
+
+from __future__ import annotations
+
+
+class SurehookError(Exception):
+    """Base of everything raised on purpose."""
+
+
+class Problem(SurehookError):
+    """A refusal that a caller can act on.
+
+    code    stable word for machines, snake_case (`unknown_tenant`)
+    detail  one sentence for people
+    field   path of the offending value in the request (`schedule.fixed.2`), or None
+    hint    what to do next, or None
+    status  HTTP status the door answers with
+    """
+
+    def __init__(
+        self, code: str, detail: str, *, field: str | None = None, hint: str | None = None, status: int = 422
+    ) -> None:
+        super().__init__(f"{code}: {detail}" + (f" ({field})" if field else ""))
+        self.code = code
+        self.detail = detail
+        self.field = field
+        self.hint = hint
+        self.status = status
+
+
+class LedgerError(SurehookError):
+    """The book could not be written or read."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot answer now; nothing was changed; the same call may succeed later."""
+
+
+class LedgerFull(LedgerUnavailable):
+    """The disk is at its floor of free bytes; nothing was written."""
+
+
+class LedgerBroken(LedgerUnavailable):
+    """A commit failed so that the handle must not be trusted again; the process should end."""
+
+
+class NodeBuried(LedgerError):
+    """Another node judged this one dead and freed its work; it must begin again under a new id."""
+
+
+class CommitUnknown(LedgerError):
+    """The connection was lost while committing: the batch may or may not be on disk."""
+
+
+class Overloaded(SurehookError):
+    """A bounded waiting line is full. `retry_after_s` says when asking again makes sense."""
+
+    def __init__(self, detail: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.retry_after_s = retry_after_s
+
+
+class SettingsError(SurehookError):
+    """A setting is unusable. `key` names it, `hint` says what would be accepted."""
+
+    def __init__(self, key: str, detail: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{key}: {detail}" + (f"\n  hint: {hint}" if hint else ""))
+        self.key = key
+        self.detail = detail
+        self.hint = hint

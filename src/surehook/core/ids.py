@@ -1,0 +1,91 @@
+"""Ids: sixteen bytes inside, a prefix and sortable base32 outside.
+
+An id is a uuid7 (RFC 9562 section 5.7): 48 bits of Unix milliseconds, then version, counter and
+chance. Bytes sort by time, and so does the text, because the alphabet is Crockford's in ASCII order.
+
+A delivery's id begins with the first ten bytes of its event's id (time, version, counter and fourteen
+bits of chance) and ends in six bytes of its own, so all deliveries of an event lie in one short range
+of the primary key and need no second index. The range can, in theory, hold another event's rows too:
+readers compare the event as well.
+"""
+
+from __future__ import annotations
+
+from surehook.core.errors import Problem
+
+EVENT, DELIVERY, ENDPOINT, TENANT, ATTEMPT = "evt", "dlv", "ep", "ten", "att"
+EVENT_TYPE, KEY, REPLAY, NOTICE, NODE, SECRET = "ety", "key", "rpl", "ntc", "nod", "sec"
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+TEXT_CHARS = 26  # 26 × 5 bits = 130 bits: the first character is 0 to 7
+SHARED_BYTES = 10
+
+_PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
+_VALUES = {char: value for value, char in enumerate(ALPHABET)}
+
+
+def uuid7(now_ms: int, chance: bytes) -> bytes:
+    """An id for the instant `now_ms` (Unix milliseconds) from ten bytes of chance."""
+    return b"%b%b%b%b%b" % (
+        now_ms.to_bytes(6, "big"),
+        bytes((0x70 | (chance[0] & 0x0F),)),
+        chance[1:2],
+        bytes((0x80 | (chance[2] & 0x3F),)),
+        chance[3:10],
+    )
+
+
+def delivery_id(event: bytes, chance: bytes) -> bytes:
+    """A delivery's id from its event's id and six bytes of chance."""
+    return event[:SHARED_BYTES] + chance[:6]
+
+
+def delivery_range(event: bytes) -> tuple[bytes, bytes]:
+    """The inclusive range of delivery ids in which all of an event's deliveries lie."""
+    return event[:SHARED_BYTES] + b"\x00" * 6, event[:SHARED_BYTES] + b"\xff" * 6
+
+
+def millis(raw: bytes) -> int:
+    """The Unix milliseconds an id was made for."""
+    return int.from_bytes(raw[:6], "big")
+
+
+def text(prefix: str, raw: bytes) -> str:
+    """`evt_06a…`: the id as people see it, 26 characters after the prefix."""
+    n = int.from_bytes(raw, "big")
+    p = _PAIRS
+    return (
+        f"{prefix}_{p[n >> 120]}{p[n >> 110 & 1023]}{p[n >> 100 & 1023]}{p[n >> 90 & 1023]}{p[n >> 80 & 1023]}"
+        f"{p[n >> 70 & 1023]}{p[n >> 60 & 1023]}{p[n >> 50 & 1023]}{p[n >> 40 & 1023]}{p[n >> 30 & 1023]}"
+        f"{p[n >> 20 & 1023]}{p[n >> 10 & 1023]}{p[n & 1023]}"
+    )
+
+
+def parse(prefix: str, written: str) -> bytes:
+    """The sixteen bytes of a written id.
+
+    Raises Problem `bad_id` where the prefix, the length, a character or the top bits are wrong.
+    """
+    raw = try_parse(prefix, written)
+    if raw is None:
+        raise Problem("bad_id", f"not an id of the form {prefix}_… with {TEXT_CHARS} characters", status=422)
+    return raw
+
+
+def try_parse(prefix: str, written: str) -> bytes | None:
+    """Like `parse`, but None instead of an error: an id that cannot exist is simply not found."""
+    head, _, tail = written.partition("_")
+    if head != prefix or len(tail) != TEXT_CHARS:
+        return None
+    n = 0
+    for char in tail:
+        value = _VALUES.get(char)
+        if value is None:
+            return None
+        n = n << 5 | value
+    return n.to_bytes(16, "big") if n < 1 << 128 else None
+
+
+def is_uuid7(raw: bytes) -> bool:
+    """Whether the version and variant bits are those of a uuid7."""
+    return raw[6] >> 4 == 7 and raw[8] >> 6 == 2

@@ -1,0 +1,100 @@
+"""One HTTP request out, one answer back: the contract between `delivery` and `wire`.
+
+The transport never retries, never follows a redirect that the request did not allow, and never raises:
+whatever happens becomes an `Answer`. It calls `done` exactly once, never from inside `send`.
+
+Callbacks, not awaitables, on purpose: a future and a task per delivery cost about as much as the whole
+parsing of the answer, and this is the hottest seam of the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Failure = Literal[
+    # before a connection: outcome `unreachable`
+    "dns_nxdomain", "dns_failure", "dns_timeout", "connect_refused", "connect_timeout", "connect_unreachable",
+    "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol", "tls_timeout", "proxy_failure",
+    # ours, not the endpoint's: outcome `unreachable`, never charged to the endpoint's breaker
+    "no_resources",
+    # the guard: outcome `blocked`
+    "url_forbidden", "address_forbidden", "peer_mismatch",
+    # after a connection
+    "timeout",  # outcome `timed_out`
+    "reset", "eof",  # outcome `broken`
+    "not_http", "bad_status", "bad_headers", "bad_framing", "headers_too_large", "too_many_informational",
+    "switched_protocols",  # outcome `garbled`
+    # redirects: outcome `redirected`
+    "redirect_limit", "redirect_forbidden",
+    # the caller's own doing
+    "aborted",
+]  # fmt: skip
+
+
+class Target(Protocol):
+    """A parsed and judged-at-registration URL; made by `Transport.target`."""
+
+    @property
+    def url(self) -> str: ...
+
+
+class Request(Struct, gc=False):
+    """What leaves. `headers` are complete lines (`name: value\\r\\n`…) without Host, Content-Length and Connection."""
+
+    target: Target
+    headers: bytes
+    body: bytes
+    timeout_s: float  # the whole attempt: DNS, connect, TLS, write, headers, redirects
+    connect_timeout_s: float
+    redirects: int = 0  # how many to follow
+    redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (DESIGN section 7)
+    method: bytes = b"POST"
+
+
+class Answer(Struct, gc=False):
+    """What came back. `status` None means no complete final headers were seen; `failure` then says why.
+
+    A failure after complete headers (a body that breaks off or is over its cap) is not a failure: the
+    status decides; `truncated` is set.
+    """
+
+    status: int | None = None
+    failure: Failure | None = None
+    unknown: bool = False  # no answer, and at least one byte of the body was written
+    headers: bytes = b""  # header lines as received, at most 4 KiB kept
+    body: bytes = b""  # first bytes of the body, at most 16 KiB kept
+    truncated: bool = False
+    address: str | None = None
+    dns_us: int | None = None
+    connect_us: int | None = None
+    tls_us: int | None = None
+    first_byte_us: int | None = None
+    total_us: int = 0
+    redirected: int = 0  # hops followed
+
+
+class Exchange(Protocol):
+    """A request on its way."""
+
+    def abort(self) -> None:
+        """Stop; `done` is called with failure `aborted` unless it has been called already."""
+        ...
+
+
+class Transport(Protocol):
+    def target(self, url: str, *, tenant: str) -> Target:
+        """Parse and judge a URL as far as that needs no DNS. Raises Problem (`url_…`, `address_forbidden`), field `url`."""
+        ...
+
+    async def check(self, url: str, *, tenant: str) -> None:
+        """Judge a URL for registration, DNS included. A name that does not resolve now passes. Raises Problem."""
+        ...
+
+    def send(self, request: Request, done: Callable[[Answer], None]) -> Exchange: ...
+
+    async def close(self) -> None:
+        """Abort what is under way and close every connection."""
+        ...
