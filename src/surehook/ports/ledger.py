@@ -1,0 +1,246 @@
+"""The sender's book: what is written on the way of an event. Batches only.
+
+Every writing call takes the node that writes and fails whole with `NodeBuried` when that node has been
+buried; rows are changed only where `holder` is this node and `attempt` is the one in hand. `now` is an
+argument down to the SQL. A call either commits everything it reports or raises:
+
+    LedgerUnavailable  nothing was changed; the same call may succeed later (LedgerFull: disk at its floor)
+    LedgerBroken       a commit failed in a way that makes this handle untrustworthy; the process should end
+    CommitUnknown      the connection was lost while committing; the caller runs the same batch again
+    NodeBuried         forget everything in memory and begin again under a new node id
+
+`registry.py` holds configuration and management, `reading.py` the lists: one object implements all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from surehook.core.model import (
+    BreakerRow,
+    Delivery,
+    EndpointChange,
+    EndpointHealth,
+    Event,
+    Lane,
+    Node,
+    Notice,
+    Settled,
+)
+
+
+class Incoming(Struct, gc=False):
+    """One event on its way in, with its fan-out already made (`held` and `parked` set on each delivery)."""
+
+    event: Event
+    deliveries: list[Delivery]
+    key: str | None = None  # the caller's Idempotency-Key, per tenant
+    given: bool = False  # the publisher chose the id: it may exist already
+
+
+class Taken(Struct, gc=False):
+    """The book's word on one incoming event.
+
+    `fresh`: written now. Not fresh and no `problem`: a repeat, `event` and `fan_out` are the first one's.
+    `problem`: `idempotency_conflict` (same key, other content) or `event_id_conflict` (same id, other
+    content or other tenant). A row that the database itself refuses (DataError) has problem `unstorable`.
+    """
+
+    event: bytes
+    fan_out: int
+    fresh: bool
+    problem: str | None = None
+
+
+class Receipt(Struct, gc=False):
+    """Answer to `accept`. `stale` True: configuration is newer than the caller's memory and *nothing was
+    written*; reload, fan out again, call again. `taken` is in the order of the batch."""
+
+    stale: bool
+    taken: list[Taken]
+
+
+class Recorded(Struct, gc=False):
+    """Answer to `record`. `lost` are ids of deliveries that were no longer ours (their entries were not
+    written). `changes` are endpoints whose count or status changed in the same transaction."""
+
+    lost: list[bytes]
+    changes: list[EndpointChange]
+
+
+class ParkedGroup(Struct, frozen=True):
+    """Parked deliveries of one endpoint for one reason: it exists and has at least one row."""
+
+    endpoint: bytes
+    reason: str
+
+
+class Ledger(Protocol):
+    # -- the life of a node: the lease is a fence ------------------------------------------------------
+
+    async def open(self, *, now: int) -> None:
+        """Connect, take the OS lock where there is one, migrate, check integrity settings."""
+        ...
+
+    async def close(self) -> None: ...
+
+    async def enter(self, node: Node, *, now: int) -> None:
+        """Write the node's row and its beat. From now on its writes are accepted."""
+        ...
+
+    async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
+        """Write this node's beat and return the counters of all nodes that are not buried. The beat row is
+        never locked by the fence."""
+        ...
+
+    async def nodes(self) -> list[Node]:
+        """All nodes that are not buried, this one included."""
+        ...
+
+    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
+        """Mark the nodes dead and free what they hold, in one transaction; returns how many rows were freed.
+
+        A freed delivery keeps its due_at and spends no retry; `freed` goes up by one (from the fifth time
+        running it waits 10 s from `now`), and an `interrupted` entry is appended for the attempt in hand.
+        """
+        ...
+
+    # -- the way in -------------------------------------------------------------------------------------
+
+    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+        """Append events, deliveries and idempotency keys in one transaction.
+
+        `version` is the configuration the fan-out was made from. Running the same batch again after
+        CommitUnknown counts rows with the batch's own ids as fresh. A row the database refuses is answered
+        alone (`unstorable`); the others are written. Expired idempotency keys (24 h) count as absent.
+        """
+        ...
+
+    # -- the way out ------------------------------------------------------------------------------------
+
+    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+        """Lease up to `limit` unheld, unparked rows of the lane with due_at <= due_by, earliest due first."""
+        ...
+
+    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+        """Lease exactly these rows; held, parked or not yet due ones are skipped."""
+        ...
+
+    async def unpark(
+        self,
+        endpoint: bytes,
+        reasons: Sequence[str],
+        *,
+        node: bytes,
+        limit: int,
+        now: int,
+        restart: bool = False,
+    ) -> list[Delivery]:
+        """Lease up to `limit` parked rows of an endpoint, oldest first, and take them out of parking.
+
+        Rows parked for a standing reason (paused, inactive, failure) get their `stood_ms` raised by the
+        time they stood. `restart`: their schedule begins anew (attempt 1, born_at = now), as after
+        enter_failure. A row whose due_at lies ahead keeps it; the caller waits.
+        """
+        ...
+
+    async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
+        """Put leased rows aside in one batched update: unheld, parked for `reason`; due_at and attempt stay."""
+        ...
+
+    async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+        """Hand back leased rows that were not sent: unheld, no history entry."""
+        ...
+
+    async def record(
+        self,
+        settled: Sequence[Settled],
+        *,
+        node: bytes,
+        health: Sequence[EndpointHealth],
+        breakers: Sequence[BreakerRow],
+        notices: Sequence[Notice],
+        now: int,
+    ) -> Recorded:
+        """Write what one window of results means, in one transaction: entries appended, finished deliveries
+        deleted, others rescheduled or parked, endpoint counts folded, changed breakers (state `closed`
+        deletes the row) and notices kept. An endpoint that turns `inactive` by its limit gets an
+        `endpoint.disabled` notice in the same transaction, and the configuration version goes up."""
+        ...
+
+    # -- looks ------------------------------------------------------------------------------------------
+
+    async def held_count(self, node: bytes) -> int:
+        """How many deliveries this node holds in the book."""
+        ...
+
+    async def held(self, node: bytes, *, limit: int) -> list[bytes]:
+        """Ids of deliveries this node holds, oldest first."""
+        ...
+
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        """Unhold rows this node holds in the book but has forgotten in memory: like a burial of these rows
+        alone (whether they were sent is unknown, so the `interrupted` entry is written)."""
+        ...
+
+    async def parked_groups(self) -> list[ParkedGroup]:
+        """Which (endpoint, reason) pairs have parked rows. O(groups), whatever the backlog."""
+        ...
+
+    async def next_due(self, lane: Lane) -> int | None:
+        """The earliest due_at of an unheld, unparked row in the lane."""
+        ...
+
+    async def parked_aged(
+        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
+    ) -> list[Delivery]:
+        """Parked rows of the group whose age (now − born_at − stood_ms) has passed: born_at + stood_ms < born_before."""
+        ...
+
+    async def overdue(self, *, now: int, limit: int) -> list[Delivery]:
+        """Unfinished deliveries whose overdue_at has passed."""
+        ...
+
+    async def mark_overdue(
+        self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    ) -> None:
+        """Clear overdue_at and keep the notices, in one transaction."""
+        ...
+
+    async def end(
+        self,
+        deliveries: Sequence[Delivery],
+        *,
+        state: str,
+        reason: str | None,
+        notices: Sequence[Notice],
+        now: int,
+    ) -> list[bytes]:
+        """Finish *unheld* deliveries without a call in hand: an `ended` entry with the final state each, the
+        row deleted. Returns the ids that were ended; held or vanished ones are skipped."""
+        ...
+
+    async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
+        """Cancel up to `limit` unheld deliveries of an endpoint; returns how many (0: none left unheld)."""
+        ...
+
+    async def breakers(self) -> list[BreakerRow]:
+        """Breakers that were open or half-open when last written."""
+        ...
+
+    # -- keeping house ----------------------------------------------------------------------------------
+
+    async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
+        """Remove up to `limit` rows older than the given instants, oldest first; returns how many.
+
+        Never touches an event that an unfinished or a dead, undismissed delivery still needs; idempotency
+        keys past their 24 h, notices and dismissed dead letters older than `events_before` go too.
+        """
+        ...
+
+    async def backup(self, path: str) -> None:
+        """Write a consistent copy of the whole book to `path` while work goes on. Raises Problem."""
+        ...

@@ -1,0 +1,146 @@
+"""The lists and the stories: read models, newest first, by keyset.
+
+A cursor is the last id of the page before (opaque to callers: the door signs nothing, it only encodes).
+A page looks at a bounded number of rows; where matches are rare it may come back short, with a cursor.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from surehook.core.model import Attempt, Delivery, Event
+from surehook.ports.registry import Page
+
+
+class EventFilter(Struct, frozen=True):
+    tenant: str | None = None
+    type: str | None = None
+    subject: str | None = None
+    correlation_id: str | None = None
+    since: int | None = None  # accepted_at >= since
+    until: int | None = None  # accepted_at < until
+
+
+class DeliveryFilter(Struct, frozen=True):
+    tenant: str | None = None
+    endpoint: bytes | None = None
+    state: str | None = None
+    type: str | None = None
+    outcome: str | None = None
+    since: int | None = None
+    until: int | None = None
+    subject: str | None = None
+    event: bytes | None = None
+
+
+class NoticeFilter(Struct, frozen=True):
+    tenant: str | None = None
+    endpoint: bytes | None = None
+    kind: str | None = None
+    since: int | None = None
+
+
+class DeliveryView(Struct, frozen=True):
+    """A delivery as people see it, finished or not."""
+
+    id: bytes
+    event: bytes
+    endpoint: bytes
+    tenant: str
+    type: str
+    state: str
+    reason: str | None
+    lane: int
+    attempts: int  # requests counted: entries of kind `attempt`
+    outcome: str | None
+    unknown: bool
+    due_at: int | None
+    finished_at: int | None
+    replay_of: bytes | None
+    replayed_by: bytes | None
+
+
+class LaneCount(Struct, frozen=True):
+    """One lane, each unfinished delivery counted once: parked; in_flight (held); ready (due, unheld); scheduled."""
+
+    in_flight: int
+    ready: int
+    scheduled: int
+    parked: int
+    oldest_due_at: int | None  # of the ready ones
+
+
+class ReplayJob(Struct, frozen=True):
+    """A request to deliver again everything that a filter matches."""
+
+    id: bytes
+    filter: bytes  # as given, JSON
+    dry_run: bool
+    state: str  # running, done, failed
+    matched: int
+    created: int
+    created_at: int
+    finished_at: int | None
+    position: bytes | None  # where the walk goes on after a restart
+
+
+class Reading(Protocol):
+    async def event(self, event: bytes) -> Event | None: ...
+
+    async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
+        """Events, newest first."""
+        ...
+
+    async def delivery(self, delivery: bytes) -> DeliveryView | None: ...
+
+    async def deliveries(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+        """DeliveryViews, newest first by id, finished and unfinished together."""
+        ...
+
+    async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+        """An unfinished delivery with its holder (None: unheld)."""
+        ...
+
+    async def attempts(self, delivery: bytes) -> list[Attempt]:
+        """The whole history of a delivery, oldest first."""
+        ...
+
+    async def dead_letters(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+        """DeliveryViews of dead deliveries that were neither replayed nor dismissed."""
+        ...
+
+    async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
+        """Put a dead letter away with a note; False where it is not a dead letter (any more)."""
+        ...
+
+    async def notices(self, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page: ...
+
+    async def lane_counts(self, *, now: int) -> list[LaneCount]:
+        """One count per lane, in the order of model.LANES."""
+        ...
+
+    async def parked_counts(self) -> dict[tuple[bytes, str], int]:
+        """How many rows each (endpoint, reason) group has."""
+        ...
+
+    async def resend(
+        self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
+    ) -> list[bytes]:
+        """Make the new deliveries (unheld, `replay_of` set) and note `replayed_by` on the finished originals;
+        returns the originals for which one was made. With `once`, an original that has been replayed
+        before is skipped. Originals whose event or endpoint is gone are skipped."""
+        ...
+
+    async def due_now(self, delivery: bytes, *, now: int) -> bool:
+        """Make an open, unheld delivery due now and unparked where it waited for its time only; False if held."""
+        ...
+
+    async def add_replay(self, job: ReplayJob) -> None: ...
+
+    async def update_replay(self, job: ReplayJob) -> None: ...
+
+    async def replay(self, job: bytes) -> ReplayJob | None: ...
+
+    async def unfinished_replays(self) -> list[ReplayJob]: ...
