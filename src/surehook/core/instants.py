@@ -73,7 +73,12 @@ def parse_duration(written: str, *, field: str | None = None) -> int:
         total += float(match[1]) * _UNIT_MS[match[2]]
         at = match.end()
     if at == 0 or at != len(written):
-        raise Problem("bad_duration", f"{written!r} is not a duration", field=field, hint="such as 500ms, 30s, 5m, 6h, 7d")
+        raise Problem(
+            "bad_duration",
+            f"{written!r} is not a duration",
+            field=field,
+            hint="such as 500ms, 30s, 5m, 6h, 7d",
+        )
     return round(total)
 
 
@@ -90,4 +95,6 @@ def say(duration_ms: float) -> str:
 
 
 def _bad(field: str | None) -> Problem:
-    return Problem("bad_time", "not an RFC 3339 instant", field=field, hint="such as 2026-11-21T10:46:00.000Z")
+    return Problem(
+        "bad_time", "not an RFC 3339 instant", field=field, hint="such as 2026-11-21T10:46:00.000Z"
+    )

@@ -65,6 +65,7 @@ class Delivery(Struct, gc=False):
     born_at: int  # when the schedule began: acceptance, replay, or re-activation
     body: bytes
     stood_ms: int = 0  # time that does not count as age (paused, inactive, failure)
+    spared: int = 0  # attempts that spent no retry: `attempt - spared` is the place in the schedule, from 1
     freed: int = 0  # times running that a node died holding it
     overdue_at: int | None = None  # when to raise `delivery.overdue`, or None
     replay_of: bytes | None = None
@@ -125,7 +126,7 @@ class Settled(Struct, gc=False):
     number: int = 1
     due_at: int = 0
     parked: str | None = None
-    restart: bool = False  # the schedule begins anew (born_at = due_at): enter_failure, then activation
+    spared: int = 0  # as on the delivery from now on
     notices: tuple[Notice, ...] = ()
 
 

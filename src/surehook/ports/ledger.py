@@ -142,8 +142,8 @@ class Ledger(Protocol):
         """Lease up to `limit` parked rows of an endpoint, oldest first, and take them out of parking.
 
         Rows parked for a standing reason (paused, inactive, failure) get their `stood_ms` raised by the
-        time they stood. `restart`: their schedule begins anew (attempt 1, born_at = now), as after
-        enter_failure. A row whose due_at lies ahead keeps it; the caller waits.
+        time they stood. `restart`: their schedule begins anew (born_at = now, due now, spared = attempt − 1; the
+        number of the attempt in hand goes on, since history keeps every number once), as after enter_failure. A row whose due_at lies ahead keeps it; the caller waits.
         """
         ...
 
