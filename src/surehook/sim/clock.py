@@ -1,0 +1,37 @@
+"""A clock of a simulated machine: wall time with an offset, a drift and steps, and a boot time without them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from surehook.sim.loop import SimLoop
+
+# 2026-01-01T00:00:00Z, where every world begins.
+EPOCH_MS = 1_767_225_600_000
+
+
+class SimClock:
+    """`ports.clock.Clock` over a simulated loop.
+
+    offset_ms   how far this machine's wall clock is from the world's at the start
+    drift_ppm   microseconds its wall clock gains (loses) in a second
+    """
+
+    def __init__(self, loop: SimLoop, *, offset_ms: int = 0, drift_ppm: float = 0.0) -> None:
+        self._loop = loop
+        self._began = loop.time()
+        self._offset_ms = offset_ms
+        self._rate = 1.0 + drift_ppm / 1e6
+
+    def now(self) -> int:
+        return EPOCH_MS + self._offset_ms + int((self._loop.time() - self._began) * self._rate * 1000)
+
+    def boot(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def step(self, milliseconds: int) -> None:
+        """Someone sets the wall clock. Boot time does not notice."""
+        self._offset_ms += milliseconds
