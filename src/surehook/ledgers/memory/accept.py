@@ -1,0 +1,93 @@
+"""The way in: each item of a batch is written, answered as a repeat, or refused by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.instants import DAY_MS
+from surehook.core.model import Event
+from surehook.ledgers.memory.hooks import Hooked, writes
+from surehook.ledgers.memory.rows import KnownKey, take_in
+from surehook.ports.ledger import Incoming, Receipt, Taken
+
+KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+class Accepting(Hooked):
+    @writes
+    def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+        self.book.fence(node)
+        if version < self.book.version:
+            return Receipt(stale=True, taken=[])
+        return Receipt(stale=False, taken=[self._take(item, node, now) for item in batch])
+
+    def _take(self, item: Incoming, node: bytes, now: int) -> Taken:
+        event = item.event
+        if not _is_storable(item):
+            return Taken(event=event.id, fan_out=0, fresh=False, problem="unstorable")
+        known = self._known(item, now)
+        if known is not None:
+            if known.digest != event.digest:
+                return Taken(known.event, known.fan_out, fresh=False, problem="idempotency_conflict")
+            return Taken(known.event, known.fan_out, fresh=known.event == event.id and self._is_ours(item))
+        there = self.book.events.get(event.id)
+        if there is not None:
+            if there.tenant != event.tenant or there.digest != event.digest:
+                return Taken(there.id, there.fan_out, fresh=False, problem="event_id_conflict")
+            return Taken(there.id, there.fan_out, fresh=self._is_ours(item))
+        self._write(item, node, now)
+        return Taken(event.id, event.fan_out, fresh=True)
+
+    def _known(self, item: Incoming, now: int) -> KnownKey | None:
+        if item.key is None:
+            return None
+        known = self.book.keys.get((item.event.tenant, item.key))
+        return known if known is not None and now - known.at < KEY_LIFE_MS else None
+
+    def _is_ours(self, item: Incoming) -> bool:
+        """Whether a row that is there was written by this very item, in a commit whose answer was lost.
+
+        An id that we made can be nobody else's. One that the publisher chose may come twice, but the
+        deliveries' ids are made new for each item.
+        """
+        if not item.given:
+            return True
+        return any(delivery.id in self.book.history for delivery in item.deliveries)
+
+    def _write(self, item: Incoming, node: bytes, now: int) -> None:
+        event = item.event
+        self.book.add_event(event)
+        for delivery in item.deliveries:
+            self.book.add_row(take_in(delivery, node=node, now=now))
+        if item.key is not None:
+            place = (event.tenant, item.key)
+            before = self.book.keys.get(place)
+            if before is not None:
+                self.book.key_ages.discard((before.at, *place))
+            self.book.keys[place] = KnownKey(event.id, event.digest, event.fan_out, now)
+            self.book.key_ages.add((now, *place))
+
+
+def _is_storable(item: Incoming) -> bool:
+    """What every database takes: text that is UTF-8, whole numbers of eight bytes."""
+    event = item.event
+    return _are_texts(event, item.key) and _are_numbers(event)
+
+
+def _are_texts(event: Event, key: str | None) -> bool:
+    texts = (
+        event.tenant, event.type, event.schema_version, event.subject, event.workflow_version,
+        event.correlation_id, event.causation_id, event.source, key,
+    )  # fmt: skip
+    try:
+        for text in texts:
+            if text is not None:
+                text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _are_numbers(event: Event) -> bool:
+    return all(number is None or number in _INT64 for number in (event.sequence, event.occurred_at))

@@ -1,0 +1,85 @@
+"""Endings without a call in hand (by age, by request, with the endpoint), and what waits too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
+
+from surehook.core.model import Attempt, Delivery, Lane, Notice
+from surehook.ledgers.memory.hooks import Hooked, reads, writes
+from surehook.ledgers.memory.rows import Row
+from surehook.ports.ledger import ParkedGroup
+
+
+class Endings(Hooked):
+    @writes
+    def end(
+        self,
+        deliveries: Sequence[Delivery],
+        *,
+        state: str,
+        reason: str | None,
+        notices: Sequence[Notice],
+        now: int,
+    ) -> list[bytes]:
+        found = (self.book.rows.get(delivery.id) for delivery in deliveries)
+        ended = self._end((row for row in found if row is not None), state=state, reason=reason, now=now)
+        self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=ended)
+        return ended
+
+    @writes
+    def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
+        rows = (self.book.rows[delivery] for delivery in self.book.of_endpoint[endpoint].ascending())
+        unheld = list(islice((row for row in rows if row.holder is None), limit))
+        return len(self._end(unheld, state="cancelled", reason=reason, now=now))
+
+    @reads
+    def parked_groups(self) -> list[ParkedGroup]:
+        return [ParkedGroup(endpoint, reason) for endpoint, reason in sorted(self.book.groups)]
+
+    @reads
+    def next_due(self, lane: Lane) -> int | None:
+        first = self.book.ready[lane].first()
+        return None if first is None else first[0]
+
+    @reads
+    def parked_aged(self, endpoint: bytes, reason: str, *, born_before: int, limit: int) -> list[Delivery]:
+        group = self.book.groups.get((endpoint, reason))
+        if group is None:
+            return []
+        aged = takewhile(lambda key: key[0] < born_before, group.ages.ascending())
+        return [self.book.copy(self.book.rows[delivery]) for _, delivery in islice(aged, limit)]
+
+    @reads
+    def overdue(self, *, now: int, limit: int) -> list[Delivery]:
+        passed = takewhile(lambda key: key[0] <= now, self.book.overdue.ascending())
+        return [self.book.copy(self.book.rows[delivery]) for _, delivery in islice(passed, limit)]
+
+    @writes
+    def mark_overdue(self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int) -> None:
+        found = (self.book.rows.get(delivery.id) for delivery in deliveries)
+        marked = []
+        for row in found:
+            if row is not None and row.overdue_at is not None:
+                with self.book.moving(row):
+                    row.overdue_at = None
+                marked.append(row.id)
+        self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=marked)
+
+    def _end(self, rows: Iterable[Row], *, state: str, reason: str | None, now: int) -> list[bytes]:
+        ended = []
+        for row in rows:
+            if row.holder is None and row.id in self.book.rows:
+                entry = Attempt(
+                    delivery=row.id, number=row.attempt, kind="ended", lane=row.lane, started_at=now
+                )
+                self.book.finish(row, entry=entry, state=state, reason=reason, now=now)
+                ended.append(row.id)
+        return ended
+
+    def _keep_true(self, notices: Sequence[Notice], *, asked: list[bytes], done: list[bytes]) -> None:
+        """Keep the notices, but none about a delivery that was asked for and skipped: it would not be true."""
+        skipped = set(asked).difference(done)
+        for notice in notices:
+            if notice.delivery not in skipped:
+                self.book.add_notice(notice)

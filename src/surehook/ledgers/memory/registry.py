@@ -1,0 +1,156 @@
+"""Configuration and its management. `_raise` is the one place the version goes up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct, structs
+
+from surehook.core.errors import Problem
+from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
+from surehook.ledgers.memory.hooks import Hooked, reads, writes
+from surehook.ledgers.memory.pages import named, page
+from surehook.ports.registry import ApiKey, Page
+
+T = TypeVar("T", bound=Struct)
+
+
+class Registering(Hooked):
+    @reads
+    def version(self) -> int:
+        return self.book.version
+
+    @reads
+    def configuration(self) -> Configuration:
+        book = self.book
+        return Configuration(
+            version=book.version,
+            tenants=tuple(book.tenants[key] for key in sorted(book.tenants)),
+            endpoints=tuple(book.endpoints[key] for key in sorted(book.endpoints)),
+            event_types=tuple(book.event_types[key] for key in sorted(book.event_types)),
+            secrets=tuple(book.secrets[key] for key in sorted(book.secrets)),
+        )
+
+    # -- tenants ----------------------------------------------------------------------------------------
+
+    @writes
+    def add_tenant(self, tenant: Tenant) -> None:
+        if tenant.id in self.book.tenants:
+            raise Problem("tenant_exists", f"there is a tenant {tenant.id!r} already", field="id", status=409)
+        self.book.tenants[tenant.id] = tenant
+        self._raise()
+
+    @writes
+    def change_tenant(self, tenant: str, changes: Mapping[str, Any]) -> Tenant | None:
+        return self._change(self.book.tenants, tenant, changes)
+
+    @writes
+    def remove_tenant(self, tenant: str) -> bool:
+        if tenant not in self.book.tenants:
+            return False
+        has_endpoints = any(endpoint.tenant == tenant for endpoint in self.book.endpoints.values())
+        if has_endpoints or self.book.of_tenant[tenant]:
+            raise Problem("tenant_in_use", "it still has endpoints or unfinished deliveries", status=409)
+        del self.book.tenants[tenant]
+        self._raise()
+        return True
+
+    @reads
+    def tenant(self, tenant: str) -> Tenant | None:
+        return self.book.tenants.get(tenant)
+
+    @reads
+    def tenants(self, *, limit: int, after: bytes | None) -> Page:
+        return named(self.book.tenants, limit=limit, after=after)
+
+    # -- event types ------------------------------------------------------------------------------------
+
+    @writes
+    def add_event_type(self, event_type: EventType) -> None:
+        if event_type.name in self.book.event_types:
+            detail = f"there is an event type {event_type.name!r} already"
+            raise Problem("event_type_exists", detail, field="name", status=409)
+        self.book.event_types[event_type.name] = event_type
+        self._raise()
+
+    @writes
+    def change_event_type(self, name: str, changes: Mapping[str, Any]) -> EventType | None:
+        return self._change(self.book.event_types, name, changes)
+
+    @reads
+    def event_type(self, name: str) -> EventType | None:
+        return self.book.event_types.get(name)
+
+    @reads
+    def event_types(self, *, limit: int, after: bytes | None) -> Page:
+        return named(self.book.event_types, limit=limit, after=after)
+
+    # -- endpoints and their secrets --------------------------------------------------------------------
+
+    @writes
+    def add_endpoint(self, endpoint: Endpoint, secret: Secret) -> None:
+        if endpoint.tenant not in self.book.tenants:
+            raise Problem("unknown_tenant", f"there is no tenant {endpoint.tenant!r}", field="tenant")
+        self.book.endpoints[endpoint.id] = endpoint
+        self.book.secrets[secret.id] = secret
+        self._raise()
+
+    @writes
+    def change_endpoint(self, endpoint: bytes, changes: Mapping[str, Any], *, now: int) -> Endpoint | None:
+        return self._change(self.book.endpoints, endpoint, {**changes, "updated_at": now})
+
+    @writes
+    def remove_endpoint(self, endpoint: bytes) -> Endpoint | None:
+        removed = self.book.endpoints.pop(endpoint, None)
+        if removed is not None:
+            for secret in [one for one in self.book.secrets.values() if one.endpoint == endpoint]:
+                del self.book.secrets[secret.id]
+            self._raise()
+        return removed
+
+    @reads
+    def endpoint(self, endpoint: bytes) -> Endpoint | None:
+        return self.book.endpoints.get(endpoint)
+
+    @reads
+    def endpoints(self, *, tenant: str | None, status: str | None, limit: int, after: bytes | None) -> Page:
+        def shown(key: bytes) -> Endpoint | None:
+            endpoint = self.book.endpoints[key]
+            fits = tenant in (None, endpoint.tenant) and status in (None, endpoint.status)
+            return endpoint if fits else None
+
+        keys = sorted(self.book.endpoints, reverse=True)
+        return page((key for key in keys if after is None or key < after), shown, limit=limit)
+
+    @writes
+    def rotate_secret(self, secret: Secret, *, old_expires_at: int) -> None:
+        if secret.endpoint not in self.book.endpoints:
+            return
+        for old in list(self.book.secrets.values()):
+            if old.endpoint == secret.endpoint and old.expires_at is None:
+                self.book.secrets[old.id] = structs.replace(old, expires_at=old_expires_at)
+        self.book.secrets[secret.id] = secret
+        self._raise()
+
+    # -- keys -------------------------------------------------------------------------------------------
+
+    @reads
+    def keys(self) -> Sequence[ApiKey]:
+        return [self.book.api_keys[key] for key in sorted(self.book.api_keys)]
+
+    @writes
+    def add_key(self, key: ApiKey) -> None:
+        self.book.api_keys[key.id] = key
+        self._raise()
+
+    def _change(self, kept: dict[Any, T], key: str | bytes, changes: Mapping[str, Any]) -> T | None:
+        before = kept.get(key)
+        if before is None:
+            return None
+        kept[key] = after = structs.replace(before, **changes)
+        self._raise()
+        return after
+
+    def _raise(self) -> None:
+        self.book.version += 1

@@ -1,0 +1,98 @@
+"""A delivery as people see it (states: DESIGN sections 2 and 12)."""
+
+from __future__ import annotations
+
+from surehook.core.ids import millis
+from surehook.ledgers.memory.book import Book
+from surehook.ledgers.memory.rows import Row, Story
+from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter
+
+
+def view(book: Book, delivery: bytes) -> DeliveryView | None:
+    row = book.rows.get(delivery)
+    if row is not None:
+        return _open(row, _counted(book, delivery))
+    story = book.stories.get(delivery)
+    return None if story is None else _finished(story, _counted(book, delivery))
+
+
+def _counted(book: Book, delivery: bytes) -> int:
+    """How many requests were made: entries of kind `attempt`."""
+    return sum(entry.kind == "attempt" for entry in book.history[delivery])
+
+
+def _open(row: Row, attempts: int) -> DeliveryView:
+    if row.holder is not None:
+        state = "sending"
+    elif row.parked is not None:
+        state = "parked"
+    else:
+        state = "retrying" if attempts else "scheduled"
+    return DeliveryView(
+        id=row.id,
+        event=row.event,
+        endpoint=row.endpoint,
+        tenant=row.tenant,
+        type=row.type,
+        state=state,
+        reason=row.parked,
+        lane=row.lane,
+        attempts=attempts,
+        outcome=row.outcome,
+        unknown=row.unknown,
+        due_at=row.due_at,
+        finished_at=None,
+        replay_of=row.replay_of,
+        replayed_by=None,
+    )
+
+
+def _finished(story: Story, attempts: int) -> DeliveryView:
+    return DeliveryView(
+        id=story.id,
+        event=story.event,
+        endpoint=story.endpoint,
+        tenant=story.tenant,
+        type=story.type,
+        state=story.state,
+        reason=story.reason,
+        lane=story.lane,
+        attempts=attempts,
+        outcome=story.outcome,
+        unknown=story.unknown,
+        due_at=None,
+        finished_at=story.finished_at,
+        replay_of=story.replay_of,
+        replayed_by=story.replayed_by,
+    )
+
+
+def fits(book: Book, seen: DeliveryView, where: DeliveryFilter) -> bool:
+    """Whether a delivery passes the filter. Its instant is the one its id was made for."""
+    made_at = millis(seen.id)
+    if where.subject is not None:
+        event = book.events.get(seen.event)
+        if event is None or event.subject != where.subject:
+            return False
+    return (
+        where.tenant in (None, seen.tenant)
+        and where.endpoint in (None, seen.endpoint)
+        and where.state in (None, seen.state)
+        and where.type in (None, seen.type)
+        and where.outcome in (None, seen.outcome)
+        and where.event in (None, seen.event)
+        and (where.since is None or made_at >= where.since)
+        and (where.until is None or made_at < where.until)
+    )
+
+
+def event_fits(book: Book, event: bytes, where: EventFilter) -> bool:
+    seen = book.events[event]
+    return (
+        where.tenant in (None, seen.tenant)
+        and where.type in (None, seen.type)
+        and where.subject in (None, seen.subject)
+        and where.correlation_id in (None, seen.correlation_id)
+        and (where.since is None or seen.accepted_at >= where.since)
+        and (where.until is None or seen.accepted_at < where.until)
+    )
