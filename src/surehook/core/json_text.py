@@ -1,0 +1,127 @@
+"""JSON from strangers: what is refused beside what is no JSON, and what a decoder's complaint means.
+
+A text is unsafe to pass on when its readers may disagree about it or break on it: keys given twice, U+0000 (not
+storable everywhere), half of a surrogate pair, numbers that are infinite as a double, and nesting deeper than
+parsers go. The decoder itself refuses NaN, bad UTF-8, lone surrogates, and floats out of range.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+# Everything a msgspec decoder is known to raise on hostile input.
+DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError, ValueError)
+
+_PATH = re.compile(r" - at `(?:key` in `)?\$?(.*)`\Z", re.DOTALL)
+_KEY = re.compile(r"(required|unknown) field `(.*?)`", re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
+_any = msgspec.json.Decoder().decode
+
+
+class Fault(Struct, frozen=True):
+    """A decoder's complaint, translated: stable `code`, dotted `path` (empty: the whole), one sentence."""
+
+    code: str
+    path: str
+    detail: str
+
+
+def fault(error: Exception) -> Fault:
+    """Translate what a decoder raised. Codes: invalid_json, too_deep, number_out_of_range, missing_field,
+    unknown_field, wrong_type, out_of_range."""
+    if isinstance(error, RecursionError):
+        return Fault("too_deep", "", "nested too deeply")
+    said = str(error)
+    match = _PATH.search(said)
+    path = _dotted(match[1]) if match else ""
+    said = said[: match.start()] if match else said
+    if not isinstance(error, msgspec.ValidationError):
+        return Fault("invalid_json", path, f"not JSON: {said}")
+    key = _KEY.search(said)
+    if key is not None:
+        full = f"{path}.{key[2]}" if path else key[2]
+        if key[1] == "required":
+            return Fault("missing_field", full, f"{key[2]} is missing")
+        return Fault("unknown_field", full[:200], f"there is no field {quoted(key[2])} here")
+    if "out of range" in said:
+        return Fault("number_out_of_range", path, said)
+    code = "wrong_type" if ", got" in said else "out_of_range"
+    return Fault(code, path, said[:1].lower() + said[1:])
+
+
+def _dotted(path: str) -> str:
+    """`.schedule.fixed[2]` to `schedule.fixed.2`."""
+    return path.replace("[...]", "").replace("[", ".").replace("]", "").lstrip(".")
+
+
+def quoted(text: str) -> str:
+    """A stranger's text inside a sentence of ours: ASCII, escaped, at most 64 characters of it."""
+    return ascii(text if len(text) <= 64 else text[:63] + "…")
+
+
+def flaw(data: bytes, *, depth: int, digits: int) -> str | None:
+    """Why this JSON value must not be passed on, as a code, or None.
+
+    Codes: invalid_json, too_deep, number_out_of_range, bad_text.
+    """
+    if data.count(b"{") + data.count(b"[") > depth and is_deeper(data, depth):
+        return "too_deep"
+    try:
+        _any(data)
+    except DECODE_ERRORS as error:
+        return fault(error).code
+    if b"\\u0000" in data and has_nul(data):
+        return "bad_text"
+    if len(data) > digits and b"0" * (digits + 1) in data.translate(_ZEROS) and has_long_number(data, digits):
+        return "number_out_of_range"
+    return None
+
+
+def is_deeper(data: bytes, depth: int) -> bool:
+    """Whether arrays and objects are nested more than `depth` deep. Of unbalanced text it says True.
+
+    Strings are cut out, brackets kept, and the innermost pairs taken away once per level.
+    """
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    for _ in range(depth):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return bool(brackets)
+
+
+def has_nul(data: bytes) -> bool:
+    r"""Whether a string of this valid JSON holds U+0000: an escape `\u0000` whose backslash is not itself escaped."""
+    return _NUL.search(data) is not None
+
+
+def has_long_number(data: bytes, digits: int) -> bool:
+    """Whether a number of this valid JSON has more than `digits` digits in a row; digits in strings do not count."""
+    return b"0" * (digits + 1) in _STRING.sub(b"", data).translate(_ZEROS)
+
+
+def duplicate_key(data: bytes) -> str | None:
+    """The first key that the outermost object of this valid JSON has twice, or None."""
+    depth, last, seen = 0, b"", set()
+    for match in _TOKEN.finditer(data):
+        token = match[0]
+        if token in b"{[":
+            depth += 1
+        elif token in b"}]":
+            depth -= 1
+        elif token != b":":
+            last = token
+        elif depth == 1:
+            key: Any = _any(last)
+            if key in seen:
+                return str(key)
+            seen.add(key)
+    return None

@@ -1,0 +1,70 @@
+"""Every bound of the product that a rule is checked against: value, unit, reason. One place, so that docs can print it.
+
+Names end in their unit where it is not a count.
+"""
+
+from __future__ import annotations
+
+# -- requests in ------------------------------------------------------------------------------------------
+
+EVENT_BODY_BYTES = 256 * 1024  # receivers are advised to expect 20 KB; a quarter MiB is generous
+BATCH_BODY_BYTES = 8 * 1024 * 1024  # one batch is held in memory several times over
+BATCH_EVENTS = 1_000  # one group commit
+MANAGEMENT_BODY_BYTES = 64 * 1024  # an endpoint or a policy is a page of text; a schema has its own line
+SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
+DATA_DEPTH = 64  # nesting of `data`; parsers of receivers begin to give up at about 100
+NUMBER_DIGITS = 308  # digits in a row: more is infinite as a double, and slow for readers of big integers
+
+# -- texts of an event ------------------------------------------------------------------------------------
+
+EVENT_TYPE_CHARS = 128  # a name for people and for filters
+TEXT_CHARS = 256  # subject, source, correlation and causation ids: keys of other systems
+VERSION_CHARS = 64  # schema_version, workflow_version
+SEQUENCE_MAX = 2**63 - 1  # the signed 64 bits of both databases
+IDEMPOTENCY_KEY_CHARS = 255  # visible ASCII, as header values travel unharmed
+EVENT_ID_AHEAD_S = 300  # an id from further ahead of the clock could not be told from a repeat later
+IDEMPOTENCY_KEPT_S = 24 * 3600  # the shortest time a key is remembered
+
+# -- endpoints --------------------------------------------------------------------------------------------
+
+FILTERS = 100  # filters per endpoint; more is a sign that `*` was meant
+FILTER_CHARS = EVENT_TYPE_CHARS + 2  # an event type and `.*`
+HEADERS = 20  # custom headers per endpoint
+HEADER_NAME_CHARS = 64  # longer names meet proxies that refuse them
+HEADER_VALUE_CHARS = 1_024  # room for a bearer token
+FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
+
+# -- policies (seconds unless the name says otherwise) ----------------------------------------------------
+
+TIMEOUT_S = (0.05, 60.0)  # shorter than a round trip never succeeds; longer holds a slot for a minute
+SCHEDULE_STEPS = 100  # retries of any schedule; the longest profile has 60
+WAIT_S = (0.01, 30 * 86_400.0)  # shorter is a busy loop; longer is not a retry any more
+GROWTH = (1.0, 10.0)  # factor between two exponential waits
+WAIT_FACTOR = (10.0, 200.0)  # as webhooks.uno bounds it
+WAIT_FACTOR_TOTAL_S = 10 * 86_400.0  # webhooks.uno: a wait that would pass ten days in all is not begun
+JITTER_ADD_S = (0.0, 3_600.0)
+MAX_AGE_S = (1.0, 90 * 86_400.0)  # retention of events is shorter than that by default
+ESCALATE_S = (1.0, 30 * 86_400.0)
+REDIRECTS = 2  # followed per attempt; each one is another address to judge
+SUCCESS_ENTRIES = 20
+TERMINAL_ENTRIES = 50
+AUTO_DISABLE_FAILURES = 10_000
+BREAKER_WINDOW_S = (1.0, 86_400.0)
+BREAKER_CALLS = 10_000
+PROBE_AFTER_S = (0.1, 86_400.0)
+POLICY_REFERENCE_BYTES = 16 * 1024  # a hundred steps fit in two KB
+
+# -- signatures -------------------------------------------------------------------------------------------
+
+SECRET_BYTES = (24, 64)  # Standard Webhooks 1.0.0: 24 to 64 random bytes
+SECRET_BYTES_DEFAULT = 32
+MESSAGE_ID_CHARS = 128
+SIGNATURES = 32  # in one header; a rotation needs two
+SIGNATURE_HEADER_BYTES = 4 * 1024
+TOLERANCE_S = 300  # clock difference between sender and receiver, both edges inclusive
+
+# -- what a receiver's answer may make us read ------------------------------------------------------------
+
+VERDICT_BYTES = 16 * 1024  # the kept part of an answer's body
+VERDICT_CODE_CHARS = 64
+RETRY_AFTER_S = 10**9  # 31 years: whatever is asked beyond is the same to every cap

@@ -1,0 +1,367 @@
+"""A policy is data: how patiently, how often and until when one event is offered to one endpoint.
+
+A policy is written as the name of a profile, or as an object that starts from one and says what differs:
+`{"profile": "yousign", "auto_retry": false}`. Nested objects are merged the same way, lists are replaced,
+and so is the schedule, except that `wait_factor` and `exponential` keep the numbers of a profile of the same
+kind. Whatever is unknown or out of range is refused with its path; nothing is ignored.
+
+All durations are seconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from surehook.core import header_names, json_text, limits
+from surehook.core.errors import Problem
+from surehook.core.policy_parts import (
+    AutoDisable,
+    BreakerPolicy,
+    Exponential,
+    Fixed,
+    HeaderNames,
+    Jitter,
+    JitterAdd,
+    JitterFull,
+    JitterRatio,
+    OnExhausted,
+    Policy,
+    Schedule,
+    Timeouts,
+    WaitFactor,
+)
+
+__all__ = [
+    "AutoDisable",
+    "BreakerPolicy",
+    "Exponential",
+    "Fixed",
+    "HeaderNames",
+    "Jitter",
+    "JitterAdd",
+    "JitterFull",
+    "JitterRatio",
+    "OnExhausted",
+    "Policy",
+    "Schedule",
+    "Timeouts",
+    "WaitFactor",
+    "parse_policy",
+    "policy_json",
+]
+
+DEFAULT = "standard"
+
+_Timeout = Annotated[float, Meta(ge=limits.TIMEOUT_S[0], le=limits.TIMEOUT_S[1])]
+_Wait = Annotated[float, Meta(ge=limits.WAIT_S[0], le=limits.WAIT_S[1])]
+_Retries = Annotated[int, Meta(ge=0, le=limits.SCHEDULE_STEPS)]
+
+
+class _Timeouts(Struct, forbid_unknown_fields=True):
+    first: _Timeout | UnsetType = UNSET
+    retry: _Timeout | UnsetType = UNSET
+    connect: _Timeout | UnsetType = UNSET
+
+
+class _Exponential(Struct, forbid_unknown_fields=True):
+    base: _Wait | UnsetType = UNSET
+    factor: Annotated[float, Meta(ge=limits.GROWTH[0], le=limits.GROWTH[1])] | UnsetType = UNSET
+    cap: _Wait | UnsetType = UNSET
+    retries: _Retries | UnsetType = UNSET
+
+
+class _WaitFactor(Struct, forbid_unknown_fields=True):
+    factor: Annotated[float, Meta(ge=limits.WAIT_FACTOR[0], le=limits.WAIT_FACTOR[1])] | UnsetType = UNSET
+    retries: _Retries | UnsetType = UNSET
+
+
+class _Schedule(Struct, forbid_unknown_fields=True):
+    fixed: Annotated[tuple[_Wait, ...], Meta(max_length=limits.SCHEDULE_STEPS)] | UnsetType = UNSET
+    exponential: _Exponential | UnsetType = UNSET
+    wait_factor: _WaitFactor | UnsetType = UNSET
+
+
+class _Jitter(Struct, forbid_unknown_fields=True):
+    ratio: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
+    full: bool | UnsetType = UNSET
+    add: Annotated[float, Meta(gt=limits.JITTER_ADD_S[0], le=limits.JITTER_ADD_S[1])] | UnsetType = UNSET
+
+
+class _AutoDisable(Struct, forbid_unknown_fields=True):
+    consecutive_failures: Annotated[int, Meta(ge=1, le=limits.AUTO_DISABLE_FAILURES)]
+
+
+class _Breaker(Struct, forbid_unknown_fields=True):
+    window: (
+        Annotated[float, Meta(ge=limits.BREAKER_WINDOW_S[0], le=limits.BREAKER_WINDOW_S[1])] | UnsetType
+    ) = UNSET
+    failure_ratio: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
+    calls: Annotated[int, Meta(ge=1, le=limits.BREAKER_CALLS)] | UnsetType = UNSET
+    probe_after: (
+        Annotated[float, Meta(ge=limits.PROBE_AFTER_S[0], le=limits.PROBE_AFTER_S[1])] | UnsetType
+    ) = UNSET
+
+
+class _HeaderNames(Struct, forbid_unknown_fields=True):
+    retry_count: str | UnsetType | None = UNSET
+    delivery_id: str | UnsetType | None = UNSET
+
+
+class _Given(Struct, forbid_unknown_fields=True):
+    """What a caller may write; every key is optional."""
+
+    name: str | UnsetType | None = UNSET
+    profile: str | UnsetType = UNSET
+    timeouts: _Timeouts | UnsetType = UNSET
+    success: (
+        Annotated[
+            tuple[Annotated[str, Meta(pattern=r"\A([234]xx|[234][0-9][0-9])\Z")], ...],
+            Meta(min_length=1, max_length=limits.SUCCESS_ENTRIES),
+        ]
+        | UnsetType
+    ) = UNSET
+    redirects: Annotated[int, Meta(ge=0, le=limits.REDIRECTS)] | UnsetType = UNSET
+    schedule: _Schedule | UnsetType = UNSET
+    jitter: _Jitter | UnsetType | None = UNSET
+    auto_retry: bool | UnsetType = UNSET
+    max_age: Annotated[float, Meta(ge=limits.MAX_AGE_S[0], le=limits.MAX_AGE_S[1])] | UnsetType | None = UNSET
+    terminal: (
+        Annotated[tuple[Annotated[int, Meta(ge=300, le=599)], ...], Meta(max_length=limits.TERMINAL_ENTRIES)]
+        | UnsetType
+    ) = UNSET
+    honour_retry_after: Annotated[float, Meta(ge=0, le=limits.WAIT_S[1])] | UnsetType | None = UNSET
+    obey_verdicts: bool | UnsetType = UNSET
+    on_exhausted: OnExhausted | UnsetType = UNSET
+    auto_disable: _AutoDisable | UnsetType | None = UNSET
+    breaker: _Breaker | UnsetType | None = UNSET
+    escalate_after: (
+        Annotated[float, Meta(ge=limits.ESCALATE_S[0], le=limits.ESCALATE_S[1])] | UnsetType | None
+    ) = UNSET
+    adaptive: bool | UnsetType = UNSET
+    headers: _HeaderNames | UnsetType = UNSET
+
+
+_HINTS = {
+    "timeouts": 'such as {"first": 2, "retry": 15, "connect": 5}, seconds',
+    "success": 'such as ["2xx"] or ["2xx", "304"]',
+    "schedule": 'one of {"fixed": [5, 300]}, {"exponential": {"base": 5, "factor": 2, "cap": 3600, "retries": 20}}, '
+    '{"wait_factor": {"factor": 100, "retries": 15}}, waits in seconds',
+    "jitter": 'null, or one of {"ratio": 0.2}, {"full": true}, {"add": 60}',
+    "on_exhausted": "dead_letter, drop or enter_failure",
+    "auto_disable": 'null or {"consecutive_failures": 20}',
+    "breaker": 'null or {"window": 600, "failure_ratio": 0.4, "calls": 20, "probe_after": 300}',
+    "headers": 'such as {"retry_count": "X-Retry-Count", "delivery_id": null}',
+    "terminal": "statuses such as [410]",
+}
+
+S = TypeVar("S", bound=Struct)
+
+
+def parse_policy(reference: bytes | str | dict[str, Any] | None, profiles: Mapping[str, Policy]) -> Policy:
+    """The policy a reference means.
+
+    `reference` is JSON as given (bytes), a bare name (str; JSON text is read as such), an object (dict), or None
+    for the default. `profiles` are the named policies that may be named or started from.
+    Raises Problem `unknown_policy` or `invalid_policy` with the path of the value (`policy.schedule.fixed.2`).
+    """
+    given = _read(reference)
+    if given is None:
+        return profiles[DEFAULT]
+    if isinstance(given, str):
+        return _named(given, profiles, field="policy")
+    start = _named(DEFAULT if given.profile is UNSET else given.profile, profiles, field="policy.profile")
+    policy = _merged(given, start)
+    _check(policy)
+    named = start if msgspec.structs.replace(policy, name=start.name) == start else policy
+    if given.name not in (UNSET, None, named.name):
+        raise _refused("name", "only profiles have names", hint="leave `name` out, or null")
+    return named
+
+
+def _read(reference: bytes | str | dict[str, Any] | None) -> _Given | str | None:
+    if isinstance(reference, str) and reference[:1] not in ("{", '"'):
+        return reference
+    try:
+        if reference is None or isinstance(reference, dict):
+            return msgspec.convert(reference, type=_Given | str | None)
+        if len(reference) > limits.POLICY_REFERENCE_BYTES:
+            raise Problem(
+                "invalid_policy", f"longer than {limits.POLICY_REFERENCE_BYTES} bytes", field="policy"
+            )
+        return msgspec.json.decode(reference, type=_Given | str | None)
+    except json_text.DECODE_ERRORS as error:
+        fault = json_text.fault(error)
+        raise _refused(fault.path, fault.detail) from None
+
+
+def _named(name: str, profiles: Mapping[str, Policy], *, field: str) -> Policy:
+    if name in profiles:
+        return profiles[name]
+    near = difflib.get_close_matches(name[:64].lower(), profiles, n=1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    raise Problem(
+        "unknown_policy",
+        f"there is no policy named {json_text.quoted(name)}",
+        field=field,
+        hint=f"{guess}known: {', '.join(sorted(profiles))}",
+    )
+
+
+def _merged(given: _Given, start: Policy) -> Policy:
+    changes: dict[str, Any] = {
+        key: value
+        for key, value in msgspec.structs.asdict(given).items()
+        if value is not UNSET and key not in ("name", "profile")
+    }
+    if given.timeouts is not UNSET:
+        changes["timeouts"] = _over(start.timeouts, given.timeouts)
+    if given.headers is not UNSET:
+        changes["headers"] = _over(start.headers, given.headers)
+    if isinstance(given.breaker, _Breaker):
+        changes["breaker"] = _over(start.breaker or BreakerPolicy(), given.breaker)
+    if isinstance(given.auto_disable, _AutoDisable):
+        changes["auto_disable"] = AutoDisable(given.auto_disable.consecutive_failures)
+    if isinstance(given.jitter, _Jitter):
+        changes["jitter"] = _jitter(given.jitter)
+    if given.schedule is not UNSET:
+        changes["schedule"] = _schedule(given.schedule, start.schedule)
+    if given.honour_retry_after == 0:
+        changes["honour_retry_after"] = None
+    return msgspec.structs.replace(start, name=None, **changes)
+
+
+def _over(start: S, given: Struct) -> S:
+    """`start` with what was given laid over it."""
+    laid = {key: value for key, value in msgspec.structs.asdict(given).items() if value is not UNSET}
+    return msgspec.structs.replace(start, **laid)
+
+
+def _jitter(given: _Jitter) -> Jitter:
+    kinds = [key for key, value in msgspec.structs.asdict(given).items() if value is not UNSET]
+    if len(kinds) != 1:
+        raise _refused("jitter", "exactly one kind of jitter is given")
+    if given.full is False:
+        raise _refused("jitter.full", "full jitter is either true or not given", hint="null is no jitter")
+    if isinstance(given.ratio, float):
+        return JitterRatio(given.ratio)
+    return JitterAdd(given.add) if isinstance(given.add, float) else JitterFull()
+
+
+def _schedule(given: _Schedule, start: Schedule) -> Schedule:
+    kinds = [key for key, value in msgspec.structs.asdict(given).items() if value is not UNSET]
+    if len(kinds) != 1:
+        raise _refused("schedule", "exactly one kind of schedule is given")
+    if isinstance(given.wait_factor, _WaitFactor):
+        return _over(start if isinstance(start, WaitFactor) else WaitFactor(), given.wait_factor)
+    if isinstance(given.exponential, _Exponential):
+        return _exponential(given.exponential, start)
+    assert not isinstance(given.fixed, UnsetType)
+    return Fixed(given.fixed)
+
+
+def _exponential(given: _Exponential, start: Schedule) -> Exponential:
+    if isinstance(start, Exponential):
+        return _over(start, given)
+    for key, value in msgspec.structs.asdict(given).items():
+        if value is UNSET:
+            raise _refused(f"schedule.exponential.{key}", "is missing; the profile has no such schedule")
+    return Exponential(**msgspec.structs.asdict(given))
+
+
+def _check(policy: Policy) -> None:
+    """What no single value can show."""
+    if policy.timeouts.retry < policy.timeouts.first:
+        raise _refused("timeouts.retry", "the retry timeout is shorter than the first one")
+    if isinstance(policy.schedule, Exponential) and policy.schedule.cap < policy.schedule.base:
+        raise _refused("schedule.exponential.cap", "the cap is below the base")
+    for place, status in enumerate(policy.terminal):
+        if str(status) in policy.success or f"{status // 100}xx" in policy.success:
+            raise _refused(f"terminal.{place}", f"{status} is a success of this policy")
+    names = (("retry_count", policy.headers.retry_count), ("delivery_id", policy.headers.delivery_id))
+    for key, name in names:
+        fault = name and header_names.fault(name)
+        if fault:
+            raise _refused(f"headers.{key}", fault)
+    written = [name.lower() for _, name in names if name]
+    if len(written) != len(set(written)):
+        raise _refused("headers.delivery_id", "both headers have the same name")
+
+
+def _refused(path: str, detail: str, *, hint: str | None = None) -> Problem:
+    top = re.split(r"\W", path, maxsplit=1)[0]
+    return Problem(
+        "invalid_policy",
+        detail,
+        field=f"policy.{path}" if path else "policy",
+        hint=hint or _HINTS.get(top),
+    )
+
+
+def policy_json(policy: Policy) -> dict[str, Any]:
+    """The policy as the API shows it: shape and key order are part of the contract."""
+    t, breaker, jitter = policy.timeouts, policy.breaker, policy.jitter
+    return {
+        "name": policy.name,
+        "profile": policy.profile,
+        "timeouts": {"first": t.first, "retry": t.retry, "connect": t.connect},
+        "success": list(policy.success),
+        "redirects": policy.redirects,
+        "schedule": _schedule_json(policy.schedule),
+        "jitter": None if jitter is None else _jitter_json(jitter),
+        "auto_retry": policy.auto_retry,
+        "max_age": _short(policy.max_age),
+        "terminal": list(policy.terminal),
+        "honour_retry_after": _short(policy.honour_retry_after),
+        "obey_verdicts": policy.obey_verdicts,
+        "on_exhausted": policy.on_exhausted,
+        "auto_disable": policy.auto_disable
+        and {"consecutive_failures": policy.auto_disable.consecutive_failures},
+        "breaker": breaker
+        and {
+            "window": _short(breaker.window),
+            "failure_ratio": breaker.failure_ratio,
+            "calls": breaker.calls,
+            "probe_after": _short(breaker.probe_after),
+        },
+        "escalate_after": _short(policy.escalate_after),
+        "adaptive": policy.adaptive,
+        "headers": {"retry_count": policy.headers.retry_count, "delivery_id": policy.headers.delivery_id},
+    }
+
+
+def _schedule_json(schedule: Schedule) -> dict[str, Any]:
+    match schedule:
+        case Fixed(waits):
+            return {"fixed": [_short(wait) for wait in waits]}
+        case Exponential(base, factor, cap, retries):
+            return {
+                "exponential": {
+                    "base": _short(base),
+                    "factor": _short(factor),
+                    "cap": _short(cap),
+                    "retries": retries,
+                }
+            }
+        case WaitFactor(factor, retries):
+            return {"wait_factor": {"factor": _short(factor), "retries": retries}}
+
+
+def _jitter_json(jitter: Jitter) -> dict[str, Any]:
+    match jitter:
+        case JitterRatio(ratio):
+            return {"ratio": ratio}
+        case JitterFull():
+            return {"full": True}
+        case JitterAdd(add):
+            return {"add": _short(add)}
+
+
+def _short(seconds: float | None) -> float | None:
+    """Whole numbers are shown without a fraction: 300, not 300.0."""
+    return int(seconds) if seconds is not None and seconds == int(seconds) else seconds
