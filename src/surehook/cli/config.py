@@ -1,0 +1,52 @@
+"""`surehook config show`: every setting as this process would use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, table
+from surehook.config import SETTINGS, Settings
+
+app = group("Show the settings and where each comes from.")
+
+
+@app.callback()
+def config() -> None:
+    """Settings: default < surehook.toml < environment (SUREHOOK_…) < flag."""
+
+
+@app.command()
+def show(
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each value comes from.")] = False,
+    json: Json = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--config", help="Settings file.", show_default="surehook.toml where there is one"),
+    ] = None,
+) -> None:
+    """Print every setting. Secrets are redacted."""
+    settings = Settings.load(file=file)
+    if json:
+        document(_plain(settings, origin))
+        return
+    head = ["setting", "value", "unit", *(["origin"] if origin else []), "meaning"]
+    rows = []
+    for setting in SETTINGS:
+        came_from = [settings.origin(setting.name)] if origin else []
+        rows.append([setting.name, settings.shown(setting.name), setting.unit, *came_from, setting.meaning])
+    table(head, rows)
+
+
+def _plain(settings: Settings, origin: bool) -> dict[str, Any]:
+    """One object by setting name: the value, or value and origin."""
+    out: dict[str, Any] = {}
+    for setting in SETTINGS:
+        value = getattr(settings, setting.name)
+        if setting.secret and value is not None:
+            value = settings.shown(setting.name)
+        out[setting.name] = {"value": value, "origin": settings.origin(setting.name)} if origin else value
+    return out

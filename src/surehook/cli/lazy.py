@@ -1,0 +1,76 @@
+"""A command group that knows its commands by name and one sentence, and imports one when it is called.
+
+`surehook --help` must be there at once, so the list of commands is a literal table and no command's
+module is loaded to print it. A module offers `app`, a `typer.Typer`: with one command in it (and no
+callback) it is mounted as that command, otherwise as a group of its own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+
+class Entry(NamedTuple):
+    """One line of the help: under which heading, which word, which module, what it does."""
+
+    heading: str
+    name: str
+    module: str
+    summary: str
+
+
+class LazyGroup(TyperGroup):
+    """Subclass with `entries`; `commands` holds one weightless stand-in per entry."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = {entry.name: _stand_in(entry) for entry in self.entries}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [entry.name for entry in self.entries]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        for entry in self.entries:
+            if entry.name == cmd_name:
+                command = get_command(import_module(entry.module).app)
+                command.name = cmd_name
+                return command
+        return None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading in dict.fromkeys(entry.heading for entry in self.entries):
+            with formatter.section(heading):
+                formatter.write_dl([(e.name, e.summary) for e in self.entries if e.heading == heading])
+
+
+def _stand_in(entry: Entry) -> TyperCommand:
+    return TyperCommand(name=entry.name, help=entry.summary, callback=None)
+
+
+def group(help_text: str) -> typer.Typer:
+    """A noun's own group: plain help (rich takes longer to import than to read), no rich tracebacks."""
+    return typer.Typer(
+        help=help_text,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def command() -> typer.Typer:
+    """A module with exactly one command."""
+    return typer.Typer(
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )

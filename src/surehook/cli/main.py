@@ -1,0 +1,81 @@
+"""`surehook`: the command tree, and the one place where an error becomes words and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from surehook import __version__
+from surehook.cli.lazy import Entry, LazyGroup
+
+
+class Commands(LazyGroup):
+    entries = (
+        Entry("Start", "demo", "surehook.cli.demo", "Watch it work: a server, five receivers, a kill -9 in the middle."),
+        Entry("Start", "serve", "surehook.cli.serve", "Run the server."),
+        Entry("Start", "doctor", "surehook.cli.doctor", "Look for what is wrong with this set-up."),
+        Entry("Start", "config", "surehook.cli.config", "Show the settings and where each comes from."),
+        Entry("Start", "migrate", "surehook.cli.migrate", "Show or apply the ledger's migrations."),
+        Entry("Start", "backup", "surehook.cli.backup", "Copy the ledger while the server runs."),
+        Entry("Start", "version", "surehook.cli.version", "Print versions."),
+        Entry("Try", "send", "surehook.cli.send", "Publish an event."),
+        Entry("Try", "listen", "surehook.cli.listen", "Receive, verify and print webhooks on this machine."),
+        Entry("Try", "bench", "surehook.cli.bench", "Measure speed, latency and isolation."),
+        Entry("Try", "sim", "surehook.cli.sim", "Run the simulated world from a seed."),
+        Entry("Look", "events", "surehook.cli.events", "Events: list, show."),
+        Entry("Look", "deliveries", "surehook.cli.deliveries", "Deliveries: list, show the whole story, resend, cancel."),
+        Entry("Look", "notices", "surehook.cli.notices", "What an operator should know."),
+        Entry("Look", "breakers", "surehook.cli.breakers", "Breakers that are open or half-open."),
+        Entry("Look", "lanes", "surehook.cli.lanes", "Slots, waiting and parked deliveries of each lane."),
+        Entry("Look", "policy", "surehook.cli.policy", "Policies and their timelines in clock time."),
+        Entry("Act", "resend", "surehook.cli.resend", "Deliver again, or at once."),
+        Entry("Act", "dead-letters", "surehook.cli.dead_letters", "What gave up: list, dismiss with a note."),
+        Entry("Act", "replays", "surehook.cli.replays", "Deliver again by filter."),
+        Entry("Manage", "endpoints", "surehook.cli.endpoints", "Endpoints: create, pause, rotate a secret, test …"),
+        Entry("Manage", "tenants", "surehook.cli.tenants", "Tenants."),
+        Entry("Manage", "event-types", "surehook.cli.event_types", "Event types, their schemas and policies."),
+    )  # fmt: skip
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Webhooks that surely arrive, and take effect once.",
+    epilog="Exit codes, --json, settings: docs/cli.md and docs/configuration.md.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"surehook {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show the Python traceback of an unexpected error.")
+    ] = False,
+) -> None:
+    """Webhooks that surely arrive, and take effect once."""
+
+
+def run(args: list[str] | None = None) -> int:
+    """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
+    given = sys.argv[1:] if args is None else args
+    try:
+        code = typer.main.get_command(app).main(args=given, prog_name="surehook", standalone_mode=False)
+        sys.stdout.flush()
+    except Exception as error:
+        from surehook.cli.faults import report
+
+        return report(error, traceback="--traceback" in given)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,70 @@
+"""`surehook serve`: one process, API and delivery together, on the ledger of the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import command
+from surehook.cli.output import note, paint
+from surehook.config import Settings
+
+app = command()
+
+
+@app.command()
+def serve(
+    dev: Annotated[
+        bool, typer.Option("--dev", help="Allow http:// and this machine's own addresses as receivers.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0: any.", show_default="8080")] = None,
+    database_url: Annotated[
+        str | None, typer.Option(help="The ledger.", show_default="sqlite:///surehook.db")
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file.", show_default="surehook.toml where there is one")
+    ] = None,
+) -> int:
+    """Run the server until SIGTERM or Ctrl-C; a second signal stops at once.
+
+    Every setting can be given in the environment or in surehook.toml: see `surehook config show`.
+    """
+    flags = {"host": host, "port": port, "database_url": database_url, "log_level": log_level}
+    settings = Settings.load(file=config, flags=flags, dev=dev)
+    from surehook import bootstrap
+
+    return bootstrap.serve(settings, started=lambda address, key: greet(settings, address, key))
+
+
+def greet(settings: Settings, address: str, new_key: str | None) -> None:
+    """Say on stderr where the server is, and everything about it that is unusual."""
+    import sys
+
+    note(paint(f"surehook listens on {address}", "bold", sys.stderr))
+    note(f"  ledger    {settings.database_url}  ({settings.origin('database_url')})")
+    note(f"  API       {address}/docs")
+    if settings.file:
+        note(f"  settings  {settings.file}")
+    for text in switches(settings):
+        note(paint(f"  ON        {text}", "yellow", sys.stderr))
+    if new_key is not None:
+        note(f"  key       {new_key}")
+        note("            made for this empty ledger and shown only now; commands find it with")
+        note(f"            export SUREHOOK_API_KEY={new_key}")
+
+
+def switches(settings: Settings) -> list[str]:
+    """The switches that make a server less strict than it should be in production, with their origin."""
+    found = []
+    if settings.allow_http:
+        found.append(f"allow_http: endpoints may have http:// addresses  ({settings.origin('allow_http')})")
+    if settings.allow_networks:
+        networks = settings.shown("allow_networks")
+        found.append(f"allow_networks: requests may reach {networks}  ({settings.origin('allow_networks')})")
+    if settings.metrics_open:
+        found.append(f"metrics_open: /metrics needs no key  ({settings.origin('metrics_open')})")
+    return found

@@ -1,0 +1,53 @@
+"""Times as people write and read them: RFC 3339, or a duration back from now; shown in local time."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from surehook.cli.faults import USAGE, CommandError
+from surehook.core.errors import Problem
+from surehook.core.instants import parse, parse_duration, render
+
+
+def clock_ms() -> int:
+    """Now, in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def instant_ms(written: str) -> int:
+    """`2026-11-21T10:46:00Z`, or `6h`: that long ago."""
+    try:
+        return parse(written) if "T" in written.upper() else clock_ms() - parse_duration(written)
+    except (Problem, OverflowError, ValueError):
+        raise CommandError(
+            f"{written!r} is not a time",
+            hint="such as 2026-11-21T10:46:00Z, or 90s, 30m, 6h, 7d ago",
+            code=USAGE,
+        ) from None
+
+
+def instant(written: str | None) -> str | None:
+    """The RFC 3339 form of what `instant_ms` understands."""
+    return None if written is None else render(instant_ms(written))
+
+
+def duration_s(written: str) -> float:
+    """Seconds of `250ms`, `2s`, `5m`, `6h`, or a bare number of seconds."""
+    try:
+        seconds = parse_duration(written) / 1000
+    except (Problem, OverflowError, ValueError):
+        seconds = -1
+    if seconds < 0:
+        raise CommandError(
+            f"{written!r} is not a duration", hint="such as 500ms, 30s, 5m, 6h, 7d", code=USAGE
+        )
+    return seconds
+
+
+def local(written: str | None) -> str:
+    """`2026-11-21 11:46:00.123`, in the zone of this machine; empty for None."""
+    if written is None:
+        return ""
+    at = datetime.fromisoformat(written).astimezone()
+    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1000:03d}"

@@ -1,0 +1,347 @@
+"""Settings: one flat list of names, each value typed, checked and aware of where it came from.
+
+    default  <  --dev  <  file  <  environment  <  flag
+
+The file is `surehook.toml` in the current folder, or the one `SUREHOOK_CONFIG` names; the environment
+spells a setting `SUREHOOK_` and its name in capitals; `--dev` is only another set of defaults, so that
+whatever was written down on purpose still wins. An empty environment variable counts as not set.
+
+A name nobody knows, a value out of range, or a setting whose feature this version does not have stops
+the program at its start (SettingsError) and says what would be accepted: a setting is never ignored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from surehook.core.errors import SettingsError
+
+PREFIX = "SUREHOOK_"
+FILE_NAME = "surehook.toml"
+FILE_VARIABLE = "SUREHOOK_CONFIG"
+API_KEY_CHARS_MIN = 16
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything a process can be told. Defaults are those of a small machine with nothing set up."""
+
+    database_url: str = "sqlite:///surehook.db"
+    host: str = "127.0.0.1"
+    port: int = 8080
+    api_key: str | None = None
+    url: str | None = None
+    tenant: str | None = None
+    allow_http: bool = False
+    allow_networks: tuple[str, ...] = ()
+    metrics_open: bool = False
+    log_level: str = "info"
+    log_format: str = "auto"
+    retention_days: int = 30
+    body_retention_days: int = 30
+    disk_floor_mb: int = 64
+    slots_first: int = 512
+    slots_retry: int = 512
+    endpoint_slots: int = 32
+    waiting_events: int = 20_000
+    memory_deliveries: int = 50_000
+    memory_mb: int = 64
+    record_window_ms: int = 5
+    record_rows: int = 512
+    grace_s: int = 10
+    origins: dict[str, str] = field(default_factory=dict)
+    file: str | None = None  # the settings file that was read, or None
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        env: Mapping[str, str] | None = None,
+        file: str | os.PathLike[str] | None = None,
+        flags: Mapping[str, Any] | None = None,
+        dev: bool = False,
+    ) -> Settings:
+        """Gather the settings of this process.
+
+        env    the environment; None: the real one
+        file   the settings file, which must exist; None: what SUREHOOK_CONFIG names, else surehook.toml
+               in the current folder where there is one
+        flags  values given on the command line by setting name; None values were not given
+        dev    start from the defaults of `serve --dev`
+
+        Raises SettingsError naming the key, the place and what is accepted.
+        """
+        env = os.environ if env is None else env
+        path = _find_file(env, file)
+        chosen: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        for name, raw, origin in _given(env, path, flags or {}, dev):
+            chosen[name] = _read(name, raw, origin)
+            origins[name] = origin
+        return cls(**chosen, origins=origins, file=None if path is None else str(path))
+
+    def origin(self, name: str) -> str:
+        """Where a value came from: `default`, `--dev`, `file NAME`, `environment NAME` or `flag --name`."""
+        return self.origins.get(name, "default")
+
+    @property
+    def server_url(self) -> str:
+        """Where commands look for the server: `url`, else the address this machine would serve on."""
+        if self.url is not None:
+            return self.url
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 (not a bind)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file, relative to the current folder unless the URL has four slashes."""
+        return Path(self.database_url.removeprefix("sqlite:///"))
+
+    def shown(self, name: str) -> str:
+        """A value as people may see it: secrets are redacted, absent ones are empty."""
+        value = getattr(self, name)
+        if value is None:
+            return ""
+        if BY_NAME[name].secret:
+            return f"(set, {len(value)} characters)"
+        if isinstance(value, bool):
+            return "1" if value else "0"
+        return ",".join(value) if isinstance(value, tuple) else str(value)
+
+    def __repr__(self) -> str:
+        """Redacted: settings end up in logs."""
+        return "Settings(" + ", ".join(f"{s.name}={self.shown(s.name)}" for s in SETTINGS) + ")"
+
+
+class Kind(Struct, frozen=True):
+    """How the text of a setting becomes a value. `read` raises ValueError for what is not `accepted`."""
+
+    accepted: str
+    read: Callable[[str], Any]
+
+
+class Setting(Struct, frozen=True):
+    """One line of the list; docs/configuration.md gives the reason of each default."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    secret: bool = False
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+# -- kinds ----------------------------------------------------------------------------------------------
+
+
+def _whole(low: int, high: int) -> Kind:
+    def read(text: str) -> int:
+        value = int(text.replace("_", ""))
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return Kind(f"a whole number from {low:,} to {high:,}", read)
+
+
+def _one_of(*words: str) -> Kind:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError
+        return text.lower()
+
+    return Kind("one of " + ", ".join(words), read)
+
+
+def _read_flag(text: str) -> bool:
+    return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[
+        text.lower()
+    ]  # fmt: skip
+
+
+def _read_host(text: str) -> str:
+    if not text.isascii() or any(char.isspace() or char in "/@?#" for char in text):
+        raise ValueError
+    return text
+
+
+def _read_key(text: str) -> str:
+    if len(text) < API_KEY_CHARS_MIN or not all("!" <= char <= "~" for char in text):
+        raise ValueError
+    return text
+
+
+def _read_database_url(text: str) -> str:
+    path = text.removeprefix("sqlite:///")
+    if path == text or path.strip("/") == "" or path == ":memory:" or "?" in path:
+        raise ValueError
+    return text
+
+
+def _read_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError
+    if parts.port == 0:  # reading .port also refuses what is not a number
+        raise ValueError
+    return text.rstrip("/")
+
+
+def _read_tenant(text: str) -> str:
+    if not 1 <= len(text) <= 64 or not all(c in "abcdefghijklmnopqrstuvwxyz0123456789_-" for c in text):
+        raise ValueError
+    return text
+
+
+def _read_networks(text: str) -> tuple[str, ...]:
+    from ipaddress import ip_network
+
+    return tuple(str(ip_network(part.strip())) for part in text.split(",") if part.strip())
+
+
+HOST = Kind("a host name or address", _read_host)
+KEY = Kind(f"{API_KEY_CHARS_MIN} or more visible ASCII characters", _read_key)
+URL = Kind("an http:// or https:// address without a query", _read_url)
+TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
+LEVEL = _one_of("debug", "info", "warning", "error")
+FORMAT = _one_of("auto", "json", "console")
+FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag)
+NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", _read_networks)
+DATABASE = Kind("sqlite:///FILE (relative) or sqlite:////FILE (absolute)", _read_database_url)
+
+# -- the list -------------------------------------------------------------------------------------------
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("database_url", DATABASE, "URL", "where the ledger is kept"),
+    Setting("host", HOST, "address", "address to listen on"),
+    Setting("port", _whole(0, 65_535), "port", "port to listen on; 0 lets the system choose"),
+    Setting("api_key", KEY, "key", "bootstrap admin key of the server, and the key that commands send", True),
+    Setting("url", URL, "URL", "where commands find the server; absent: host and port of this list"),
+    Setting("tenant", TENANT, "name", "tenant that commands mean when none is given"),
+    Setting("allow_http", FLAG, "switch", "let endpoints have http:// addresses"),
+    Setting("allow_networks", NETWORKS, "CIDRs", "networks that may be reached although they are not public"),
+    Setting("metrics_open", FLAG, "switch", "serve /metrics without a key"),
+    Setting("log_level", LEVEL, "word", "least important line that is logged"),
+    Setting("log_format", FORMAT, "word", "form of log lines; auto: console on a terminal, else json"),
+    Setting("retention_days", _whole(1, 3_650), "days", "how long finished events and attempts are kept"),
+    Setting("body_retention_days", _whole(1, 3_650), "days", "how long bodies of finished events are kept"),
+    Setting("disk_floor_mb", _whole(0, 1_048_576), "MiB", "free disk below which events are refused (503)"),
+    Setting("slots_first", _whole(1, 16_384), "requests", "requests in flight in the first lane, at most"),
+    Setting("slots_retry", _whole(1, 16_384), "requests", "requests in flight in the retry lane, at most"),
+    Setting("endpoint_slots", _whole(1, 4_096), "requests", "requests in flight to one endpoint, at most"),
+    Setting("waiting_events", _whole(1, 1_000_000), "events", "events waiting for their commit, at most"),
+    Setting("memory_deliveries", _whole(100, 10_000_000), "deliveries", "deliveries in memory, at most"),
+    Setting("memory_mb", _whole(1, 65_536), "MiB", "request bodies in memory, at most"),
+    Setting("record_window_ms", _whole(0, 1_000), "ms", "how long a result waits for its neighbours"),
+    Setting("record_rows", _whole(1, 10_000), "results", "results recorded in one transaction, at most"),
+    Setting("grace_s", _whole(0, 600), "s", "time for requests in flight to finish at shutdown"),
+)
+
+BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
+
+# Known words of later versions: refused with the reason, so that nobody believes they are in force.
+UNAVAILABLE: dict[str, str] = {
+    "broker_url": "this version keeps its lanes inside the process and uses no message broker",
+    "redis_url": "this version keeps its breakers in the process and its ledger, and uses no Redis",
+    "encryption_key": "this version does not encrypt signing secrets at rest; protect the database file instead",
+}
+
+# `serve --dev`: receivers on this very machine, without certificates.
+DEV_DEFAULTS: dict[str, str] = {"allow_http": "1", "allow_networks": "127.0.0.0/8,::1/128"}
+
+
+# -- gathering ------------------------------------------------------------------------------------------
+
+
+def _given(
+    env: Mapping[str, str], path: Path | None, flags: Mapping[str, Any], dev: bool
+) -> Iterator[tuple[str, Any, str]]:
+    """Every (name, raw value, origin), weakest first."""
+    if dev:
+        for name, value in DEV_DEFAULTS.items():
+            yield name, value, "--dev"
+    if path is not None:
+        for name, value in _parse_file(path).items():
+            yield _known(name, name, place=str(path)), value, f"file {path}"
+    for variable in sorted(env):
+        if variable.startswith(PREFIX) and variable != FILE_VARIABLE and env[variable] != "":
+            name = variable.removeprefix(PREFIX).lower()
+            yield _known(name, variable, place="the environment"), env[variable], f"environment {variable}"
+    for name, value in flags.items():
+        if value is not None:
+            yield name, value, "flag --" + name.replace("_", "-")
+
+
+def _find_file(env: Mapping[str, str], file: str | os.PathLike[str] | None) -> Path | None:
+    named = file if file is not None else env.get(FILE_VARIABLE)
+    if not named:
+        usual = Path(FILE_NAME)
+        return usual if usual.is_file() else None
+    path = Path(named)
+    if not path.is_file():
+        key = FILE_VARIABLE if file is None else str(path)
+        raise SettingsError(
+            key, f"there is no settings file {path}", hint="correct the path, or leave it out"
+        )
+    return path
+
+
+def _parse_file(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(
+            str(path), f"not valid TOML: {error}", hint='lines look like: port = 8080, host = "127.0.0.1"'
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(str(path), f"cannot be read: {error}") from None
+
+
+def _known(name: str, written: str, *, place: str) -> str:
+    if name in UNAVAILABLE:
+        raise SettingsError(written, f"not available: {UNAVAILABLE[name]}", hint=f"remove it from {place}")
+    if name not in BY_NAME:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, BY_NAME, n=1, cutoff=0.6)
+        hint = "`surehook config show` lists every setting"
+        if near:
+            in_env = written.startswith(PREFIX)
+            hint = f"did you mean {BY_NAME[near[0]].variable if in_env else near[0]}?"
+        raise SettingsError(written, f"there is no such setting (in {place})", hint=hint)
+    return name
+
+
+def _read(name: str, raw: Any, origin: str) -> Any:
+    setting = BY_NAME[name]
+    try:
+        return setting.kind.read(_text(raw, listed=setting.kind is NETWORKS))
+    except (ValueError, KeyError):
+        shown = "the value" if setting.secret else repr(raw)
+        written = origin.partition(" ")[2] if origin.startswith(("environment", "flag")) else name
+        where = f" (in {origin.removeprefix('file ')})" if origin.startswith("file") else ""
+        raise SettingsError(
+            written, f"{shown} is not accepted{where}", hint=f"expected {setting.kind.accepted}"
+        ) from None
+
+
+def _text(raw: Any, *, listed: bool) -> str:
+    """A scalar of the file or the command line as the text that the environment would hold."""
+    if isinstance(raw, bool):
+        return "1" if raw else "0"
+    if isinstance(raw, str | int):
+        return str(raw).strip()
+    if listed and isinstance(raw, list | tuple) and all(isinstance(part, str) for part in raw):
+        return ",".join(raw)
+    raise ValueError

@@ -1,0 +1,189 @@
+"""Settings: who wins, where each value comes from, and what a person reads about a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from surehook.config import BY_NAME, SETTINGS, UNAVAILABLE, Settings
+from surehook.core.errors import SettingsError
+
+KEY = "a-key-of-sixteen-chars"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, so that no settings file is found by accident."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, text: str, name: str = "surehook.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_every_field_has_its_line_and_every_line_its_field() -> None:
+    fields = set(Settings.__struct_fields__) - {"origins", "file"}
+    assert fields == set(BY_NAME)
+    assert not fields & set(UNAVAILABLE)
+
+
+def test_every_default_is_a_value_its_own_kind_accepts(folder: Path) -> None:
+    plain = Settings()
+    for setting in SETTINGS:
+        shown = plain.shown(setting.name)
+        if shown:
+            assert setting.kind.read(shown) == getattr(plain, setting.name), setting.name
+
+
+def test_nothing_given_means_defaults(folder: Path) -> None:
+    settings = Settings.load(env={})
+    assert settings == Settings()
+    assert settings.origin("port") == "default"
+    assert settings.server_url == "http://127.0.0.1:8080"
+
+
+def test_flag_beats_environment_beats_file_beats_dev_beats_default(folder: Path) -> None:
+    write(folder, 'port = 1001\nhost = "10.0.0.1"\nlog_level = "debug"\nallow_http = false\n')
+    env = {"SUREHOOK_PORT": "1002", "SUREHOOK_HOST": "10.0.0.2", "HOME": "x"}
+    settings = Settings.load(env=env, flags={"port": 1003, "host": None}, dev=True)
+    found = {
+        name: (getattr(settings, name), settings.origin(name))
+        for name in ("port", "host", "log_level", "allow_http", "allow_networks", "slots_first")
+    }
+    assert found == {
+        "port": (1003, "flag --port"),
+        "host": ("10.0.0.2", "environment SUREHOOK_HOST"),
+        "log_level": ("debug", "file surehook.toml"),
+        "allow_http": (False, "file surehook.toml"),
+        "allow_networks": (("127.0.0.0/8", "::1/128"), "--dev"),
+        "slots_first": (512, "default"),
+    }
+
+
+def test_an_empty_variable_is_not_set(folder: Path) -> None:
+    assert Settings.load(env={"SUREHOOK_PORT": "", "SUREHOOK_API_KEY": ""}) == Settings()
+
+
+def test_a_named_file_is_read_wherever_it_lies(folder: Path) -> None:
+    path = write(folder, "port = 9000", name="other.toml")
+    assert Settings.load(env={"SUREHOOK_CONFIG": str(path)}).port == 9000
+    assert Settings.load(env={}, file=path).origin("port") == f"file {path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('allow_networks = ["10.0.0.0/8", "fd00::/8"]', ("10.0.0.0/8", "fd00::/8")),
+        ('allow_networks = "10.0.0.0/8, 192.168.1.7"', ("10.0.0.0/8", "192.168.1.7/32")),
+        ("allow_networks = []", ()),
+    ],
+)
+def test_networks_are_a_list_or_commas(folder: Path, text: str, expected: tuple[str, ...]) -> None:
+    write(folder, text)
+    assert Settings.load(env={}).allow_networks == expected
+
+
+@pytest.mark.parametrize("text", ["1", "true", "Yes", "ON"])
+def test_a_switch_is_on_in_every_usual_spelling(folder: Path, text: str) -> None:
+    assert Settings.load(env={"SUREHOOK_ALLOW_HTTP": text}).allow_http
+
+
+@pytest.mark.parametrize(
+    ("env", "key", "hint"),
+    [
+        ({"SUREHOOK_PROT": "1"}, "SUREHOOK_PROT", "did you mean SUREHOOK_PORT?"),
+        ({"SUREHOOK_DATABASEURL": "1"}, "SUREHOOK_DATABASEURL", "did you mean SUREHOOK_DATABASE_URL?"),
+        ({"SUREHOOK_QQ": "1"}, "SUREHOOK_QQ", "`surehook config show` lists every setting"),
+        ({"SUREHOOK_PORT": "http"}, "SUREHOOK_PORT", "expected a whole number from 0 to 65,535"),
+        ({"SUREHOOK_PORT": "65536"}, "SUREHOOK_PORT", "expected a whole number from 0 to 65,535"),
+        ({"SUREHOOK_ALLOW_HTTP": "maybe"}, "SUREHOOK_ALLOW_HTTP", "expected 1 or 0"),
+        (
+            {"SUREHOOK_ALLOW_NETWORKS": "10.0.0.1/8"},
+            "SUREHOOK_ALLOW_NETWORKS",
+            "expected networks in CIDR form",
+        ),
+        ({"SUREHOOK_DATABASE_URL": "postgresql://x/y"}, "SUREHOOK_DATABASE_URL", "expected sqlite:///FILE"),
+        ({"SUREHOOK_DATABASE_URL": "sqlite:///:memory:"}, "SUREHOOK_DATABASE_URL", "expected sqlite:///FILE"),
+        ({"SUREHOOK_URL": "localhost:8080"}, "SUREHOOK_URL", "expected an http:// or https:// address"),
+        ({"SUREHOOK_URL": "http://h:99999"}, "SUREHOOK_URL", "expected an http:// or https:// address"),
+        ({"SUREHOOK_HOST": "a b"}, "SUREHOOK_HOST", "expected a host name or address"),
+        ({"SUREHOOK_TENANT": "Acme"}, "SUREHOOK_TENANT", "expected 1 to 64 of a-z"),
+        ({"SUREHOOK_LOG_LEVEL": "loud"}, "SUREHOOK_LOG_LEVEL", "expected one of debug, info, warning, error"),
+        ({"SUREHOOK_REDIS_URL": "redis://h"}, "SUREHOOK_REDIS_URL", "remove it from the environment"),
+        ({"SUREHOOK_CONFIG": "nowhere.toml"}, "SUREHOOK_CONFIG", "correct the path, or leave it out"),
+    ],
+)
+def test_a_wrong_variable_is_named_with_what_would_be_accepted(
+    folder: Path, env: dict[str, str], key: str, hint: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(env=env)
+    assert caught.value.key == key
+    assert (caught.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "hint"),
+    [
+        ("prot = 1", "prot", "did you mean port?"),
+        ("[database]\nurl = 1", "database", "did you mean database_url?"),
+        ("port = 80.5", "port", "expected a whole number"),
+        ("port = [1]", "port", "expected a whole number"),
+        ("broker_url = 'amqp://h'", "broker_url", "remove it from surehook.toml"),
+        ("port = ", "surehook.toml", "lines look like"),
+        ("port = 1\nport = 2", "surehook.toml", "lines look like"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_would_be_accepted(
+    folder: Path, text: str, key: str, hint: str
+) -> None:
+    write(folder, text)
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(env={})
+    assert caught.value.key == key
+    assert (caught.value.hint or "").startswith(hint)
+
+
+def test_a_file_that_is_not_text_is_refused(folder: Path) -> None:
+    (folder / "surehook.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        Settings.load(env={})
+
+
+@pytest.mark.parametrize(
+    "text", ["short", "fifteen-chars-x", "spaces are not visible", "umlaute-sind-schön-"]
+)
+def test_a_weak_key_is_refused_without_repeating_it(folder: Path, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(env={"SUREHOOK_API_KEY": text})
+    assert text not in str(caught.value)
+
+
+def test_secrets_are_never_shown(folder: Path) -> None:
+    settings = Settings.load(env={"SUREHOOK_API_KEY": KEY})
+    assert settings.api_key == KEY
+    assert settings.shown("api_key") == "(set, 22 characters)"
+    assert KEY not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"SUREHOOK_HOST": "0.0.0.0", "SUREHOOK_PORT": "81"}, "http://127.0.0.1:81"),
+        ({"SUREHOOK_HOST": "::1"}, "http://[::1]:8080"),
+        ({"SUREHOOK_URL": "https://hooks.example.com/"}, "https://hooks.example.com"),
+    ],
+)
+def test_commands_find_the_server(folder: Path, given: dict[str, str], expected: str) -> None:
+    assert Settings.load(env=given).server_url == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "path"), [("sqlite:///a.db", "a.db"), ("sqlite:////var/lib/a.db", "/var/lib/a.db")]
+)
+def test_the_database_path_follows_the_slashes(folder: Path, url: str, path: str) -> None:
+    assert Settings.load(env={"SUREHOOK_DATABASE_URL": url}).database_path == Path(path)
