@@ -35,7 +35,7 @@ Failure = Literal[
 
 
 class Target(Protocol):
-    """A parsed and judged-at-registration URL; made by `Transport.target`."""
+    """A parsed URL ready to be called; made by `Transport.target` or `Transport.stored`. Cheap to keep."""
 
     @property
     def url(self) -> str: ...
@@ -52,10 +52,16 @@ class Request(Struct, gc=False):
     redirects: int = 0  # how many to follow
     redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (DESIGN section 7)
     method: bytes = b"POST"
+    # Asked in the very step that writes the first byte (which comes after the dialling, where there is any):
+    # False, and nothing is sent, failure `aborted`. Meant for the lease.
+    permit: Callable[[], bool] | None = None
 
 
 class Answer(Struct, gc=False):
     """What came back. `status` None means no complete final headers were seen; `failure` then says why.
+
+    Both are set where a redirect was not followed (`redirect_limit`, `redirect_forbidden`, and
+    `address_forbidden` where it led to a refused address): the status is the redirect's. Read `failure` first.
 
     A failure after complete headers (a body that breaks off or is over its cap) is not a failure: the
     status decides; `truncated` is set.
@@ -87,6 +93,11 @@ class Exchange(Protocol):
 class Transport(Protocol):
     def target(self, url: str, *, tenant: str) -> Target:
         """Parse and judge a URL as far as that needs no DNS. Raises Problem (`url_…`, `address_forbidden`), field `url`."""
+        ...
+
+    def stored(self, url: str, *, tenant: str) -> Target:
+        """Like `target`, for a URL accepted earlier: never raises. What the rules of today refuse is answered by
+        `send` with `url_forbidden` or `address_forbidden`."""
         ...
 
     async def check(self, url: str, *, tenant: str) -> None:

@@ -1,0 +1,226 @@
+"""The hot door: POST /v1/events and /v1/events/batch, straight on ASGI in front of the application.
+
+Routing, dependency injection and response models cost more than the whole decoding of an event, so the two
+ingest routes do without them. Everything else, the OpenAPI document included, is the application's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from surehook.api import problems
+from surehook.core import envelope, idempotency, ids, limits
+from surehook.core.envelope import EventIn
+from surehook.core.errors import Problem
+from surehook.ports.ledger import Taken
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+ACCEPTED_START = {
+    "type": "http.response.start",
+    "status": 202,
+    "headers": [(b"content-type", b"application/json")],
+}
+
+
+class Taking(Protocol):
+    """What ingest needs of the engine."""
+
+    def now(self) -> int: ...
+    async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]: ...
+    def refuses(self, event: EventIn) -> Problem | None: ...
+    async def current(self) -> None: ...
+    @property
+    def retention_ms(self) -> int: ...
+
+
+class Keys(Protocol):
+    """Who may call: answers for the raw value of an Authorization header."""
+
+    def admits(self, authorization: bytes | None) -> bool: ...
+
+
+class Ingest:
+    """ASGI: the two ingest routes, and `app` for everything else."""
+
+    def __init__(
+        self, app: App, *, engine: Taking, keys: Keys, refresh_keys: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._app = app
+        self._engine = engine
+        self._keys = keys
+        self._refresh_keys = refresh_keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
+            if path == "/v1/events":
+                return await self._answer(self._one, scope, receive, send)
+            if path == "/v1/events/batch":
+                return await self._answer(self._batch, scope, receive, send)
+        return await self._app(scope, receive, send)
+
+    async def _answer(
+        self,
+        route: Callable[[bytes | None, bytes], Awaitable[bytes]],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        try:
+            key = await self._check(scope)
+            limit = limits.EVENT_BODY_BYTES if route == self._one else limits.BATCH_BODY_BYTES
+            content = await route(key, await _body(receive, limit))
+        except Exception as error:  # the door's last resort: whatever it is becomes a problem, never a trace
+            await _refuse(send, error)
+            return
+        await send(ACCEPTED_START)
+        await send({"type": "http.response.body", "body": content})
+
+    async def _check(self, scope: Scope) -> bytes | None:
+        """Who is calling, and the Idempotency-Key. Raises Problem."""
+        authorization = key = None
+        twice = False
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+            elif name == b"idempotency-key":
+                twice = key is not None
+                key = value
+            elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+                raise Problem("unsupported_encoding", "bodies are read uncompressed", status=415)
+        if not self._keys.admits(authorization):
+            await self._refresh_keys()
+            if not self._keys.admits(authorization):
+                raise Problem(
+                    "unauthorized", "no valid API key", hint="Authorization: Bearer <key>", status=401
+                )
+        if scope["query_string"]:
+            raise Problem("unknown_parameter", "this call has no query parameters")
+        if twice:
+            raise Problem("invalid_idempotency_key", "the header is given twice", field="Idempotency-Key")
+        return key
+
+    async def _one(self, key: bytes | None, raw: bytes) -> bytes:
+        checked = None if key is None else idempotency.check_key(key.decode("latin-1"))
+        event = envelope.decode_event(raw)
+        refusal = self._judge(event)
+        if refusal is not None:
+            await self._engine.current()
+            refusal = self._judge(event)
+            if refusal is not None:
+                raise refusal
+        (answer,) = await self._engine.take((event,), (checked,))
+        if type(answer) is Taken and answer.problem is None:
+            return _taken(answer)
+        raise _problem(answer, event, checked)
+
+    async def _batch(self, key: bytes | None, raw: bytes) -> bytes:
+        if key is not None:
+            raise Problem(
+                "idempotency_key_not_here", "a batch has no key of its own", field="Idempotency-Key",
+                hint="give each item its idempotency_key",
+            )  # fmt: skip
+        items = envelope.decode_batch(raw)
+        events, places = self._admitted(items)
+        if len(events) < len(items):
+            await self._engine.current()
+            events, places = self._admitted(items)
+        answers = (
+            await self._engine.take(events, [event.idempotency_key for event in events]) if events else []
+        )
+        parts: list[bytes] = []
+        by_place = dict(zip(places, zip(answers, events, strict=True), strict=True))
+        for place, item in enumerate(items):
+            found = by_place.get(place)
+            if found is None:
+                refusal = item if isinstance(item, Problem) else self._judge(item)
+                assert refusal is not None, "what was not taken was refused"
+                parts.append(_problem_bytes(refusal))
+            elif type(found[0]) is Taken and found[0].problem is None:
+                parts.append(_taken(found[0]))
+            else:
+                parts.append(_problem_bytes(_problem(found[0], found[1], found[1].idempotency_key)))
+        return b"[" + b",".join(parts) + b"]"
+
+    def _admitted(self, items: Sequence[EventIn | Problem]) -> tuple[list[EventIn], list[int]]:
+        events: list[EventIn] = []
+        places: list[int] = []
+        for place, item in enumerate(items):
+            if not isinstance(item, Problem) and self._judge(item) is None:
+                events.append(item)
+                places.append(place)
+        return events, places
+
+    def _judge(self, event: EventIn) -> Problem | None:
+        """What memory says against an event: its tenant, its type, the time in its id."""
+        if event.id is not None:
+            try:
+                idempotency.check_event_id(
+                    event.id, now_ms=self._engine.now(), retention_ms=self._engine.retention_ms
+                )
+            except Problem as problem:
+                return problem
+        return self._engine.refuses(event)
+
+
+def _taken(answer: Taken) -> bytes:
+    return b'{"id":"%b","deliveries":%d}' % (ids.text(ids.EVENT, answer.event).encode(), answer.fan_out)
+
+
+def _problem(answer: Taken | Problem, event: EventIn, key: str | None) -> Problem:
+    if isinstance(answer, Problem):
+        return answer
+    if answer.problem == "idempotency_conflict":
+        return idempotency.conflict(key or "")
+    if answer.problem == "event_id_conflict":
+        return idempotency.id_conflict()
+    return Problem("unstorable", f"the ledger cannot store this event of type {event.type}")
+
+
+def _problem_bytes(problem: Problem) -> bytes:
+    return msgspec.json.encode(problems.shape(problem))
+
+
+async def _body(receive: Receive, limit: int) -> bytes:
+    """The whole body, at most `limit` bytes. Raises Problem `body_too_large` as soon as it is longer."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        if message["type"] == "http.disconnect":
+            raise Problem("invalid_json", "the connection ended before the body did", status=400)
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+    parts = [body]
+    size = len(body)
+    while message.get("more_body", False):
+        if size > limit:
+            raise _too_large(limit)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem("invalid_json", "the connection ended before the body did", status=400)
+        part = message.get("body", b"")
+        size += len(part)
+        parts.append(part)
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem("body_too_large", f"the body has more than {limit} bytes", status=413)
+
+
+async def _refuse(send: Send, error: Exception) -> None:
+    refusal = problems.refusal(error)
+    headers = [(b"content-type", problems.MEDIA_TYPE.encode())]
+    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": refusal.body()})

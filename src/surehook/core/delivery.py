@@ -1,0 +1,128 @@
+"""The life of a delivery: a table first, then `decide`, which says what one attempt's outcome leads to.
+
+Five open states and four end states. A delivery that is `sending` is held by a node; what happens to it
+next is decided here and only here. Everything else that moves a delivery is an order (cancel, pause, a
+node's death) and stands in the same table.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from surehook.core import schedule
+from surehook.core.model import RETRY, Delivery, EndpointStatus, Lane
+from surehook.core.outcome import Outcome
+from surehook.core.policy import Policy, WaitFactor
+
+# state → {what happens: next state}
+TRANSITIONS: dict[str, dict[str, str]] = {
+    "scheduled": {"start": "sending", "park": "parked", "cancel": "cancelled", "age": "dead"},
+    "retrying": {"start": "sending", "park": "parked", "cancel": "cancelled", "age": "dead"},
+    "parked": {"wake": "retrying", "wake_untried": "scheduled", "start": "sending", "cancel": "cancelled", "age": "dead"},
+    "sending": {
+        "success": "delivered",
+        "fail": "retrying",
+        "exhaust_dead": "dead",
+        "exhaust_drop": "dropped",
+        "exhaust_failure": "parked",
+        "reject": "dead",
+        "key_trouble": "parked",
+        "park": "parked",
+        "hand_back": "retrying",
+        "hand_back_untried": "scheduled",
+        "interrupt": "retrying",
+        "interrupt_untried": "scheduled",
+        "endpoint_deleted": "cancelled",
+        "age": "dead",
+    },
+    "delivered": {},
+    "dead": {},
+    "dropped": {},
+    "cancelled": {},
+}  # fmt: skip
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What follows from an attempt.
+
+    `end` set: finished in that state. Else the delivery goes on as attempt `number` in `lane` at `due_at`,
+    parked where `parked` is set. `endpoint_status` and `notice` are side effects for the same transaction.
+    """
+
+    end: str | None = None
+    lane: Lane = RETRY
+    number: int = 0
+    due_at: int = 0
+    parked: str | None = None
+    spared: int = 0
+    endpoint_status: EndpointStatus | None = None
+    endpoint_reason: str | None = None
+    notice: str | None = None
+
+
+DELIVERED = Decision(end="delivered")
+
+
+def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fraction: float) -> Decision:
+    """What the attempt in hand leads to. `now` is when its result was seen, `fraction` in [0, 1) is the jitter."""
+    if outcome.name == "delivered":
+        return DELIVERED
+    if outcome.key:
+        # The event is innocent: the receiver's key is wrong. Parked, and no retry is spent.
+        return Decision(
+            number=delivery.attempt + 1, due_at=now, parked="key", spared=delivery.spared + 1, lane=RETRY
+        )
+    if outcome.terminal:
+        gone = outcome.name == "gone"
+        return Decision(
+            end="dead",
+            endpoint_status="inactive" if gone else None,
+            endpoint_reason="gone" if gone else None,
+            notice="delivery.dead",
+        )
+    retry = delivery.attempt - delivery.spared
+    if not may_retry(policy, retry, timed_out=outcome.name == "timed_out"):
+        return exhausted(delivery, policy, now=now)
+    wait_ms = schedule.wait(policy, retry, fraction) * 1000
+    if outcome.retry_after_s is not None and policy.honour_retry_after:
+        wait_ms = max(wait_ms, min(outcome.retry_after_s, policy.honour_retry_after) * 1000)
+    due_at = now + -int(-wait_ms // 1)  # rounded up: never early
+    if is_too_old(delivery, policy, at=due_at):
+        return exhausted(delivery, policy, now=now)
+    return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared, lane=RETRY)
+
+
+def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
+    """Whether retry number `retry` (from 1) exists in the policy.
+
+    With `auto_retry` off there is one exception: a first call that timed out is retried once, with the long timeout.
+    """
+    if not policy.auto_retry:
+        return retry == 1 and timed_out
+    if retry > schedule.retries(policy):
+        return False
+    waited = sum(schedule.base_wait(policy, earlier) for earlier in range(1, retry))
+    return schedule.begins(policy, retry, waited)
+
+
+def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
+    """The end rule of the policy."""
+    drops_at_once = isinstance(policy.schedule, WaitFactor) and policy.schedule.retries == 0
+    if policy.on_exhausted == "drop" or drops_at_once:
+        return Decision(end="dropped")
+    if policy.on_exhausted == "enter_failure":
+        return Decision(
+            number=delivery.attempt + 1,
+            due_at=now,
+            parked="failure",
+            spared=delivery.spared,
+            endpoint_status="failure",
+            endpoint_reason="exhausted",
+            notice="endpoint.failure",
+        )
+    return Decision(end="dead", notice="delivery.dead")
+
+
+def is_too_old(delivery: Delivery, policy: Policy, *, at: int) -> bool:
+    """Whether an attempt at the instant `at` would lie past `max_age`; time stood still does not count."""
+    return policy.max_age is not None and at > delivery.born_at + delivery.stood_ms + policy.max_age * 1000

@@ -1,0 +1,328 @@
+"""One request out, one result in: breaker and status admit, the stored bytes are signed and sent, the answer
+is classified, and `core.delivery.decide` says what follows. The book is written by `record`.
+
+A `Flight` is one request under way; the transport calls it with the answer. There is no task and no future
+per delivery: at thousands a second those would cost as much as everything else in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from surehook.core import ids, lanes, outcome
+from surehook.core.delivery import Decision, decide, is_too_old
+from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
+from surehook.core.outcome import Outcome
+from surehook.core.signature import Signer
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.request import header_lines
+from surehook.delivery.routes import NEVER, Directory, Plan, Route, is_low
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.transport import Answer, Exchange, Request, Transport
+
+
+class Results(Protocol):
+    """Where results go: the recorder."""
+
+    def put(self, route: Route, settled: Settled) -> None: ...
+    def breaker_changed(self, route: Route, change: str) -> None: ...
+    def status_changed(self, route: Route, decision: Decision) -> None: ...
+
+
+class Watch(Protocol):
+    """Who counts: metrics. Called once an attempt."""
+
+    def attempted(self, lane: Lane, outcome: str, *, total_us: int, late_ms: int, number: int) -> None: ...
+    def finished(self, end: str, *, took_ms: int) -> None: ...
+
+
+class Flight:
+    """One request under way. Called by the transport with its answer, exactly once."""
+
+    __slots__ = ("deliver", "delivery", "exchange", "lane", "plan", "probe", "route", "started_at", "suspect")
+
+    def __init__(
+        self,
+        deliver: Deliver,
+        route: Route,
+        plan: Plan,
+        delivery: Delivery,
+        lane: Lane,
+        *,
+        probe: bool,
+        started_at: int,
+    ) -> None:
+        self.deliver = deliver
+        self.route = route
+        self.plan = plan
+        self.delivery = delivery
+        self.lane = lane
+        self.probe = probe
+        self.suspect = route.suspect
+        self.started_at = started_at
+        self.exchange: Exchange | None = None
+
+    def __call__(self, answer: Answer) -> None:
+        self.deliver.answered(self, answer)
+
+
+class Deliver:
+    """Sends. `park` puts a delivery aside in the book, `lease_left` says how many seconds of lease remain."""
+
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        clock: Clock,
+        entropy: Entropy,
+        directory: Directory,
+        results: Results,
+        watch: Watch,
+        park: Callable[[Route, Delivery, str], None],
+        hungry: Callable[[Route], None],
+        lease_left: Callable[[], float],
+        lease_least_s: float,
+        breaker_changed: Callable[[Route], None],
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._entropy = entropy
+        self._directory = directory
+        self._results = results
+        self._watch = watch
+        self._park = park
+        self._hungry = hungry
+        self._lease_left = lease_left
+        self._lease_least_s = lease_least_s
+        self._breaker_changed = breaker_changed
+        self.dispatch: Dispatch | None = None  # set by the engine: each needs the other
+        self.flights: set[Flight] = set()
+        self.halted = False  # buried, or over: answers of requests under way are dropped
+
+    # -- out --------------------------------------------------------------------------------------------
+
+    def start(self, route: Route, delivery: Delivery, lane: Lane) -> bool:
+        """Begin the attempt in hand; False where nothing was sent (parked, ended, or the lease is too short)."""
+        if route.gone:
+            self.end_deleted(route, delivery)
+            return False
+        reason = route.takes
+        if reason is not None:
+            self._park(route, delivery, reason)
+            return False
+        return self._send(route, delivery, lane, probe=False)
+
+    def probe(self, route: Route, delivery: Delivery) -> bool:
+        """Begin the one attempt that a half-open breaker lets through, in the patient lane."""
+        assert self.dispatch is not None
+        state = self.dispatch.lanes[RETRY]
+        state.busy += 1
+        route.in_flight += 1
+        if route.suspect:
+            state.suspects_busy += 1
+        if self._send(route, delivery, RETRY, probe=True):
+            return True
+        state.busy -= 1
+        route.in_flight -= 1
+        if route.suspect:
+            state.suspects_busy -= 1
+        return False
+
+    def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: bool) -> bool:
+        assert self.dispatch is not None
+        if self._lease_left() < self._lease_least_s:
+            # Nothing may leave on a lease that could end under it; the next beat starts the pump again.
+            self.dispatch.paused = True
+            self.dispatch.push_front(route, delivery)
+            return False
+        now = self._clock.now()
+        plan = self._directory.plan(route, delivery.type)
+        policy = plan.policy
+        if delivery.attempt > 1 and is_too_old(delivery, policy, at=now):
+            self._end(route, delivery, state="dead", reason=None)
+            return False
+        signer = route.signer
+        if signer is None or now >= route.signer_until:
+            signer = self._signer(route, now)
+        request = Request(
+            target=route.target,
+            headers=header_lines(route, plan, signer, delivery, now=now),
+            body=delivery.body,
+            timeout_s=lanes.timeout_s(
+                policy,
+                lane=lane,
+                place=delivery.attempt - delivery.spared,
+                is_slow=route.pace.is_slow,
+                probe=probe,
+            ),
+            connect_timeout_s=policy.timeouts.connect,
+            redirects=policy.redirects,
+            redirect_style=plan.redirect_style,
+        )
+        flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
+        self.flights.add(flight)
+        flight.exchange = self._transport.send(request, flight)
+        return True
+
+    # -- in ---------------------------------------------------------------------------------------------
+
+    def answered(self, flight: Flight, answer: Answer) -> None:
+        """A request ended, one way or the other."""
+        assert self.dispatch is not None
+        self.flights.discard(flight)
+        if self.halted:
+            return
+        route, plan, delivery, lane = flight.route, flight.plan, flight.delivery, flight.lane
+        now = self._clock.now()
+        if answer.failure is None and answer.status in plan.success:
+            result = outcome.DELIVERED
+        else:
+            result = outcome.classify(
+                policy=plan.policy, success=plan.success, lane=lane, probe=flight.probe, status=answer.status,
+                failure=answer.failure, headers=answer.headers, body=answer.body, now=now,
+            )  # fmt: skip
+        self._mind(flight, answer, result, now)
+        if answer.failure == "aborted":
+            return  # shutdown: the book frees it, since whether it was seen is unknown
+        decision = decide(
+            delivery, result, policy=plan.policy, now=now,
+            fraction=0.0 if result is outcome.DELIVERED else self._entropy.fraction(),
+        )  # fmt: skip
+        self._settle(flight, answer, result, decision, now)
+        self.dispatch.finished(route, lane, suspect=flight.suspect)
+        if route.parked and is_low(route):
+            self._hungry(route)
+
+    def _mind(self, flight: Flight, answer: Answer, result: Outcome, now: int) -> None:
+        """What the answer says about the endpoint: pace, share, breaker."""
+        route, plan, lane = flight.route, flight.plan, flight.lane
+        if result is outcome.DELIVERED:
+            route.limit.grow()
+            route.suspect = route.blocked = False
+        elif result.name == "timed_out":
+            route.suspect = True
+            route.limit.shrink(floor=lanes.FIRST_LANE_FLOOR if lane == FIRST else 1)
+        elif result.name == "throttled" or result.breaker == outcome.FAIL:
+            route.limit.shrink()
+        if answer.status is not None or result.name == "timed_out":
+            route.pace.note(answer.total_us > plan.policy.timeouts.first * 1_000_000)
+        breaker = route.breaker
+        change = None
+        if result.key:
+            change = breaker.trip("key", now)
+        elif flight.probe and result.breaker == outcome.UNCOUNTED:
+            breaker.give_up_probe()
+            breaker.probe_at = now + 1000
+        elif flight.probe or (plan.policy.breaker is not None and result.breaker != outcome.UNCOUNTED):
+            change = breaker.after(result.breaker == outcome.FAIL, now, probe=flight.probe)
+        if change is not None:
+            if change == "closed":
+                route.limit.ramp()
+            self._results.breaker_changed(route, change)
+            self._breaker_changed(route)
+
+    def _settle(self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int) -> None:
+        route, delivery = flight.route, flight.delivery
+        if route.gone and decision.end is None:
+            decision = Decision(end="cancelled")
+        entry = Attempt(
+            delivery=delivery.id,
+            number=delivery.attempt,
+            kind="attempt",
+            lane=flight.lane,
+            started_at=flight.started_at,
+            outcome=result.name,
+            unknown=answer.unknown,
+            status=answer.status,
+            error=answer.failure,
+            address=answer.address,
+            dns_us=answer.dns_us,
+            connect_us=answer.connect_us,
+            tls_us=answer.tls_us,
+            first_byte_us=answer.first_byte_us,
+            total_us=answer.total_us,
+            headers=answer.headers,
+            body=answer.body,
+            truncated=answer.truncated,
+            next_at=None if decision.end is not None or decision.parked is not None else decision.due_at,
+        )
+        notices: tuple[Notice, ...] = ()
+        if decision.notice is not None:
+            notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
+        if result.name == "blocked" and not route.blocked:
+            route.blocked = True
+            notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
+        self._results.put(
+            route,
+            Settled(
+                delivery=delivery,
+                entry=entry,
+                end=decision.end,
+                reason="deleted" if decision.end == "cancelled" else None,
+                lane=decision.lane,
+                number=decision.number,
+                due_at=decision.due_at,
+                parked=decision.parked,
+                spared=decision.spared,
+                notices=notices,
+            ),
+        )
+        if decision.endpoint_status is not None:
+            self._results.status_changed(route, decision)
+        self._watch.attempted(
+            flight.lane, result.name, total_us=answer.total_us, late_ms=flight.started_at - delivery.due_at,
+            number=delivery.attempt,
+        )  # fmt: skip
+        if decision.end is not None:
+            self._watch.finished(decision.end, took_ms=now - delivery.born_at)
+
+    def end_deleted(self, route: Route, delivery: Delivery) -> None:
+        """A held delivery whose endpoint was deleted."""
+        self._end(route, delivery, state="cancelled", reason="deleted")
+
+    def _end(self, route: Route, delivery: Delivery, *, state: str, reason: str | None) -> None:
+        """Finish a held delivery without a call: its endpoint is gone, or its age has passed."""
+        now = self._clock.now()
+        entry = Attempt(
+            delivery=delivery.id, number=delivery.attempt, kind="ended", lane=delivery.lane, started_at=now
+        )
+        notices: tuple[Notice, ...] = ()
+        if state == "dead":
+            notices = (self.notice_of_age(route, delivery),)
+        self._results.put(
+            route, Settled(delivery=delivery, entry=entry, end=state, reason=reason, notices=notices)
+        )
+        self._watch.finished(state, took_ms=now - delivery.born_at)
+
+    def notice_of_age(self, route: Route, delivery: Delivery) -> Notice:
+        """The notice of a delivery that its age ended without a call in hand."""
+        detail = "older than the policy's max_age"
+        return self._notice("delivery.dead", route, delivery, self._clock.now(), detail)
+
+    def _notice(self, kind: str, route: Route, delivery: Delivery, now: int, detail: str) -> Notice:
+        return Notice(
+            id=ids.uuid7(now, self._entropy.bits(10)),
+            at=now,
+            kind=kind,
+            tenant=delivery.tenant,
+            endpoint=route.endpoint.id,
+            delivery=delivery.id,
+            detail=detail,
+        )
+
+    def _signer(self, route: Route, now: int) -> Signer:
+        """The signer of the secrets that are active now, kept until one of them expires."""
+        active = [s for s in route.secrets if s.expires_at is None or s.expires_at > now]
+        active.sort(key=lambda secret: secret.id, reverse=True)  # ids carry their time: newest first
+        route.signer = Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
+        route.signer_until = min((s.expires_at for s in active if s.expires_at is not None), default=NEVER)
+        return route.signer
+
+
+def describe(result: Outcome, answer: Answer) -> str:
+    """A notice's one sentence about the last attempt."""
+    if answer.status is not None:
+        return f"{result.name}: the receiver answered {answer.status}"
+    return f"{result.name}: {answer.failure}"

@@ -1,0 +1,196 @@
+"""Endpoints: make, change, pause, activate, rotate their secret, delete.
+
+A URL is judged here for a clear answer at registration, and again at every attempt, since names move. Secrets
+leave this file twice: when an endpoint is made and when its secret is rotated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.core import header_names, limits, signature, subscription
+from surehook.core.errors import LedgerUnavailable, Problem
+from surehook.core.model import Endpoint, Secret
+from surehook.core.policy import parse_policy
+from surehook.core.profiles import PROFILES
+from surehook.delivery import tenants
+from surehook.delivery.chores import Chores
+from surehook.delivery.managing import Manager, new_id
+from surehook.delivery.retry_end import end_pending_retries
+
+OVERLAP_S = 86_400  # an old secret signs on for a day after its rotation, unless told otherwise
+OVERLAP_MAX_S = 30 * 86_400
+SECRETS_MAX = (
+    8  # active at once: one signature each, and the header has a bound (limits.SIGNATURE_HEADER_BYTES)
+)
+END_ROWS = 500  # deliveries of a deleted endpoint ended in one transaction
+END_ROUNDS = 10  # transactions before the rest is left to the background
+TRY_AGAIN_S = 1.0  # while the ledger is away
+
+
+class New(Struct, frozen=True):
+    """What a caller says about an endpoint to be made. `policy` is JSON, a name or an object."""
+
+    tenant: str
+    url: str
+    event_types: Sequence[str]
+    policy: bytes | None
+    headers: Mapping[str, str]
+    order: str
+    description: str | None
+
+
+async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
+    """The endpoint and its secret as text. Raises Problem for the field that cannot be."""
+    now = manager.clock.now()
+    checked = await _checked(manager, _asked(new), tenant=new.tenant)
+    await tenants.must_exist(manager, new.tenant)
+    endpoint = Endpoint(
+        id=new_id(manager, now),
+        tenant=new.tenant,
+        url=checked["url"],
+        event_types=checked["event_types"],
+        policy=checked["policy"],
+        status="active",
+        reason=None,
+        failure_count=0,
+        order=checked["order"],
+        headers=checked["headers"],
+        description=new.description,
+        created_at=now,
+        updated_at=now,
+    )
+    secret = _new_secret(manager, endpoint.id, now)
+    await manager.ledger.add_endpoint(endpoint, secret)
+    await manager.changed()
+    return endpoint, signature.write_secret(secret.kind, secret.material)
+
+
+async def find(manager: Manager, endpoint: bytes) -> Endpoint:
+    return _there(await manager.ledger.endpoint(endpoint))
+
+
+async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Mapping[str, Any]) -> Endpoint:
+    """Set the given fields. Status `active` also forgets the failures and the reason; work that was parked
+    for the old status drains."""
+    before = _there(await manager.ledger.endpoint(endpoint))
+    if not changes:
+        return before
+    checked = await _checked(manager, changes, tenant=before.tenant)
+    if checked.get("status") == "active":
+        checked |= {"reason": None, "failure_count": 0}
+    elif checked.get("status") == "paused":
+        checked["reason"] = None
+    changed = _there(await manager.ledger.change_endpoint(endpoint, checked, now=manager.clock.now()))
+    await manager.changed()
+    if _stops_retrying(before, changed):
+        chores.begin(end_pending_retries(manager, changed), name="end pending retries")
+    manager.wake()
+    return changed
+
+
+async def remove(manager: Manager, chores: Chores, endpoint: bytes) -> None:
+    """Delete the endpoint and cancel its open deliveries (reason `deleted`); a long backlog goes on being
+    cancelled after the answer. Requests under way end as they end."""
+    _there(await manager.ledger.remove_endpoint(endpoint))
+    await manager.changed()
+    manager.endpoint_removed(endpoint)
+    for _ in range(END_ROUNDS):
+        if not await _end_some(manager, endpoint):
+            return
+    chores.begin(end_all(manager, endpoint), name="cancel deliveries of a deleted endpoint")
+
+
+async def end_all(manager: Manager, endpoint: bytes) -> None:
+    """Cancel every unheld delivery of a deleted endpoint."""
+    while True:
+        try:
+            if not await _end_some(manager, endpoint):
+                return
+        except LedgerUnavailable:
+            await manager.clock.sleep(TRY_AGAIN_S)
+        await manager.clock.sleep(0)
+
+
+async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) -> tuple[Endpoint, str]:
+    """Give the endpoint a new secret; those before it sign on for `overlap_s` seconds."""
+    found = await find(manager, endpoint)
+    now = manager.clock.now()
+    active = [
+        secret
+        for secret in (await manager.ledger.configuration()).secrets
+        if secret.endpoint == endpoint and (secret.expires_at is None or secret.expires_at > now)
+    ]
+    if len(active) >= SECRETS_MAX:
+        raise Problem(
+            "too_many_secrets",
+            f"{len(active)} secrets of this endpoint are active",
+            hint="wait until an overlap ends",
+            status=409,
+        )
+    secret = _new_secret(manager, endpoint, now)
+    await manager.ledger.rotate_secret(secret, old_expires_at=now + overlap_s * 1000)
+    await manager.changed()
+    return found, signature.write_secret(secret.kind, secret.material)
+
+
+def missing() -> Problem:
+    return Problem("not_found", "there is no endpoint with this id", status=404)
+
+
+async def _checked(manager: Manager, given: Mapping[str, Any], *, tenant: str) -> dict[str, Any]:
+    """The given fields, judged: rules first, the address last, since that may ask the network."""
+    checked = dict(given)
+    if "event_types" in given:
+        checked["event_types"] = subscription.check_filters(given["event_types"])
+    if given.get("policy") is not None:
+        parse_policy(given["policy"], PROFILES)
+    if "headers" in given:
+        header_names.check_headers(given["headers"])
+    if given.get("order", "none") != "none":
+        raise Problem(
+            "order_not_available",
+            "only `none` is built in this version",
+            field="order",
+            hint='leave it out, or "none"',
+        )
+    if "url" in given:
+        await manager.transport.check(given["url"], tenant=tenant)
+    return checked
+
+
+def _asked(new: New) -> dict[str, Any]:
+    return {name: getattr(new, name) for name in ("url", "event_types", "policy", "headers", "order")}
+
+
+def _new_secret(manager: Manager, endpoint: bytes, now: int) -> Secret:
+    return Secret(
+        id=new_id(manager, now),
+        endpoint=endpoint,
+        kind=signature.V1,
+        material=manager.entropy.bits(limits.SECRET_BYTES_DEFAULT),
+        created_at=now,
+        expires_at=None,
+    )
+
+
+async def _end_some(manager: Manager, endpoint: bytes) -> int:
+    return await manager.ledger.end_endpoint(
+        endpoint, reason="deleted", limit=END_ROWS, now=manager.clock.now()
+    )
+
+
+def _stops_retrying(before: Endpoint, after: Endpoint) -> bool:
+    """Whether a change of its own policy switched `auto_retry` off."""
+    if before.policy == after.policy or after.policy is None:
+        return False
+    return not parse_policy(after.policy, PROFILES).auto_retry
+
+
+def _there(found: Endpoint | None) -> Endpoint:
+    if found is None:
+        raise missing()
+    return found

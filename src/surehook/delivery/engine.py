@@ -1,0 +1,465 @@
+"""The sender as a whole: its parts, in the order in which they start and stop.
+
+    accept ──▶ ledger ──▶ dispatch ──▶ deliver ──▶ record ──▶ ledger
+                             ▲            │
+              claim ─────────┤            ├──▶ park ──▶ ledger
+              park (back) ───┘            │
+    heartbeat and rescue keep the lease true; prune forgets; `Engine` ties and tears down.
+
+A buried node forgets its memory and begins again under a new id. A ledger that cannot be trusted any more
+ends the engine (`failure` says why): the process should stop and be started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
+
+from surehook.core import ids
+from surehook.core.envelope import EventIn
+from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Problem
+from surehook.core.model import Delivery, Endpoint, Node, Notice
+from surehook.delivery.accept import Accept
+from surehook.delivery.claim import Claim
+from surehook.delivery.deliver import Deliver
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.heartbeat import Heartbeat
+from surehook.delivery.park import Park
+from surehook.delivery.prune import Prune
+from surehook.delivery.record import Record
+from surehook.delivery.request import static_head
+from surehook.delivery.rescue import Rescue
+from surehook.delivery.routes import Directory, Route
+from surehook.delivery.settings import EngineSettings
+from surehook.delivery.watch import Watch
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.ledger import Ledger, Taken
+from surehook.ports.reading import Reading
+from surehook.ports.registry import Registry
+from surehook.ports.telemetry import Telemetry
+from surehook.ports.transport import Target, Transport
+
+RELEASE_ROWS = 1000  # deliveries handed back in one transaction
+
+
+class Book(Ledger, Registry, Reading, Protocol):
+    """One object that is all three ports."""
+
+
+class Host(Protocol):
+    """Who this process is (host/process.py)."""
+
+    def this_node(self, node_id: bytes, *, now: int) -> Node: ...
+    def is_gone(self, node: Node) -> bool: ...
+
+
+class Engine:
+    """Start it, use `accept`, stop it. All parts are handed in."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Book,
+        transport: Transport,
+        clock: Clock,
+        entropy: Entropy,
+        host: Host,
+        telemetry: Telemetry,
+        settings: EngineSettings | None = None,
+        sole: bool = True,
+    ) -> None:
+        """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite)."""
+        self.ledger = ledger
+        self.transport = transport
+        self.clock = clock
+        self.entropy = entropy
+        self.settings = settings or EngineSettings()
+        self.telemetry = telemetry
+        self.watch = Watch()
+        self.failure: str | None = None
+        self.failed = asyncio.Event()
+        self._host = host
+        self._sole = sole
+        self._node_id = b""
+        self._running = False
+        self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._background: set[asyncio.Task[None]] = set()
+        self._reloading = asyncio.Lock()
+        self.directory = Directory(
+            make_target=self._target, make_head=static_head, slots=self.settings.endpoint_slots
+        )
+        self._build()
+
+    def _build(self) -> None:
+        common: dict[str, Any] = {"ledger": self.ledger, "clock": self.clock, "settings": self.settings}
+        node = self.node
+        self.record = Record(
+            **common,
+            entropy=self.entropy,
+            node=node,
+            changed=self.changed,
+            notify=self._notify,
+            fail=self._fail,
+        )
+        self.dispatch = Dispatch(self.settings, self._start_delivery)
+        self.park = Park(
+            **common, directory=self.directory, dispatch=self.dispatch, node=node, fail=self._fail
+        )
+        self.claim = Claim(
+            **common,
+            directory=self.directory,
+            dispatch=self.dispatch,
+            node=node,
+            park=self.park.put,
+            orphan=self._orphaned,
+            hand_back=self._hand_back,
+            may_claim=self._may_claim,
+            fail=self._fail,
+        )
+        self.heartbeat = Heartbeat(
+            **common, node=node, dead=self._others_died, beaten=self._beaten, fail=self._fail
+        )
+        self.deliver = Deliver(
+            transport=self.transport,
+            clock=self.clock,
+            entropy=self.entropy,
+            directory=self.directory,
+            results=self.record,
+            watch=self.watch,
+            park=self.park.put,
+            hungry=self.park.hungry,
+            lease_left=self.heartbeat.left,
+            lease_least_s=self.settings.lease_left_s,
+            breaker_changed=self._breaker_changed,
+        )
+        self.deliver.dispatch = self.record.dispatch = self.dispatch
+        self.record.retry_hint = self.claim.hint
+        self.record.settled = self._recorded
+        self.park.deliver, self.park.claim = self.deliver, self.claim
+        self.rescue = Rescue(
+            **common,
+            entropy=self.entropy,
+            directory=self.directory,
+            node=node,
+            in_memory=self._in_memory,
+            held=lambda: self.dispatch.held,
+            wake=self.claim.wake,
+            notify=self._notify,
+        )
+        self.accept = Accept(
+            **common,
+            entropy=self.entropy,
+            directory=self.directory,
+            dispatch=self.dispatch,
+            node=node,
+            reload=self.changed,
+            fail=self._fail,
+            hungry=self.park.hungry,
+        )
+        self.prune = Prune(**common)
+
+    def node(self) -> bytes:
+        return self._node_id
+
+    # -- start and stop ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Enter the book, bury what is dead, load the configuration, and begin."""
+        await self.ledger.open(now=self.clock.now())
+        await self._enter()
+        await self.changed()
+        for row in await self.ledger.breakers():
+            breaker = self.directory.breaker(row.tenant, row.key, None)
+            breaker.restore(row)
+        self._running = True
+        await self.park.look()
+        for name, loop in (
+            ("claim", self.claim.run),
+            ("park", self.park.run),
+            ("heartbeat", self.heartbeat.run),
+            ("prune", self.prune.run),
+            ("look", self._look_for_ever),
+        ):
+            self._tasks.append(self._spawn(name, loop()))
+        self.telemetry.fact("engine.started", node=ids.text(ids.NODE, self._node_id))
+
+    async def stop(self) -> None:
+        """Refuse new events, hand back what was not begun, let requests finish within the grace time, record
+        them, and leave the book: what is still in flight then is freed as unknown."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._running = False
+        self.accept.closed = True
+        self.dispatch.paused = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.failure is None:
+            try:
+                await self.accept.drained()
+                await self._hand_back_queues()
+                await self._finish_flights()
+                await self.park.drained()
+                await self.record.drained()
+                await self._leave()
+            except LedgerError as error:
+                self.telemetry.fact("engine.stop_failed", error=str(error))
+        self.deliver.halted = True
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.transport.close()
+        await self.ledger.close()
+        self.telemetry.fact("engine.stopped")
+
+    async def _enter(self) -> None:
+        now = self.clock.now()
+        self._node_id = ids.uuid7(now, self.entropy.bits(10))
+        node = self._host.this_node(self._node_id, now=now)
+        others = [other for other in await self.ledger.nodes() if other.id != node.id]
+        await self.ledger.enter(node, now=now)
+        dead = [other.id for other in others if self._sole or self._host.is_gone(other)]
+        if dead:
+            freed = await self.ledger.bury(dead, now=now)
+            self.telemetry.fact("nodes.buried", nodes=len(dead), freed=freed)
+        await self.heartbeat.beat()
+
+    async def _hand_back_queues(self) -> None:
+        waiting: list[tuple[Route, Delivery]] = list(self.claim.timers.drain())
+        for route in self.directory.routes.values():
+            waiting += [(route, delivery) for delivery in self.dispatch.drain(route)]
+        for start in range(0, len(waiting), RELEASE_ROWS):
+            chunk = waiting[start : start + RELEASE_ROWS]
+            await self.ledger.release(
+                [delivery for _, delivery in chunk], node=self._node_id, now=self.clock.now()
+            )
+            for route, delivery in chunk:
+                self.dispatch.let_go(route, len(delivery.body))
+
+    async def _finish_flights(self) -> None:
+        until = self.clock.boot() + self.settings.grace_s
+        while self.deliver.flights and self.clock.boot() < until:
+            await self.clock.sleep(0.02)
+        unfinished = list(self.deliver.flights)
+        for flight in unfinished:
+            if flight.exchange is not None:
+                flight.exchange.abort()
+        if unfinished:
+            await self.clock.sleep(0)
+            await self.ledger.free(
+                [flight.delivery.id for flight in unfinished], node=self._node_id, now=self.clock.now()
+            )
+
+    async def _leave(self) -> None:
+        await self.ledger.bury([self._node_id], now=self.clock.now())
+
+    # -- configuration ----------------------------------------------------------------------------------
+
+    async def changed(self) -> None:
+        """Bring the configuration in memory up to the book's version; a no-op when it is."""
+        async with self._reloading:
+            if await self.ledger.version() == self.directory.version:
+                return
+            gone = self.directory.load(await self.ledger.configuration())
+        for route in gone:
+            self._drop_route(route)
+        for route in self.directory.routes.values():
+            if route.takes is not None:
+                self.park.put_queue(route)
+            self.park.hungry(route)
+
+    async def current(self) -> None:
+        """Before refusing something on memory's word: make sure memory is the book's word."""
+        await self.changed()
+
+    def endpoint_removed(self, endpoint: bytes) -> None:
+        """Nothing to do beyond `changed`: kept apart so that the door says what it means."""
+        self.claim.wake()
+
+    def wake(self) -> None:
+        """Look for due work now."""
+        self.claim.wake()
+
+    def _target(self, endpoint: Endpoint) -> Target:
+        return self.transport.target(endpoint.url, tenant=endpoint.tenant)
+
+    def _drop_route(self, route: Route) -> None:
+        for delivery in self.dispatch.drain(route):
+            self.deliver.end_deleted(route, delivery)
+
+    # -- what the door asks -----------------------------------------------------------------------------
+
+    async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]:
+        return await self.accept.take(events, keys)
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    @property
+    def retention_ms(self) -> int:
+        return int(self.settings.retention_events_s * 1000)
+
+    def refuses(self, event: EventIn) -> Problem | None:
+        """What the configuration in memory has against an event."""
+        tenant = self.directory.tenants.get(event.tenant)
+        if tenant is None:
+            return Problem(
+                "unknown_tenant",
+                f"there is no tenant {event.tenant!r}",
+                field="tenant",
+                hint="POST /v1/tenants",
+            )
+        if tenant.strict and event.type not in self.directory.types:
+            return Problem(
+                "unknown_event_type", f"{event.type!r} is not registered and this tenant is strict", field="type",
+                hint="POST /v1/event-types",
+            )  # fmt: skip
+        return None
+
+    def ready(self) -> str | None:
+        """None where requests are welcome, else the reason."""
+        if self.failure is not None:
+            return self.failure
+        if self._stopping or not self._running:
+            return "not running"
+        if self.heartbeat.left() < self.settings.lease_left_s:
+            return "the ledger has not answered for too long: the lease is running out"
+        return None
+
+    # -- wires between the parts ------------------------------------------------------------------------
+
+    def _start_delivery(self, route: Route, delivery: Delivery, lane: Any) -> bool:
+        if self.record.backlog >= self.settings.record_backlog:
+            self.dispatch.paused = True
+            self.dispatch.push_front(route, delivery)
+            return False
+        return self.deliver.start(route, delivery, lane)
+
+    def _recorded(self) -> None:
+        """A window of results is in the book: sending that waited for it may go on."""
+        if (
+            self.dispatch.paused
+            and not self._stopping
+            and self.record.backlog < self.settings.record_backlog // 2
+        ):
+            self._resume()
+
+    def _beaten(self) -> None:
+        if self.dispatch.paused and not self._stopping:
+            self._resume()
+
+    def _resume(self) -> None:
+        if (
+            self.record.backlog < self.settings.record_backlog
+            and self.heartbeat.left() >= self.settings.lease_left_s
+        ):
+            self.dispatch.paused = False
+            self.dispatch.pump()
+
+    def _may_claim(self) -> bool:
+        return self._running and not self.dispatch.paused and self.dispatch.has_room()
+
+    def _breaker_changed(self, route: Route) -> None:
+        """A breaker opened or closed: every endpoint that shares it parks its queue, or may take back."""
+        for other in self.directory.routes.values():
+            if other.breaker is route.breaker:
+                if other.takes is not None:
+                    self.park.put_queue(other)
+                self.park.hungry(other)
+
+    def _notify(self, notice: Notice) -> None:
+        self.watch.noticed(notice.kind)
+        self.telemetry.fact(
+            notice.kind,
+            tenant=notice.tenant,
+            endpoint=None if notice.endpoint is None else ids.text(ids.ENDPOINT, notice.endpoint),
+            delivery=None if notice.delivery is None else ids.text(ids.DELIVERY, notice.delivery),
+            detail=notice.detail,
+        )
+
+    def _in_memory(self) -> set[bytes]:
+        known = {flight.delivery.id for flight in self.deliver.flights}
+        known.update(self.claim.timers.ids())
+        for route in self.directory.routes.values():
+            for queue in route.queues:
+                known.update(delivery.id for delivery in queue)
+        known.update(self.record.pending_ids())
+        known.update(self.park.pending_ids())
+        return known
+
+    def _orphaned(self, deliveries: list[Delivery]) -> None:
+        """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
+
+        async def end() -> None:
+            await self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
+            for endpoint in {delivery.endpoint for delivery in deliveries}:
+                await self.ledger.end_endpoint(
+                    endpoint, reason="deleted", limit=RELEASE_ROWS, now=self.clock.now()
+                )
+
+        self._do(end())
+
+    def _hand_back(self, deliveries: list[Delivery]) -> None:
+        async def release() -> None:
+            await self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
+
+        self._do(release())
+
+    def _others_died(self, nodes: list[bytes]) -> None:
+        async def bury() -> None:
+            freed = await self.rescue.bury(nodes)
+            self.telemetry.fact("nodes.buried", nodes=len(nodes), freed=freed)
+
+        self._do(bury())
+
+    def _fail(self, error: BaseException) -> None:
+        """The ledger said no for good (broken), or this node was buried (begin again under a new id)."""
+        if isinstance(error, NodeBuried) and self._running:
+            self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
+        if self.failure is None:
+            self.failure = str(error) or type(error).__name__
+            self.telemetry.fact("engine.failed", error=self.failure)
+        self.dispatch.paused = True
+        self.failed.set()
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            await self.clock.sleep(self.settings.look_s)
+            try:
+                await self.changed()
+                await self.park.look()
+                await self.rescue.look()
+            except NodeBuried as error:
+                self._fail(error)
+            except LedgerUnavailable as error:
+                self.telemetry.fact("ledger.away", error=str(error))
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that nobody waits for; ledger trouble is met again by the next look."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except NodeBuried as error:
+                self._fail(error)
+            except LedgerUnavailable as error:
+                self.telemetry.fact("ledger.away", error=str(error))
+
+        task = asyncio.get_running_loop().create_task(guarded())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A loop that runs for ever; if it ends with an error the engine has failed, visibly."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        task.add_done_callback(self._loop_ended)
+        return task
+
+    def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.telemetry.fact("loop.failed", loop=task.get_name(), error=repr(error))
+            self._fail(error)

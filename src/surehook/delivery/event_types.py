@@ -1,0 +1,60 @@
+"""Event types: a catalogue of names, each with a description, a schema for readers, and perhaps a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surehook.core import subscription
+from surehook.core.errors import Problem
+from surehook.core.model import EventType
+from surehook.core.policy import parse_policy
+from surehook.core.profiles import PROFILES
+from surehook.delivery.managing import Manager
+
+
+async def create(
+    manager: Manager,
+    *,
+    name: str,
+    description: str | None,
+    schema: bytes | None,
+    schema_version: str,
+    policy: bytes | None,
+) -> EventType:
+    """Register an event type. `schema` and `policy` are JSON. Raises Problem for the field that cannot be."""
+    subscription.check_event_type(name, field="name")
+    if policy is not None:
+        parse_policy(policy, PROFILES)
+    made = EventType(
+        name=name,
+        description=description,
+        schema=schema,
+        schema_version=schema_version,
+        policy=policy,
+        created_at=manager.clock.now(),
+    )
+    await manager.ledger.add_event_type(made)
+    await manager.changed()
+    return made
+
+
+async def find(manager: Manager, name: str) -> EventType:
+    return _there(await manager.ledger.event_type(name))
+
+
+async def change(manager: Manager, name: str, changes: Mapping[str, Any]) -> EventType:
+    """Set the given fields (`description`, `schema`, `schema_version`, `policy`)."""
+    if not changes:
+        return await find(manager, name)
+    if changes.get("policy") is not None:
+        parse_policy(changes["policy"], PROFILES)
+    changed = _there(await manager.ledger.change_event_type(name, changes))
+    await manager.changed()
+    return changed
+
+
+def _there(found: EventType | None) -> EventType:
+    if found is None:
+        raise Problem("not_found", "there is no event type with this name", status=404)
+    return found

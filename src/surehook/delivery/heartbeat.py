@@ -1,0 +1,88 @@
+"""The lease: a node lives as long as it beats, and nobody's wall clock has a say in it.
+
+Every second a node raises its counter in the book and reads everybody's. Its own lease ends fifteen seconds
+after the *start* of its last committed beat, on its own boot-time clock; a request may begin only while five
+are left. Another node is judged dead when its counter stood still through fifteen seconds of our own unbroken
+beats: a gap of more than three seconds in those starts every count anew, so that neither a ledger that was
+away nor our own freeze buries anybody. A freeze of ours cannot outlive the judgement either: the lease we
+wake up with is over before the others' count is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.ledger import Ledger
+
+
+class Heartbeat:
+    """Beats, and says who has stopped."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        settings: EngineSettings,
+        node: Callable[[], bytes],
+        dead: Callable[[list[bytes]], None],
+        beaten: Callable[[], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._settings = settings
+        self._node = node
+        self._dead = dead
+        self._beaten = beaten
+        self._fail = fail
+        self._counter = 0
+        self._lease_until = 0.0
+        self._last_beat = 0.0
+        self._seen: dict[bytes, tuple[int, float]] = {}  # node → counter, and when we first saw it
+
+    def left(self) -> float:
+        """Seconds of lease that remain."""
+        return self._lease_until - self._clock.boot()
+
+    async def beat(self) -> None:
+        """One beat and one look around."""
+        started = self._clock.boot()
+        self._counter += 1
+        counters = await self._ledger.beat(self._node(), self._counter, now=self._clock.now())
+        ended = self._clock.boot()
+        if ended - self._last_beat > self._settings.beat_gap_s:
+            self._seen.clear()
+        self._last_beat = started
+        self._lease_until = started + self._settings.lease_s
+        self._judge(counters, ended)
+        self._beaten()
+
+    def _judge(self, counters: dict[bytes, int], at: float) -> None:
+        silent: list[bytes] = []
+        for node, counter in counters.items():
+            if node == self._node():
+                continue
+            known = self._seen.get(node)
+            if known is None or known[0] != counter:
+                self._seen[node] = (counter, at)
+            elif at - known[1] >= self._settings.lease_s:
+                silent.append(node)
+        for node in [node for node in self._seen if node not in counters]:
+            del self._seen[node]
+        if silent:
+            self._dead(silent)
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.beat_s)
+            try:
+                await self.beat()
+            except (NodeBuried, LedgerBroken) as error:
+                self._fail(error)
+                return
+            except LedgerUnavailable:
+                continue  # the lease runs down; sending stops by itself before it ends

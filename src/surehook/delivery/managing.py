@@ -1,0 +1,76 @@
+"""What every management call works with, and what it must do when it has changed something.
+
+Configuration lives in the book and, for the hot path, in memory. A change is written first (which raises the
+version), then `changed` brings it into this process's memory, and only then is the caller answered: whatever
+was answered 201 holds for the next call.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from surehook.core import ids
+from surehook.delivery.routes import Directory
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.ledger import Ledger
+from surehook.ports.reading import Reading
+from surehook.ports.registry import Registry
+from surehook.ports.transport import Transport
+
+
+class Book(Ledger, Registry, Reading, Protocol):
+    """The three ports of storage in one object."""
+
+
+class BreakerView(Struct, frozen=True):
+    """One breaker as people see it. Instants are None where it is closed; `window_s` None where it only ever opens
+    for key trouble. `endpoints` are those that share it."""
+
+    tenant: str
+    url: str  # without query
+    state: str
+    reason: str | None
+    failures: int
+    calls: int
+    window_s: float | None
+    opened_at: int | None
+    probe_at: int | None
+    endpoints: tuple[bytes, ...]
+
+
+class Manager(Protocol):
+    """The engine, as far as management needs it."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def entropy(self) -> Entropy: ...
+    @property
+    def ledger(self) -> Book: ...
+    @property
+    def transport(self) -> Transport: ...
+    @property
+    def directory(self) -> Directory:
+        """The configuration in memory."""
+        ...
+
+    async def changed(self) -> None:
+        """Bring the configuration of the book into memory. Called after every change, before the answer."""
+        ...
+
+    def endpoint_removed(self, endpoint: bytes) -> None:
+        """An endpoint was deleted: what waits for it in memory is cancelled (reason `deleted`) and the rest
+        of its unheld deliveries in the book is ended by the caller."""
+        ...
+
+    def wake(self) -> None:
+        """Look for due work now."""
+        ...
+
+
+def new_id(manager: Manager, now: int) -> bytes:
+    """A fresh uuid7."""
+    return ids.uuid7(now, manager.entropy.bits(10))

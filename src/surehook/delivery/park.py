@@ -1,0 +1,232 @@
+"""Putting aside and taking back: nothing sleeps for ever.
+
+Parking is one batched update for everything that could not be sent now. Taking back is by endpoint, a few
+rows at a time, as memory and slots free up: a backlog of a million drains at the pace of its endpoint and
+costs nothing while it waits. Three things start a taking back: an endpoint's queue ran low (`hungry`), a
+probe is due, or the ten-second look found a parked group whose reason no longer holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from surehook.core.delivery import is_too_old
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.model import STANDING_REASONS, Delivery
+from surehook.delivery.batch import Batches
+from surehook.delivery.claim import Claim
+from surehook.delivery.deliver import Deliver
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.routes import PULL_SLOTS, Directory, Route, is_low
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.ledger import Ledger
+
+PULL_ROWS = 200  # rows taken back for one endpoint at a time
+AGED_ROWS = 200  # parked rows ended by age in one round
+STATUSES = ("paused", "inactive", "failure")
+
+
+class Park:
+    """Both directions. `aged` ends deliveries whose max_age passed while parked."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        settings: EngineSettings,
+        directory: Directory,
+        dispatch: Dispatch,
+        node: Callable[[], bytes],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._settings = settings
+        self._directory = directory
+        self._dispatch = dispatch
+        self._node = node
+        self._fail = fail
+        self.deliver: Deliver | None = None
+        self.claim: Claim | None = None
+        self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
+            self._flush, rows=1000, window_s=settings.record_window_s
+        )
+        self._hungry: dict[Route, None] = {}  # an ordered set
+        self._wake = asyncio.Event()
+
+    # -- aside ------------------------------------------------------------------------------------------
+
+    def put(self, route: Route, delivery: Delivery, reason: str) -> None:
+        """A held delivery cannot be sent now; its memory is free once the book has it."""
+        self._batches.put((route, delivery, reason))
+
+    def put_queue(self, route: Route) -> None:
+        """Everything that waits for an endpoint that cannot take it (breaker opened, status changed)."""
+        reason = route.takes
+        if reason is not None:
+            for delivery in self._dispatch.drain(route):
+                self.put(route, delivery, reason)
+
+    async def drained(self) -> None:
+        await self._batches.drained()
+
+    def pending_ids(self) -> list[bytes]:
+        """Deliveries that are on their way into parking."""
+        return [delivery.id for _, delivery, _ in self._batches.items()]
+
+    async def _flush(self, batch: list[tuple[Route, Delivery, str]]) -> None:
+        by_reason: dict[str, list[Delivery]] = {}
+        for _, delivery, reason in batch:
+            by_reason.setdefault(reason, []).append(delivery)
+        for reason, deliveries in by_reason.items():
+            wait_s = 0.05
+            while True:
+                try:
+                    await self._ledger.park(deliveries, reason, node=self._node(), now=self._clock.now())
+                    break
+                except (NodeBuried, LedgerBroken) as error:
+                    self._fail(error)
+                    break
+                except LedgerUnavailable:
+                    await asyncio.sleep(wait_s)
+                    wait_s = min(wait_s * 2, 2.0)
+        for route, delivery, reason in batch:
+            self._dispatch.let_go(route, len(delivery.body))
+            route.parked.add(reason)
+            self.hungry(route)
+
+    # -- back -------------------------------------------------------------------------------------------
+
+    def hungry(self, route: Route) -> None:
+        """This endpoint may be able to take parked work now."""
+        if route.parked:
+            self._hungry[route] = None
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Take back for ever."""
+        while True:
+            try:
+                await self._round()
+            except (NodeBuried, LedgerBroken) as error:
+                self._fail(error)
+                return
+            except LedgerUnavailable:
+                await asyncio.sleep(1.0)
+            await self._rest()
+
+    async def look(self) -> None:
+        """The ten-second look: every (endpoint, reason) group that the book has is known here again, and age ends
+        what it ends."""
+        for group in await self._ledger.parked_groups():
+            route = self._directory.routes.get(group.endpoint)
+            if route is None:
+                continue
+            route.parked.add(group.reason)
+            self.hungry(route)
+            if group.reason not in STANDING_REASONS:
+                await self._end_aged(route, group.reason)
+
+    async def _round(self) -> None:
+        hungry, self._hungry = self._hungry, {}
+        for route in hungry:
+            if self._dispatch.paused or not self._dispatch.has_room():
+                self._hungry[route] = None
+                continue
+            await self._feed(route)
+        self._dispatch.pump()
+
+    async def _feed(self, route: Route) -> None:
+        reason = route.takes
+        if route.gone or not route.parked:
+            return
+        if reason in ("breaker", "key"):
+            await self._probe(route)
+            return
+        if reason is not None:
+            return
+        if not is_low(route):
+            return  # `deliver` says hungry again as its queue runs low
+        limit = min(PULL_ROWS, route.limit.now * PULL_SLOTS, self._dispatch.room())
+        restart = "failure" in route.parked
+        reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
+        if not reasons or limit <= 0:
+            return
+        rows = await self._take(route, reasons, limit=limit, restart=restart)
+        if len(rows) < limit:
+            route.parked.difference_update(reasons)
+        if is_low(route):
+            self.hungry(route)  # what came was not due, or parked again: go on until something can be sent
+
+    async def _probe(self, route: Route) -> None:
+        """Let one delivery through a half-open breaker."""
+        breaker = route.breaker
+        if not breaker.take_probe(self._clock.now()):
+            return
+        sent = False
+        try:
+            reasons = sorted(route.parked & {"breaker", "key", "share"})
+            rows = await self._take(route, reasons, limit=1, restart=False, queue=False) if reasons else []
+            if not rows:
+                route.parked.difference_update(reasons)
+            for delivery in rows:
+                assert self.deliver is not None
+                sent = self.deliver.probe(route, delivery)
+        finally:
+            if not sent:
+                breaker.give_up_probe()
+
+    async def _take(
+        self, route: Route, reasons: list[str], *, limit: int, restart: bool, queue: bool = True
+    ) -> list[Delivery]:
+        assert self.claim is not None
+        rows = await self._ledger.unpark(
+            route.endpoint.id, reasons, node=self._node(), limit=limit, now=self._clock.now(), restart=restart
+        )
+        if queue:
+            self.claim.take(rows)
+        else:
+            for delivery in rows:
+                self._dispatch.hold(route, len(delivery.body))
+        return rows
+
+    async def _end_aged(self, route: Route, reason: str) -> None:
+        plan = self._directory.plan(route, "")
+        if plan.policy.max_age is None or self.deliver is None:
+            return
+        now = self._clock.now()
+        before = now - int(plan.policy.max_age * 1000)
+        rows = await self._ledger.parked_aged(route.endpoint.id, reason, born_before=before, limit=AGED_ROWS)
+        old = [
+            delivery
+            for delivery in rows
+            if is_too_old(delivery, self._directory.plan(route, delivery.type).policy, at=now)
+        ]
+        if old:
+            notices = [self.deliver.notice_of_age(route, delivery) for delivery in old]
+            await self._ledger.end(old, state="dead", reason=None, notices=notices, now=now)
+
+    async def _rest(self) -> None:
+        """Until somebody is hungry, or the earliest probe is due."""
+        now = self._clock.now()
+        probes = [
+            breaker.probe_at
+            for breaker in self._directory.breakers.values()
+            if breaker.state != "closed" and not breaker.probing and breaker.probe_at > now
+        ]
+        wait_s = (
+            min(max(0.01, (min(probes) - now) / 1000), self._settings.look_s)
+            if probes
+            else self._settings.look_s
+        )
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+        except TimeoutError:
+            for route in self._directory.routes.values():
+                if route.breaker.state != "closed" and route.breaker.probe_at <= self._clock.now():
+                    self.hungry(route)
+        self._wake.clear()

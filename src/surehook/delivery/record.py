@@ -1,0 +1,186 @@
+"""Results into the book: they gather for a few milliseconds, then one transaction writes them all.
+
+What was sent and is not yet recorded at a crash is sent again, so the window is short and bounded in rows.
+While the ledger cannot be written, results wait and nothing new is sent (`on_backlog`): an endpoint that
+answered must not be asked again only because we could not note its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from surehook.core import ids
+from surehook.core.delivery import Decision
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.model import BreakerRow, EndpointHealth, Notice, Settled
+from surehook.delivery.batch import Batches
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.routes import Route
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.ledger import Ledger
+
+RETRY_FIRST_S, RETRY_MOST_S = 0.05, 2.0  # waits between tries while the ledger is away
+
+
+class Health:
+    """One window's word on an endpoint's consecutive failures, gathered as results come in."""
+
+    __slots__ = ("failures", "limit", "reason", "status", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = False
+        self.failures = 0
+        self.limit: int | None = None
+        self.status: str | None = None
+        self.reason: str | None = None
+
+
+class Record:
+    """The recorder. `node` gives the id to write as; `changed` is told when the book changed an endpoint."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        entropy: Entropy,
+        settings: EngineSettings,
+        node: Callable[[], bytes],
+        changed: Callable[[], Awaitable[None]],
+        notify: Callable[[Notice], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+        self._node = node
+        self._changed = changed
+        self._notify = notify
+        self._fail = fail
+        self.dispatch: Dispatch | None = None
+        self.retry_hint: Callable[[int], None] = lambda due_at: None  # a retry was written for this instant
+        self.settled: Callable[[], None] = lambda: None  # a window is in the book
+        self._batches: Batches[tuple[Route, Settled]] = Batches(
+            self._flush, rows=settings.record_rows, window_s=settings.record_window_s
+        )
+        self._health: dict[Route, Health] = {}
+        self._breakers: dict[tuple[str, str], BreakerRow] = {}
+        self._notices: list[Notice] = []
+
+    # -- deliver's side ---------------------------------------------------------------------------------
+
+    def put(self, route: Route, settled: Settled) -> None:
+        """One result. A success of an endpoint in good standing costs nothing but its place in the line."""
+        if settled.end == "delivered":
+            if route.failure_count or route in self._health:
+                health = self._health.setdefault(route, Health())
+                health.succeeded, health.failures = True, 0
+            route.failure_count = 0
+        elif settled.entry is not None and settled.entry.kind == "attempt":
+            health = self._health.setdefault(route, Health())
+            health.failures += 1
+            route.failure_count += 1
+            plan = route.own_plan
+            if plan is not None and plan.policy.auto_disable is not None:
+                health.limit = plan.policy.auto_disable.consecutive_failures
+        self._batches.put((route, settled))
+
+    def status_changed(self, route: Route, decision: Decision) -> None:
+        """The endpoint leaves `active` with this window: 410, or an exhausted delivery under enter_failure."""
+        health = self._health.setdefault(route, Health())
+        health.status, health.reason = decision.endpoint_status, decision.endpoint_reason
+        assert decision.endpoint_status is not None
+        route.status = decision.endpoint_status  # at once in memory: nothing more is sent to it
+
+    def breaker_changed(self, route: Route, change: str) -> None:
+        breaker = route.breaker
+        self._breakers[breaker.tenant, breaker.key] = breaker.row()
+        if change in ("opened", "closed"):
+            now = self._clock.now()
+            detail = f"{breaker.reason}: {breaker.key}" if change == "opened" else breaker.key
+            self._notices.append(
+                Notice(
+                    id=ids.uuid7(now, self._entropy.bits(10)), at=now, kind=f"breaker.{change}",
+                    tenant=breaker.tenant, endpoint=route.endpoint.id, delivery=None, detail=detail,
+                )
+            )  # fmt: skip
+
+    @property
+    def backlog(self) -> int:
+        return self._batches.weight + self._batches.flushing
+
+    @property
+    def is_empty(self) -> bool:
+        return self._batches.is_empty
+
+    async def drained(self) -> None:
+        await self._batches.drained()
+
+    # -- the book's side --------------------------------------------------------------------------------
+
+    async def _flush(self, batch: list[tuple[Route, Settled]]) -> None:
+        health, self._health = self._health, {}
+        breakers, self._breakers = self._breakers, {}
+        notices, self._notices = self._notices, []
+        folded = [
+            EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason)  # type: ignore[arg-type]
+            for route, h in health.items()
+        ]
+        settled = [result for _, result in batch]
+        wait_s = RETRY_FIRST_S
+        while True:
+            try:
+                answer = await self._ledger.record(
+                    settled, node=self._node(), health=folded, breakers=list(breakers.values()),
+                    notices=notices, now=self._clock.now(),
+                )  # fmt: skip
+                break
+            except NodeBuried as error:
+                self._let_go(batch)
+                self._fail(error)
+                return
+            except LedgerBroken as error:
+                self._fail(error)
+                return
+            except CommitUnknown:
+                continue  # the same batch again: rows already gone are ours or were freed by nobody else
+            except LedgerUnavailable:
+                await asyncio.sleep(wait_s)
+                wait_s = min(wait_s * 2, RETRY_MOST_S)
+        self._let_go(batch)
+        self._tell(settled, notices, lost=frozenset(answer.lost))
+        soonest = min((s.due_at for s in settled if s.end is None and s.parked is None), default=None)
+        if soonest is not None:
+            self.retry_hint(soonest)
+        for route, result in batch:
+            if result.end is None and result.parked is not None:
+                route.parked.add(result.parked)
+        for change in answer.changes:
+            for route in health:
+                if route.endpoint.id == change.endpoint:
+                    route.failure_count = change.failure_count
+                    route.status = change.status
+        if any(change.status != "active" for change in answer.changes):
+            await self._changed()
+        self.settled()
+
+    def pending_ids(self) -> list[bytes]:
+        """Deliveries whose result is not in the book yet."""
+        return [settled.delivery.id for _, settled in self._batches.items()]
+
+    def _let_go(self, batch: list[tuple[Route, Settled]]) -> None:
+        assert self.dispatch is not None
+        for route, result in batch:
+            self.dispatch.let_go(route, len(result.delivery.body))
+
+    def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:
+        for notice in notices:
+            self._notify(notice)
+        for result in settled:
+            if result.notices and result.delivery.id not in lost:
+                for notice in result.notices:
+                    self._notify(notice)

@@ -1,0 +1,57 @@
+"""What leaves: the header lines of one attempt around the stored body (DESIGN section 12, "Outgoing request")."""
+
+from __future__ import annotations
+
+from surehook import __version__
+from surehook.core import ids
+from surehook.core.model import Delivery, Endpoint
+from surehook.core.signature import Signer
+from surehook.delivery.routes import Plan, Route
+
+USER_AGENT = f"surehook/{__version__}"
+
+
+def static_head(endpoint: Endpoint) -> bytes:
+    """The header lines that are the same on every attempt; the endpoint's own come last and cannot repeat ours."""
+    lines = ["content-type: application/json", f"user-agent: {USER_AGENT}"]
+    own = {name.lower(): value for name, value in endpoint.headers.items()}
+    lines = [line for line in lines if line.partition(":")[0] not in own]
+    lines += [f"{name}: {value}" for name, value in endpoint.headers.items()]
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+
+def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *, now: int) -> bytes:
+    """All header lines of one attempt. `now` (Unix milliseconds) is the attempt's own timestamp.
+
+    The trace id is the event's id and the parent span is made from the delivery's own bits and the attempt,
+    so a trace needs no storage and is the same wherever it is computed.
+    """
+    event = ids.text(ids.EVENT, delivery.event).encode()
+    seconds = b"%d" % (now // 1000)
+    number = delivery.attempt
+    span = int.from_bytes(delivery.id[8:], "big") ^ number
+    head = (
+        b"%bwebhook-id: %b\r\nwebhook-timestamp: %b\r\nwebhook-signature: %b\r\nwebhook-key-id: %b\r\n"
+        b"webhook-delivery-id: %b\r\nwebhook-attempt: %d\r\nwebhook-retry-count: %d\r\n"
+        b"traceparent: 00-%b-%016x-01\r\n"
+        % (
+            route.head,
+            event,
+            seconds,
+            signer.sign(event, seconds, delivery.body),
+            signer.key_ids,
+            ids.text(ids.DELIVERY, delivery.id).encode(),
+            number,
+            number - 1,
+            delivery.event.hex().encode(),
+            span or 1,
+        )
+    )
+    if plan.retry_header is not None:
+        head += b"%b: %d\r\n" % (plan.retry_header, number - 1)
+    if plan.delivery_header is not None:
+        shown = delivery.replay_of or delivery.id
+        head += b"%b: %b\r\n" % (plan.delivery_header, ids.text(ids.DELIVERY, shown).encode())
+    if delivery.replay_of is not None:
+        head += b"webhook-replay: 1\r\n"
+    return head

@@ -1,0 +1,98 @@
+"""What was forgotten comes back: the work of dead nodes, and rows that we hold only in the book.
+
+Every ten seconds a node compares what it holds in the book with what it has in memory. What two looks
+running did not find in memory is released as a burial would release it: whether it was sent is unknown, so
+its history says `interrupted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core import ids
+from surehook.core.model import Delivery, Notice
+from surehook.delivery.routes import Directory
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.ledger import Ledger
+
+OVERDUE_ROWS = 500  # overdue deliveries noted in one look
+
+
+class Rescue:
+    """`in_memory` answers with the ids of everything this node holds; `wake` starts a claim."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        entropy: Entropy,
+        settings: EngineSettings,
+        directory: Directory,
+        node: Callable[[], bytes],
+        in_memory: Callable[[], set[bytes]],
+        held: Callable[[], int],
+        wake: Callable[[], None],
+        notify: Callable[[Notice], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+        self._directory = directory
+        self._node = node
+        self._in_memory = in_memory
+        self._held = held
+        self._wake = wake
+        self._notify = notify
+        self._missing: set[bytes] = set()
+        self.released = 0
+
+    async def bury(self, nodes: list[bytes]) -> int:
+        """Free what dead nodes hold; returns how many deliveries."""
+        freed = await self._ledger.bury(nodes, now=self._clock.now())
+        if freed:
+            self._wake()
+        return freed
+
+    async def look(self) -> None:
+        """Compare the book with memory, and note what is overdue."""
+        await self._release_forgotten()
+        await self._note_overdue()
+
+    async def _release_forgotten(self) -> None:
+        count = await self._ledger.held_count(self._node())
+        if count == 0 and not self._missing:
+            return
+        held = await self._ledger.held(self._node(), limit=self._settings.memory_deliveries * 2)
+        known = self._in_memory()  # asked after the book, so that what came in between is known
+        missing = {row for row in held if row not in known}
+        twice = sorted(missing & self._missing)
+        self._missing = missing
+        if twice:
+            await self._ledger.free(twice, node=self._node(), now=self._clock.now())
+            self.released += len(twice)
+            self._missing -= set(twice)
+            self._wake()
+
+    async def _note_overdue(self) -> None:
+        now = self._clock.now()
+        late = await self._ledger.overdue(now=now, limit=OVERDUE_ROWS)
+        if late:
+            notices = [self._overdue_notice(delivery, now) for delivery in late]
+            await self._ledger.mark_overdue(late, notices, now=now)
+            for notice in notices:
+                self._notify(notice)
+
+    def _overdue_notice(self, delivery: Delivery, now: int) -> Notice:
+        return Notice(
+            id=ids.uuid7(now, self._entropy.bits(10)),
+            at=now,
+            kind="delivery.overdue",
+            tenant=delivery.tenant,
+            endpoint=delivery.endpoint,
+            delivery=delivery.id,
+            detail=f"undelivered {(now - delivery.born_at) // 1000} s after it was accepted",
+        )

@@ -1,0 +1,105 @@
+"""Deliver again, on request: a new delivery for a finished one, or now instead of later for an open one.
+
+A replay keeps the event's id and bytes and has its own delivery id, attempt 1 and `replay_of`; it starts its
+schedule anew, under the policy of today.
+"""
+
+from __future__ import annotations
+
+from surehook.core import ids, lanes
+from surehook.core.errors import CommitUnknown, LedgerUnavailable, Problem
+from surehook.core.model import Delivery
+from surehook.core.policy import Policy, parse_policy
+from surehook.core.profiles import PROFILES
+from surehook.delivery.managing import Manager
+from surehook.ports.reading import DeliveryView
+
+COMMIT_TRIES = 5  # with the same ids, so a commit whose answer was lost is found and not doubled
+
+
+async def resend(manager: Manager, delivery: bytes) -> tuple[DeliveryView, bool]:
+    """The delivery that will go out, and whether it is a new one.
+
+    Raises Problem `not_found`, `endpoint_gone` or `event_gone` (its bytes are past their retention).
+    """
+    seen = await find(manager, delivery)
+    if seen.finished_at is None:
+        return await _hasten(manager, seen)
+    replacement = await _replacement(manager, seen)
+    made = await write(manager, [seen.id], [replacement], once=False)
+    if not made:
+        raise _gone("endpoint_gone", "its endpoint was deleted meanwhile")
+    manager.wake()
+    return await find(manager, replacement.id), True
+
+
+async def find(manager: Manager, delivery: bytes) -> DeliveryView:
+    seen = await manager.ledger.delivery(delivery)
+    if seen is None:
+        raise Problem("not_found", "there is no delivery with this id", status=404)
+    return seen
+
+
+async def write(
+    manager: Manager, originals: list[bytes], replacements: list[Delivery], *, once: bool
+) -> list[bytes]:
+    """`Reading.resend`, run again with the same ids while the outcome of its commit is unknown."""
+    for _ in range(COMMIT_TRIES):
+        try:
+            return await manager.ledger.resend(originals, replacements, now=manager.clock.now(), once=once)
+        except CommitUnknown:
+            continue
+    raise LedgerUnavailable("the outcome of a commit stayed unknown")
+
+
+def replacement(manager: Manager, seen: DeliveryView, policy: Policy, *, body: bytes, now: int) -> Delivery:
+    """The new delivery of a finished one: same event, same bytes, its schedule begins now."""
+    overdue_at = None if policy.escalate_after is None else now + int(policy.escalate_after * 1000)
+    return Delivery(
+        id=ids.delivery_id(seen.event, manager.entropy.bits(6)),
+        event=seen.event,
+        endpoint=seen.endpoint,
+        tenant=seen.tenant,
+        type=seen.type,
+        lane=lanes.first_lane(policy, is_slow=False),
+        attempt=1,
+        due_at=now,
+        born_at=now,
+        body=body,
+        overdue_at=overdue_at,
+        replay_of=seen.id,
+    )
+
+
+async def policy_of(manager: Manager, endpoint: bytes, event_type: str) -> Policy | None:
+    """The policy that holds today: the endpoint's, else the event type's, else `standard`. None: no endpoint."""
+    found = await manager.ledger.endpoint(endpoint)
+    if found is None:
+        return None
+    if found.policy is not None:
+        return parse_policy(found.policy, PROFILES)
+    registered = await manager.ledger.event_type(event_type)
+    return parse_policy(None if registered is None else registered.policy, PROFILES)
+
+
+async def _hasten(manager: Manager, seen: DeliveryView) -> tuple[DeliveryView, bool]:
+    """Make an open delivery due now. One that is being sent is on its way already."""
+    if await manager.ledger.due_now(seen.id, now=manager.clock.now()):
+        manager.wake()
+    return await find(manager, seen.id), False
+
+
+async def _replacement(manager: Manager, seen: DeliveryView) -> Delivery:
+    policy = await policy_of(manager, seen.endpoint, seen.type)
+    if policy is None:
+        raise _gone(
+            "endpoint_gone", "its endpoint was deleted", hint="POST /v1/events sends to other endpoints"
+        )
+    event = await manager.ledger.event(seen.event)
+    if event is None or not event.body:
+        raise _gone("event_gone", "the bytes of its event are past their retention")
+    return replacement(manager, seen, policy, body=event.body, now=manager.clock.now())
+
+
+def _gone(code: str, detail: str, *, hint: str | None = None) -> Problem:
+    return Problem(code, detail, hint=hint, status=409)

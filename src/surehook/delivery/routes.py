@@ -1,0 +1,192 @@
+"""What the hot path knows of every endpoint, in memory: no look-up per event, none per delivery.
+
+A `Route` is an endpoint with what it needs to be called (target, prepared header lines, signer, plans) and
+how it fares (queues, slots, pace, breaker). A `Plan` is a policy spelled out for one event type, since an
+endpoint without a policy of its own follows the event type's. `Directory` builds both from one snapshot of
+the configuration and keeps running state across reloads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from surehook.core import ids
+from surehook.core.breaker import Breaker
+from surehook.core.lanes import Limit, Pace
+from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Secret, Tenant
+from surehook.core.outcome import succeeds
+from surehook.core.policy import BreakerPolicy, Policy, parse_policy
+from surehook.core.profiles import PROFILES
+from surehook.core.signature import Signer
+from surehook.core.subscription import wants
+from surehook.ports.transport import Target
+
+MEMO_ROUTES = 20_000  # (tenant, type) pairs remembered before the memo starts afresh
+NEVER = 1 << 62
+PULL_SLOTS = (
+    8  # parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause
+)
+
+
+class Plan:
+    """A policy with what the hot path asks of it looked up in advance."""
+
+    __slots__ = ("delivery_header", "policy", "redirect_style", "retry_header", "success")
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.success = succeeds(policy)
+        self.redirect_style: Literal["strict", "yousign"] = (
+            "yousign" if policy.profile == "yousign" else "strict"
+        )
+        self.retry_header = policy.headers.retry_count.encode() if policy.headers.retry_count else None
+        self.delivery_header = policy.headers.delivery_id.encode() if policy.headers.delivery_id else None
+
+
+class Route:
+    """One endpoint as the engine sees it."""
+
+    __slots__ = (
+        "blocked", "breaker", "endpoint", "failure_count", "gone", "head", "held", "in_flight", "limit", "own_plan",
+        "pace", "parked", "queues", "ringed", "secrets", "signer", "signer_until", "status", "suspect",
+        "target", "text_id",
+    )  # fmt: skip
+
+    def __init__(self, endpoint: Endpoint, target: Target, breaker: Breaker, slots: int) -> None:
+        self.endpoint = endpoint
+        self.text_id = ids.text(ids.ENDPOINT, endpoint.id)
+        self.target = target
+        self.breaker = breaker
+        self.status = endpoint.status
+        self.failure_count = endpoint.failure_count
+        self.own_plan: Plan | None = None
+        self.head = b""
+        self.secrets: tuple[Secret, ...] = ()
+        self.signer: Signer | None = None
+        self.signer_until = 0
+        self.queues: tuple[deque[Delivery], deque[Delivery]] = (deque(), deque())
+        self.ringed = [False, False]  # stands in the lane's round
+        self.in_flight = 0
+        self.held = 0  # deliveries in memory: queued, timed, in flight, or promised by an accept under way
+        self.limit = Limit(slots)
+        self.pace = Pace()
+        self.parked: set[str] = set()  # reasons for which the ledger may hold parked rows
+        self.suspect = False  # its last word was a timeout
+        self.blocked = False  # its last attempt was refused by the guard
+        self.gone = False  # deleted
+
+    @property
+    def takes(self) -> str | None:
+        """None where deliveries may be sent now, else the reason they are parked for."""
+        if self.status != "active":
+            return self.status
+        if self.breaker.state != "closed":
+            return "key" if self.breaker.reason == "key" else "breaker"
+        return None
+
+
+def is_low(route: Route) -> bool:
+    """Whether an endpoint will soon have nothing to send from memory: time to take back what is parked."""
+    waiting = route.in_flight + len(route.queues[0]) + len(route.queues[1])
+    return waiting < route.limit.now * PULL_SLOTS // 2
+
+
+class Directory:
+    """The configuration in memory. `version` is what accepting transactions are checked against."""
+
+    def __init__(
+        self, *, make_target: Callable[[Endpoint], Target], make_head: Callable[[Endpoint], bytes], slots: int
+    ) -> None:
+        self._make_target = make_target
+        self._make_head = make_head
+        self._slots = slots
+        self.version = -1
+        self.tenants: Mapping[str, Tenant] = {}
+        self.types: dict[str, EventType] = {}
+        self.routes: dict[bytes, Route] = {}
+        self.breakers: dict[tuple[str, str], Breaker] = {}
+        self._by_tenant: dict[str, list[Route]] = {}
+        self._memo: dict[tuple[str, str], tuple[Route, ...]] = {}
+        self._type_plans: dict[str, Plan] = {}
+        self._standard = Plan(PROFILES["standard"])
+
+    def load(self, configuration: Configuration) -> list[Route]:
+        """Take a newer snapshot over; returns the routes whose endpoint is gone."""
+        self.version = configuration.version
+        self.tenants = {tenant.id: tenant for tenant in configuration.tenants}
+        self.types = {event_type.name: event_type for event_type in configuration.event_types}
+        self._type_plans = {
+            name: Plan(parse_policy(event_type.policy, PROFILES))
+            for name, event_type in self.types.items()
+            if event_type.policy is not None
+        }
+        secrets: dict[bytes, list[Secret]] = {}
+        for secret in configuration.secrets:
+            secrets.setdefault(secret.endpoint, []).append(secret)
+        fresh: dict[bytes, Route] = {}
+        for endpoint in configuration.endpoints:
+            fresh[endpoint.id] = self._route(endpoint, tuple(secrets.get(endpoint.id, ())))
+        gone = [route for key, route in self.routes.items() if key not in fresh]
+        for route in gone:
+            route.gone = True
+        self.routes = fresh
+        self._by_tenant = {}
+        for route in fresh.values():
+            self._by_tenant.setdefault(route.endpoint.tenant, []).append(route)
+        self._memo = {}
+        return gone
+
+    def fan_out(self, tenant: str, event_type: str) -> tuple[Route, ...]:
+        """The routes that want an event."""
+        routes = self._memo.get((tenant, event_type))
+        if routes is None:
+            if len(self._memo) >= MEMO_ROUTES:
+                self._memo.clear()
+            routes = tuple(
+                route
+                for route in self._by_tenant.get(tenant, ())
+                if wants(route.endpoint.event_types, event_type)
+            )
+            self._memo[tenant, event_type] = routes
+        return routes
+
+    def plan(self, route: Route, event_type: str) -> Plan:
+        """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""
+        if route.own_plan is not None:
+            return route.own_plan
+        return self._type_plans.get(event_type, self._standard)
+
+    def breaker(self, tenant: str, key: str, policy: BreakerPolicy | None) -> Breaker:
+        """The one breaker of a tenant's URL (without query), shared by all endpoints with that URL."""
+        breaker = self.breakers.get((tenant, key))
+        if breaker is None:
+            breaker = self.breakers[tenant, key] = Breaker(tenant, key, policy)
+        elif policy is not None:
+            breaker.policy = policy
+        return breaker
+
+    def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
+        own = None if endpoint.policy is None else parse_policy(endpoint.policy, PROFILES)
+        breaker_policy = (own or self._standard.policy).breaker
+        breaker = self.breaker(endpoint.tenant, breaker_key(endpoint.url), breaker_policy)
+        route = self.routes.get(endpoint.id)
+        if route is None:
+            route = Route(endpoint, self._make_target(endpoint), breaker, self._slots)
+        elif route.endpoint.url != endpoint.url:
+            route.target = self._make_target(endpoint)
+        route.endpoint = endpoint
+        route.breaker = breaker
+        route.status = endpoint.status
+        route.failure_count = endpoint.failure_count
+        route.own_plan = Plan(own) if own is not None else None
+        route.head = self._make_head(endpoint)
+        route.secrets = secrets
+        route.signer, route.signer_until = None, 0
+        return route
+
+
+def breaker_key(url: str) -> str:
+    """`scheme://host:port/path` of an accepted URL: the breaker does not care for the query."""
+    return url.partition("?")[0]

@@ -1,0 +1,34 @@
+"""The bounds the delivery engine runs within. Every one has its unit in its name or its comment."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class EngineSettings(Struct, frozen=True):
+    slots_first: int = 512  # requests in flight in the first lane
+    slots_retry: int = 512  # … in the retry lane
+    endpoint_slots: int = 32  # … to one endpoint, both lanes together
+    memory_deliveries: int = 50_000  # unfinished deliveries kept in memory; beyond it the ledger keeps them
+    memory_bytes: int = 64 << 20  # … and the bytes of their bodies
+    endpoint_share: int = 1_000  # deliveries an endpoint may keep in memory however full it is
+    waiting_events: int = 20_000  # events waiting for their commit; beyond it 503
+    accept_rows: int = 512  # events in one transaction: bounds the pause of those behind
+    record_rows: int = 512  # results in one transaction
+    record_window_s: float = 0.005  # results gather this long: what a crash may send again
+    record_backlog: int = 20_000  # unrecorded results beyond which nothing new is sent
+    claim_rows: int = 500  # deliveries in one claim
+    claim_ahead_s: float = 0.5  # claimed this long before they are due, then timed in memory
+    poll_s: float = 1.0  # claims look at least this often
+    look_s: float = 10.0  # parked groups and forgotten leases are looked at this often
+    beat_s: float = 1.0  # heartbeat
+    lease_s: float = 15.0  # a beat's worth of lease, and the silence after which a node is dead
+    lease_left_s: float = 5.0  # the least that must be left of the lease to begin a request
+    beat_gap_s: float = 3.0  # a longer pause between own beats restarts every count
+    grace_s: float = 10.0  # shutdown: in-flight requests may finish this long
+    retention_events_s: float = 30 * 86_400.0
+    retention_bodies_s: float = 30 * 86_400.0
+    prune_s: float = 60.0  # between rounds of retention
+    prune_rows: int = 2_000  # rows removed in one transaction
+    id_ahead_ms: int = 300_000  # a publisher's id may be this far ahead of the clock
+    key_ttl_ms: int = 86_400_000  # idempotency keys

@@ -1,0 +1,125 @@
+"""A test call: one real, signed request to an endpoint, at once, and what came of it.
+
+It leaves through the same transport as every delivery, so the guard judges it in the same way. It is no event:
+nothing is written, nothing is retried, the breaker is not asked and does not count it, and a paused endpoint
+can be tested. The ids in its headers and body are made for the occasion and lead nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from surehook.core import envelope, ids, instants, outcome
+from surehook.core.model import RETRY, Attempt, Delivery
+from surehook.core.signature import Signer
+from surehook.delivery import endpoints
+from surehook.delivery.managing import Manager, new_id
+from surehook.delivery.request import header_lines
+from surehook.delivery.routes import Plan, Route
+from surehook.ports.transport import Answer, Request
+
+EVENT_TYPE = "surehook.test"
+DATA = b'{"message":"a test call from surehook"}'
+
+
+async def call(manager: Manager, endpoint: bytes) -> Attempt:
+    """Send it and wait for the answer, as long as the policy's patient timeout at most."""
+    await manager.changed()
+    route = manager.directory.routes.get(endpoint)
+    if route is None:
+        raise endpoints.missing()
+    plan = manager.directory.plan(route, EVENT_TYPE)
+    now = manager.clock.now()
+    delivery = _delivery(manager, route, now)
+    request = Request(
+        target=route.target,
+        headers=header_lines(route, plan, _signer(route, now), delivery, now=now),
+        body=delivery.body,
+        timeout_s=plan.policy.timeouts.retry,
+        connect_timeout_s=plan.policy.timeouts.connect,
+        redirects=plan.policy.redirects,
+        redirect_style=plan.policy.redirect_style,
+    )
+    answer = await _sent(manager, request)
+    return _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
+
+
+async def _sent(manager: Manager, request: Request) -> Answer:
+    done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answered(answer: Answer) -> None:
+        if not done.done():
+            done.set_result(answer)
+
+    exchange = manager.transport.send(request, answered)
+    try:
+        return await done
+    finally:
+        if not done.done() or done.cancelled():
+            exchange.abort()
+
+
+def _delivery(manager: Manager, route: Route, now: int) -> Delivery:
+    event = new_id(manager, now)
+    endpoint = route.endpoint
+    body = envelope.render_body(
+        id=ids.text(ids.EVENT, event),
+        type=EVENT_TYPE,
+        timestamp=instants.render(now),
+        tenant=endpoint.tenant,
+        schema_version="1",
+        data=DATA,
+    )
+    return Delivery(
+        id=ids.delivery_id(event, manager.entropy.bits(6)),
+        event=event,
+        endpoint=endpoint.id,
+        tenant=endpoint.tenant,
+        type=EVENT_TYPE,
+        lane=RETRY,
+        attempt=1,
+        due_at=now,
+        born_at=now,
+        body=body,
+    )
+
+
+def _signer(route: Route, now: int) -> Signer:
+    """Every active secret signs, newest first, as on a delivery."""
+    active = [secret for secret in route.secrets if secret.expires_at is None or secret.expires_at > now]
+    active.sort(key=lambda secret: secret.id, reverse=True)
+    return Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
+
+
+def _attempt(plan: Plan, delivery: Delivery, answer: Answer, *, started_at: int, now: int) -> Attempt:
+    result = outcome.classify(
+        policy=plan.policy,
+        success=plan.success,
+        lane=RETRY,
+        probe=True,
+        status=answer.status,
+        failure=answer.failure,
+        headers=answer.headers,
+        body=answer.body,
+        now=now,
+    )
+    return Attempt(
+        delivery=delivery.id,
+        number=1,
+        kind="attempt",
+        lane=RETRY,
+        started_at=started_at,
+        outcome=result.name,
+        unknown=answer.unknown,
+        status=answer.status,
+        error=answer.failure,
+        address=answer.address,
+        dns_us=answer.dns_us,
+        connect_us=answer.connect_us,
+        tls_us=answer.tls_us,
+        first_byte_us=answer.first_byte_us,
+        total_us=answer.total_us,
+        headers=answer.headers,
+        body=answer.body,
+        truncated=answer.truncated,
+    )

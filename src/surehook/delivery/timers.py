@@ -1,0 +1,62 @@
+"""Deliveries that are held but not yet due: one timer for the earliest of them.
+
+Claims take rows half a second before they are due, so that a retry leaves at its millisecond and not at the
+next poll. A wall clock that jumps is met twice: the timer measures the wait on the loop's own clock, and
+when it fires the wall clock is asked again, so that nothing ever leaves early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+from surehook.core.model import Delivery
+from surehook.delivery.routes import Route
+from surehook.ports.clock import Clock
+
+LONGEST_S = 1.0  # asked again at least this often, so that a clock stepped forward is noticed
+
+
+class Timers:
+    """A heap by due time. `due` is called with each delivery when its time has come."""
+
+    def __init__(self, clock: Clock, due: Callable[[Route, Delivery], None]) -> None:
+        self._clock = clock
+        self._due = due
+        self._heap: list[tuple[int, bytes, Route, Delivery]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, route: Route, delivery: Delivery) -> None:
+        heapq.heappush(self._heap, (delivery.due_at, delivery.id, route, delivery))
+        if self._heap[0][3] is delivery:
+            self._arm()
+
+    def ids(self) -> list[bytes]:
+        return [key for _, key, _, _ in self._heap]
+
+    def drain(self) -> list[tuple[Route, Delivery]]:
+        """Take everything out (shutdown, burial)."""
+        taken = [(route, delivery) for _, _, route, delivery in self._heap]
+        self._heap.clear()
+        self._arm()
+        return taken
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._heap:
+            wait_s = min(max(0.0, (self._heap[0][0] - self._clock.now()) / 1000), LONGEST_S)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        now = self._clock.now()
+        while self._heap and self._heap[0][0] <= now:
+            _, _, route, delivery = heapq.heappop(self._heap)
+            self._due(route, delivery)
+        self._arm()

@@ -1,0 +1,1 @@
+"""TOUCHES the operating system: its clocks, its randomness, who this process is."""

@@ -1,0 +1,11 @@
+"""Facts for operators: a name and fields. Never awaited, never raises, never on the path of one delivery."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Telemetry(Protocol):
+    def fact(self, name: str, **fields: Any) -> None:
+        """Something worth a log line: `breaker.opened`, `ledger.away`, `node.buried`, …"""
+        ...
