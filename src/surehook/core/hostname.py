@@ -1,0 +1,105 @@
+"""The host part of a URL: an address or a name, and the names that are refused by their text.
+
+Name rules are a convenience that gives a clear answer at registration. The guard is the rule for
+addresses: a name that slips through here still has every address it resolves to judged.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from surehook.core import address
+from surehook.core.errors import Problem
+
+NAME_CHARS_MAX = 253  # RFC 1035 section 3.1, in text form
+
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_NUMBER = re.compile(
+    r"[0-9]+|0x[0-9a-f]*", re.ASCII
+)  # the "ends in a number" rule of the WHATWG URL standard
+_LOOPBACK = ("127.0.0.1", "::1")
+
+# Always refused: what clouds answer credentials under.
+_METADATA = frozenset({"metadata", "instance-data", "metadata.google.internal", "metadata.goog"})
+_METADATA_SUFFIXES = (".metadata.google.internal", ".metadata.goog", ".ec2.internal")
+# Refused unless the operator granted some private network: names that only private resolvers know.
+_PRIVATE_SUFFIXES = (".local", ".internal", ".home.arpa", ".localdomain", ".svc", ".onion", ".i2p")
+# RFC 2606 and 6761: refused outside development.
+_RESERVED_SUFFIXES = (".test", ".example", ".invalid")
+
+
+class Host(Struct, frozen=True):
+    """`text` is a lower-case name without trailing dot, or a canonical address."""
+
+    text: str
+    literal: bool
+
+
+def read(text: str) -> Host:
+    """Read the host of a URL, brackets included. Raises Problem url_host_syntax or url_host_ambiguous."""
+    if text.startswith("["):
+        inside = text[1:-1]
+        found = address.canonical(inside) if ":" in inside else None
+        if found is None:
+            raise bad_syntax("not an IPv6 address in brackets")
+        return Host(found, literal=True)
+    if not text.isascii():
+        raise bad_syntax("only ASCII; write an international name as its xn-- form")
+    name = text.lower()
+    if (found := address.canonical(name)) is not None:
+        return Host(found, literal=True)
+    if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
+        raise Problem("url_host_ambiguous", "the host looks like a number but is no plain dotted address",
+                      field="url", hint="write four decimal parts such as 192.0.2.1, or a name")  # fmt: skip
+    name = name.removesuffix(".")
+    if len(name) > NAME_CHARS_MAX or not all(map(_is_label, name.split("."))):
+        raise bad_syntax(
+            "labels are 1 to 63 letters, digits and inner hyphens, at most 253 characters in all"
+        )
+    return Host(name, literal=False)
+
+
+def is_local(name: str) -> bool:
+    """`localhost` and everything under it (RFC 6761 section 6.3): never asked of a resolver."""
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def local_addresses(rules: address.Rules) -> tuple[str, ...]:
+    """What `localhost` stands for: the loopback addresses that the operator granted."""
+    return tuple(found for found in _LOOPBACK if address.is_granted(found, rules))
+
+
+def refusal(name: str, rules: address.Rules, own: frozenset[str], *, reserved: bool) -> str | None:
+    """Why a name is refused by its text, or None. Grants open the names that private networks use."""
+    if name in own:
+        return "this is our own name: deliveries to ourselves would run in a circle"
+    if name in _METADATA or name.endswith(_METADATA_SUFFIXES):
+        return "this name belongs to a cloud's metadata service"
+    if is_local(name):
+        return None if local_addresses(rules) else "names of this machine are not called"
+    if reserved and name.endswith(_RESERVED_SUFFIXES):
+        return "this domain is reserved and never resolves"
+    if ("." not in name or name.endswith(_PRIVATE_SUFFIXES)) and not rules.allow:
+        return "this name only exists in a private network"
+    return None
+
+
+def bad_syntax(detail: str) -> Problem:
+    return Problem("url_host_syntax", f"the host cannot be read: {detail}", field="url",
+                   hint="a public host name such as hooks.example.com")  # fmt: skip
+
+
+def _is_label(label: str) -> bool:
+    return _LABEL.fullmatch(label) is not None and (not label.startswith("xn--") or _is_punycode(label[4:]))
+
+
+def _is_punycode(encoded: str) -> bool:
+    """Whether an A-label holds what its prefix promises: RFC 3492 text, in its one spelling, that is not plain ASCII."""
+    try:
+        decoded = encoded.encode("ascii").decode("punycode")
+        again = decoded.encode("punycode").decode("ascii")
+    except (UnicodeError, ValueError, OverflowError):
+        return False
+    return again == encoded and not decoded.isascii() and not any("\x7f" <= char < "\xa1" for char in decoded)

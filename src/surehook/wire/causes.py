@@ -1,0 +1,44 @@
+"""Foreign errors into the closed set of `ports/transport.py`, at the one edge they come in by."""
+
+from __future__ import annotations
+
+import errno
+import ssl
+
+from surehook.ports.transport import Failure
+
+# Our machine's limits, not the endpoint's fault.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+_RESET = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ENOTCONN})
+_SPARE_PORTS = errno.EADDRNOTAVAIL
+
+# X509_V_ERR_* of OpenSSL
+_EXPIRED = frozenset({9, 10, 11, 12, 13, 14})  # not yet valid, expired, and unreadable dates
+_NAME = frozenset({62, 63, 64})  # host name, e-mail, address mismatch
+
+
+def of_connect(error: OSError, address: str) -> Failure:
+    """Why a TCP connection did not come to be."""
+    number = error.errno
+    if number == errno.ECONNREFUSED:
+        return "connect_refused"
+    if number in _OURS or (number == _SPARE_PORTS and ":" not in address):
+        return "no_resources"  # without IPv6, the same number only means that this address has no way
+    if number in _RESET:
+        return "connect_reset"
+    if number == errno.ETIMEDOUT:
+        return "connect_timeout"
+    return "connect_unreachable"
+
+
+def of_tls(error: Exception) -> Failure:
+    """Why a TLS handshake failed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _EXPIRED:
+            return "tls_expired"
+        return "tls_name" if error.verify_code in _NAME else "tls_untrusted"
+    if isinstance(error, ssl.SSLError):
+        return "tls_protocol"
+    if isinstance(error, OSError) and error.errno in _OURS:
+        return "no_resources"
+    return "connect_reset"

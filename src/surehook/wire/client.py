@@ -1,0 +1,224 @@
+"""The client: ports.transport.Transport on our own connections.
+
+`send` has two ways. The quick one takes an idle connection to an address judged under today's rules, writes
+once and returns: no task, no future, no timer. The other resolves, judges and dials in a task, under one
+deadline, and then goes on like the first. What comes back ends in `answered`, which either follows a
+redirect the request allows, as another hop under the same deadline, or hands the answer over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from surehook.core.errors import Problem
+from surehook.core.url import Manners, Url
+from surehook.ports.resolver import Resolver
+from surehook.ports.transport import Answer, Request
+from surehook.wire import guard, redirect
+from surehook.wire.connection import Connection
+from surehook.wire.dial import Dialer, SystemDialer
+from surehook.wire.exchange import Call
+from surehook.wire.opening import Opener
+from surehook.wire.origin import Origin, Target
+from surehook.wire.pool import Pool
+from surehook.wire.settings import Settings
+from surehook.wire.tls import client_context
+from surehook.wire.wheel import Wheel
+
+BUFFER_BYTES = 64 * 1024  # read at a time, shared by all connections of the client
+CHECK_S = 5.0  # a registration waits this long for DNS, then lets the name pass
+
+
+class Boot(Protocol):
+    """What is needed of ports.clock.Clock."""
+
+    def boot(self) -> float: ...
+
+
+class Client:
+    """Made without a loop; belongs to the loop it is first used on.
+
+    clock        measures deadlines and phases
+    resolver     names to addresses
+    dialer       the seam to the network; None: the system's
+    settings     rules and bounds
+    context_for  TLS context of one tenant's host (own CA, client certificate), or None for the common one
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Boot,
+        resolver: Resolver,
+        dialer: Dialer | None = None,
+        settings: Settings | None = None,
+        context_for: Callable[[str, Url], ssl.SSLContext | None] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.boot = clock.boot
+        self.guard = guard.Guard(self.settings)
+        self.wheel = Wheel(self.boot)
+        self.pool = Pool(self.settings, self.wheel)
+        self.buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._resolver = resolver
+        self._context_for = context_for
+        self._context: ssl.SSLContext | None = None
+        self._origins: WeakValueDictionary[tuple[object, ...], Origin] = WeakValueDictionary()
+        self._opener = Opener(self, resolver, dialer or SystemDialer())
+        self._calls: set[Call] = set()  # on the slow way; those on connections are found through the pool
+        self._is_closed = False
+
+    # -- targets ----------------------------------------------------------------------------------------
+
+    def target(self, url: str, *, tenant: str) -> Target:
+        return self._target(self.guard.read(url, self.guard.manners(tenant)), tenant)
+
+    def stored(self, url: str, *, tenant: str) -> Target:
+        try:
+            return self.target(url, tenant=tenant)
+        except Problem as problem:
+            return Target(url, tenant, None, None, guard.failure_of(problem))
+
+    async def check(self, url: str, *, tenant: str) -> None:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await self.guard.check(url, self.guard.manners(tenant), self._resolver)
+        except TimeoutError:
+            return
+
+    def _target(self, url: Url, tenant: str) -> Target:
+        manners = self.guard.manners(tenant)
+        context = self._tls(url, tenant)
+        key = (*url.origin, id(manners), id(context))
+        origin = self._origins.get(key)
+        if origin is None:
+            origin = self._origins[key] = Origin(url, manners, self.guard.known(url, manners), context)
+        return Target(url.text, tenant, url, origin, None)
+
+    def _tls(self, url: Url, tenant: str) -> ssl.SSLContext | None:
+        if url.scheme != "https":
+            return None
+        own = self._context_for(tenant, url) if self._context_for is not None else None
+        if own is not None:
+            return own
+        if self._context is None:
+            self._context = client_context(ca_file=self.settings.ca_file)
+        return self._context
+
+    # -- sending ----------------------------------------------------------------------------------------
+
+    def send(self, request: Request, done: Callable[[Answer], None]) -> Call:
+        target = request.target
+        assert isinstance(target, Target), "targets are made by this client"
+        call = Call(self, request, done, target, self.boot())
+        self._go(call)
+        return call
+
+    def _go(self, call: Call) -> None:
+        """Send the hop in hand: at once where a judged idle connection exists."""
+        origin = call.target.origin
+        if origin is None:
+            call.fail_soon(call.target.refusal or "url_forbidden")
+            return
+        if self._is_closed:
+            call.fail_soon("aborted")
+            return
+        if origin.idle and (origin.is_known or self._is_still(origin)):
+            connection = self.pool.take(origin)
+            if connection is not None:
+                connection.carry(call)
+                return
+        self._calls.add(call)
+        call.task = asyncio.get_running_loop().create_task(self._reach(call, origin))
+
+    def _is_still(self, origin: Origin) -> bool:
+        """Whether the addresses judged last are those of the answer that is valid now."""
+        resolved = self._resolver.cached(origin.url.host)
+        return resolved is not None and resolved is origin.resolved
+
+    async def _reach(self, call: Call, origin: Origin) -> None:
+        connection = None
+        try:
+            connection = await self._opener.open(call, origin)
+        except (
+            Exception
+        ) as error:  # a defect of ours or of a foreign resolver: the delivery must not hang on it
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "opening failed", "exception": error}
+            )
+            call.fail("no_resources")
+        finally:
+            self._calls.discard(call)
+            call.task = None
+        if connection is None:
+            return
+        if call.is_over:
+            self.pool.put(connection, self.boot())
+        else:
+            connection.carry(call)
+
+    def answered(self, call: Call, answer: Answer, head: bytes) -> None:
+        """A complete answer came for the hop in hand."""
+        status = answer.status
+        if call.request.redirects and status is not None and 300 <= status < 400:
+            self._redirected(call, answer, status, head)
+        else:
+            call.finish(answer)
+
+    def _redirected(self, call: Call, answer: Answer, status: int, head: bytes) -> None:
+        request, base = call.request, call.target.read
+        assert base is not None
+        if not redirect.asks(status, head, request.redirect_style):
+            call.finish(answer)
+            return
+        if call.hops >= request.redirects:
+            answer.failure = "redirect_limit"
+            call.finish(answer)
+            return
+        try:
+            following = self._following(base, head, self.guard.manners(call.target.tenant))
+        except redirect.Refused:
+            answer.failure = "redirect_forbidden"
+            call.finish(answer)
+            return
+        except Problem as problem:
+            is_address = guard.failure_of(problem) == "address_forbidden"
+            answer.failure = "address_forbidden" if is_address else "redirect_forbidden"
+            call.finish(answer)
+            return
+        if not redirect.same_origin(base, following):
+            call.headers = redirect.travelling(call.headers)
+        call.target = self._target(following, call.target.tenant)
+        call.hops += 1
+        call.connection = None
+        self._go(call)
+
+    def _following(self, base: Url, head: bytes, manners: Manners) -> Url:
+        following = self.guard.read(redirect.where(base, head), manners)
+        if not redirect.may_go(base, following):
+            raise redirect.Refused
+        return following
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        self._is_closed = True
+        tasks = [call.task for call in self._calls if call.task is not None]
+        for call in list(self._calls):
+            call.abort()
+        for connection in list(self.pool.open):
+            if connection.call is not None:
+                connection.fail("aborted", self.boot())
+        self.pool.close()
+        self.wheel.close()
+        if tasks:
+            await asyncio.wait(tasks)
+        await asyncio.sleep(0)  # transports say goodbye in the next turn
+        await self._resolver.close()
+
+    def new_connection(self, origin: Origin, address: str) -> Connection:
+        return Connection(self, origin, address)

@@ -1,0 +1,226 @@
+"""One connection: a request out, an answer in, and again if the answer was clean.
+
+At any moment a connection is opening, carries one exchange, or is idle; `due` is the moment at which that
+has lasted too long. Bytes that come while no exchange is carried mean that the peer does not keep to one
+answer per request: the connection is closed, since what comes next could be taken for another's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from surehook.ports.transport import Answer, Failure
+from surehook.wire.response import BODY, DONE, HEAD, Reader, kept_headers
+from surehook.wire.wheel import NEVER
+
+if TYPE_CHECKING:
+    from surehook.wire.client import Client
+    from surehook.wire.exchange import Call
+    from surehook.wire.origin import Origin
+
+EARLY_BYTES = 16 * 1024  # kept of what a peer says before it was asked, to name the trouble
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Reads through one buffer of the client's, so that the loop never reads more than that at a time."""
+
+    __slots__ = (
+        "_client", "_early", "_first_byte", "_is_decided", "_is_sent", "address", "alarm", "call", "due", "is_fit", "origin",
+        "reader", "transport",
+    )  # fmt: skip
+
+    def __init__(self, client: Client, origin: Origin, address: str) -> None:
+        self._client = client
+        self.origin = origin
+        self.address = address
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.reader = Reader()
+        self.call: Call | None = None
+        self.due = self.alarm = NEVER
+        self.is_fit = True  # open as far as we know, and nothing odd happened
+        self._early = b""
+        self._first_byte = 0.0
+        self._is_decided = False  # the final head is complete
+        self._is_sent = False  # the request was handed to the transport
+
+    # -- the loop calls ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._client.pool.open.add(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._client.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._client.buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        call = self.call
+        if call is None:
+            self._unasked(data)
+            return
+        reader = self.reader
+        if reader.phase == DONE:
+            return
+        now = self._client.boot()
+        if not self._first_byte:
+            self._first_byte = now
+        phase = reader.feed(data)
+        if phase == HEAD:
+            return
+        if not self._is_decided and reader.failure is None:
+            if now > call.deadline:  # the wheel looks in ticks; the deadline does not
+                self.fail("timeout", now)
+                return
+            self._is_decided = True
+        if phase == BODY:
+            if call.wants_body and not self.transport.get_write_buffer_size():
+                self.due = min(call.deadline, now + self._client.settings.body_wait_s)
+                self._client.wheel.watch(self)
+                return
+            reader.cut()  # answered before all was sent, or to be followed elsewhere
+        self._settle(now)
+
+    def eof_received(self) -> bool:
+        self._ended("eof")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._client.pool.open.discard(self)
+        self._ended("eof" if exc is None else "reset")
+
+    def expire(self, now: float) -> None:
+        if self.call is None:
+            self.close()
+        elif self._is_decided:
+            self.reader.cut()
+            self._settle(now)
+        else:
+            self.fail("timeout", now)
+
+    # -- the client calls -------------------------------------------------------------------------------
+
+    def carry(self, call: Call) -> None:
+        """Send the request. The step that writes its first byte is also the one that asks for permission."""
+        request = call.request
+        if request.permit is not None and not request.permit():
+            self._client.pool.put(self, self._client.boot())
+            call.fail_soon("aborted")
+            return
+        self.call = call
+        call.connection = self
+        self.due = call.deadline
+        if self.due < self.alarm:
+            self._client.wheel.watch(self)
+        if self._early:
+            early, self._early = self._early, b""
+            self.data_received(early)
+            return
+        body = request.body
+        self._is_sent = True
+        self.transport.write(
+            b"%b%b%bcontent-length: %d\r\n\r\n%b"
+            % (request.method, call.target.line, call.headers, len(body), body)
+        )
+
+    def fail(self, failure: Failure, now: float) -> None:
+        """End what is carried without a status."""
+        call = self.call
+        if call is None:
+            return
+        unknown = self._body_has_left(len(call.request.body))
+        self.call = None
+        self.close()
+        call.finish(self._answer(call, now, failure=failure, unknown=unknown))
+
+    def fail_call(self, call: Call, failure: Failure) -> None:
+        """`fail`, if that call is still the one carried."""
+        if self.call is call:
+            self.fail(failure, self._client.boot())
+
+    def close(self) -> None:
+        """Drop the connection at once. TLS says no farewell: a peer could take half a minute to answer it."""
+        self.is_fit = False
+        self.due = NEVER
+        self._client.pool.forget(self)
+        if self.transport is not None:
+            self.transport.abort()
+
+    @property
+    def has_spoken_first(self) -> bool:
+        """Whether the peer said something before it was asked."""
+        return bool(self._early)
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _unasked(self, data: bytes) -> None:
+        if self.due == NEVER and self.is_fit:  # just opened: a banner, or an early answer
+            self._early = (self._early + data)[:EARLY_BYTES]
+        else:
+            self.close()
+
+    def _ended(self, failure: Failure) -> None:
+        call, reader = self.call, self.reader
+        if call is None:
+            self.close()
+            return
+        now = self._client.boot()
+        if reader.phase != DONE:
+            reader.end()
+        if reader.status is not None:
+            self._settle(now)
+        else:
+            self.fail(reader.failure or failure, now)
+
+    def _settle(self, now: float) -> None:
+        """The reader is done: hand the answer over and keep the connection if it is clean."""
+        call, reader = self.call, self.reader
+        assert call is not None
+        if reader.failure is not None:
+            self.fail(reader.failure, now)
+            return
+        answer = self._answer(call, now)
+        self.call = None
+        if reader.reusable and self.is_fit and not self.transport.get_write_buffer_size():
+            self._first_byte = 0.0
+            self._is_decided = self._is_sent = False
+            self._client.pool.put(self, now)
+            head = reader.head
+            reader.reset()
+        else:
+            head = reader.head
+            self.close()
+        self._client.answered(call, answer, head)
+
+    def _answer(
+        self, call: Call, now: float, *, failure: Failure | None = None, unknown: bool = False
+    ) -> Answer:
+        reader, opening = self.reader, call.opening
+        answer = Answer(
+            reader.status,
+            failure,
+            unknown,
+            kept_headers(reader.head),
+            reader.body,
+            reader.truncated,
+            self.address,
+            None,
+            None,
+            None,
+            int((self._first_byte - call.started) * 1e6) if self._first_byte else None,
+            int((now - call.started) * 1e6),
+            call.hops,
+        )
+        if opening is not None:
+            answer.dns_us, answer.connect_us, answer.tls_us = (
+                opening.dns_us,
+                opening.connect_us,
+                opening.tls_us,
+            )
+        return answer
+
+    def _body_has_left(self, size: int) -> bool:
+        """Whether a byte of the body may have been written. After a reset the transport no longer knows: then yes."""
+        return self._is_sent and self.transport.get_write_buffer_size() < max(size, 1)

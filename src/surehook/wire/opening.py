@@ -1,0 +1,133 @@
+"""Resolve, judge, dial, compare the peer, secure: one connection for one call, under the call's deadlines.
+
+The order is the guard's: nothing is dialled before every address is judged, nothing is written before the
+peer's address is the judged one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING
+
+from surehook.core import address
+from surehook.ports.resolver import Resolver
+from surehook.ports.transport import Failure
+from surehook.wire import causes
+from surehook.wire.connection import Connection
+from surehook.wire.dial import Dialer
+from surehook.wire.exchange import Call, Opening
+from surehook.wire.origin import Origin
+from surehook.wire.race import race
+
+if TYPE_CHECKING:
+    from surehook.wire.client import Client
+
+_DNS: dict[str, Failure] = {
+    "dns_nxdomain": "dns_nxdomain",
+    "dns_timeout": "dns_timeout",
+    "no_resources": "no_resources",
+}
+
+
+class Stopped(Exception):
+    """The opening ends here; `failure` is the name of the reason."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure: Failure = failure
+
+
+class Opener:
+    """Opens connections for a client."""
+
+    def __init__(self, client: Client, resolver: Resolver, dialer: Dialer) -> None:
+        self._client = client
+        self._resolver = resolver
+        self._dialer = dialer
+
+    async def open(self, call: Call, origin: Origin) -> Connection | None:
+        """A connection ready to carry `call`, fresh or idle; None where the call was finished with a failure."""
+        opening = call.opening = Opening()
+        budget_s = min(call.request.connect_timeout_s, call.deadline - self._client.boot())
+        try:
+            async with asyncio.timeout(budget_s):
+                await self._judge(opening, origin)
+                idle = self._client.pool.take(origin)
+                return idle if idle is not None else await self._dial(opening, origin)
+        except TimeoutError:
+            call.fail(opening.phase)
+        except Stopped as stop:
+            call.fail(stop.failure)
+        return None
+
+    async def _judge(self, opening: Opening, origin: Origin) -> None:
+        """Set the origin's addresses from one fresh answer."""
+        if origin.is_known:
+            return
+        started = self._client.boot()
+        resolved = await self._resolver.resolve(origin.url.host)
+        opening.dns_us = self._since(started)
+        if not resolved.addresses:
+            raise Stopped(_DNS.get(resolved.failure or "", "dns_failure"))
+        if resolved is not origin.resolved:
+            origin.addresses = self._client.guard.judge(resolved.addresses, origin.manners)
+            origin.resolved = resolved
+        if not origin.addresses:
+            raise Stopped("address_forbidden")
+
+    async def _dial(self, opening: Opening, origin: Origin) -> Connection:
+        started = self._client.boot()
+        opening.phase = "connect_timeout"
+        connection = await race(
+            origin.addresses, lambda judged: self._connect(origin, judged), lambda loser: loser.close()
+        )
+        opening.connect_us = self._since(started)
+        if origin.context is not None:
+            started = self._client.boot()
+            opening.phase = "tls_timeout"
+            await self._secure(connection, origin, origin.context)
+            opening.tls_us = self._since(started)
+        if not connection.is_fit:
+            raise Stopped("connect_reset")
+        return connection
+
+    async def _connect(self, origin: Origin, judged: str) -> Connection:
+        """One TCP connection to one judged address."""
+        if not self._client.pool.has_room():
+            raise Stopped("no_resources")
+        connection = self._client.new_connection(origin, judged)
+        try:
+            transport = await self._dialer.connect(judged, origin.url.port, connection)
+        except OSError as error:
+            raise Stopped(causes.of_connect(error, judged)) from error
+        connection.transport = transport
+        self._compare(connection, judged, origin.url.port)
+        return connection
+
+    async def _secure(self, connection: Connection, origin: Origin, context: ssl.SSLContext) -> None:
+        try:
+            if connection.has_spoken_first:
+                raise Stopped("tls_protocol")
+            connection.transport = await self._dialer.secure(
+                connection.transport, connection, context, origin.url.host
+            )
+        except (ssl.SSLError, OSError) as error:
+            connection.close()
+            raise Stopped(causes.of_tls(error)) from error
+        except BaseException:
+            connection.close()
+            raise
+
+    @staticmethod
+    def _compare(connection: Connection, judged: str, port: int) -> None:
+        """The peer must be whom we dialled: a transparent proxy or odd routing could have put another there."""
+        peer = connection.transport.get_extra_info("peername")
+        if peer is not None and address.canonical(str(peer[0])) == judged and peer[1] == port:
+            return
+        was_fit = connection.is_fit
+        connection.close()
+        raise Stopped("peer_mismatch" if was_fit and peer is not None else "connect_reset")
+
+    def _since(self, started: float) -> int:
+        return int((self._client.boot() - started) * 1e6)

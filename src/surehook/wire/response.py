@@ -1,0 +1,325 @@
+"""The bytes of an answer, read strictly and under caps. Knows no socket, no clock, no loop.
+
+A `Reader` is fed what arrives and says how far it is. Whatever is outside the grammar of RFC 9112 in a way
+that two readers could understand differently ends it with a failure: bare CR or LF, folded lines, space
+before a colon, control characters, two lengths, a length beside chunked, codings other than chunked.
+
+Once the final status and its headers are complete, nothing in the body changes the verdict. A body that is
+too long, breaks off or is badly chunked is kept as far as it was read, and the connection is not used again.
+
+Heads are matched by one regular expression instead of a general parser: it is the strict grammar itself,
+and matching a common head costs about a microsecond.
+"""
+
+from __future__ import annotations
+
+import re
+
+from surehook.ports.transport import Failure
+from surehook.wire.chunks import Chunks
+
+HEAD_BYTES = 16 * 1024  # status line and header lines of one head
+LINE_BYTES = 8 * 1024  # one line without its end; common servers stop at the same
+FIELDS = 64  # header lines; real answers have about ten
+INTERIMS = 5  # 1xx answers before the final one
+BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
+BODY_KEPT_BYTES = 16 * 1024
+HEADERS_KEPT_BYTES = 4 * 1024
+
+HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed
+
+_HEAD = re.compile(
+    rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*+)?\r\n"
+    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n)*+)\r\n"
+)
+_STRAY = re.compile(rb"\r[^\n]|(?<!\r)\n|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_VERSION = re.compile(rb"HTTP/1\.[01] ")
+_STATUS = re.compile(rb"[1-5][0-9][0-9](?: [\t -~\x80-\xff]*+)?")
+_NAMED_FIRST = (b"retry-after:", b"content-type:", b"location:")
+_INTERIM_TAKEN = frozenset({100, 102, 103})
+_BODYLESS = frozenset({204, 304})
+
+
+class Reader:
+    """One answer. `reset` makes it ready for the next on the same connection.
+
+    status      final status once its head is complete
+    failure     why there is none
+    head        header lines of the final head as received
+    body        the kept part of the body, valid when DONE
+    truncated   the kept body is not the whole body
+    reusable    the answer was clean and complete and the connection may carry another request
+    keep_s      seconds of a `Keep-Alive: timeout=`, or None
+    """
+
+    __slots__ = (
+        "_budget", "_buffer", "_chunks", "_interims", "_kept", "_left", "_seen",
+        "body", "failure", "head", "keep_s", "phase", "reusable", "status", "truncated",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._kept = bytearray()
+        self.reset()
+
+    def reset(self) -> None:
+        self.phase = HEAD
+        self.status: int | None = None
+        self.failure: Failure | None = None
+        self.head = b""
+        self.body = b""
+        self.truncated = False
+        self.reusable = False
+        self.keep_s: int | None = None
+        self._interims = 0
+        self._seen = 0  # bytes of the buffer that were already looked through
+        self._budget = BODY_READ_BYTES
+        self._left: int | None = None  # bytes of the body to come; None: until the connection ends
+        self._chunks: Chunks | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """How much of the answer is in memory now."""
+        chunks = 0 if self._chunks is None else self._chunks.held_bytes
+        return len(self._buffer) + len(self._kept) + len(self.head) + len(self.body) + chunks
+
+    def feed(self, data: bytes) -> int:
+        """Take what arrived; returns the phase. Must not be called again once DONE."""
+        if self.phase == HEAD:
+            if self._buffer:
+                self._buffer += data
+                return self._search()
+            return self._heads(data)
+        return self._take(data)
+
+    def end(self) -> None:
+        """The connection ended (or waiting for the body did): settle with what there is."""
+        if self.phase == BODY:
+            self._finish(complete=self._left is None and self._chunks is None, reusable=False)
+        elif self.phase == HEAD:
+            self.phase = DONE
+
+    def cut(self) -> None:
+        """Stop waiting for the rest of the body."""
+        self._finish(complete=False, reusable=False)
+
+    # -- heads ------------------------------------------------------------------------------------------
+
+    def _heads(self, data: bytes) -> int:
+        """Read heads from the start of `data` until one is final or incomplete."""
+        at = 0
+        while True:
+            match = _HEAD.match(data, at)
+            if match is None or match.end() - at > LINE_BYTES:
+                end = data.find(b"\r\n\r\n", at)
+                if end < 0:
+                    self._buffer += data[at : at + HEAD_BYTES + 1]
+                    return self._partial()
+                failure = _diagnose(data[at : end + 2]) if match is None else _oversize(data[at : end + 2])
+                if match is None or failure is not None:
+                    return self._fail(failure or "bad_headers")
+            version, status_text, lines = match.groups()
+            status = int(status_text)
+            if lines.count(b"\r\n") > FIELDS:
+                return self._fail("headers_too_large")
+            at = match.end()
+            if status >= 200:
+                return self._final(
+                    status, lines, data[at:] if at < len(data) else b"", is_old=version == b"0"
+                )
+            failure = self._interim(status, lines)
+            if failure is not None:
+                return self._fail(failure)
+            if at == len(data):
+                return HEAD
+
+    def _search(self) -> int:
+        """Look for the end of the head in what has gathered so far."""
+        if self._buffer.find(b"\r\n\r\n", max(0, self._seen - 3)) < 0:
+            return self._partial()
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._seen = 0
+        return self._heads(data)
+
+    def _partial(self) -> int:
+        """Judge a head that is not complete: what cannot become one is refused now, not at the deadline."""
+        buffer = self._buffer
+        if not b"HTTP/1.".startswith(buffer[:7]):
+            return self._fail("not_http")
+        if _STRAY.search(buffer, max(0, self._seen - 2), len(buffer) - buffer.endswith(b"\r")):
+            return self._fail("bad_headers")
+        if len(buffer) > HEAD_BYTES or len(buffer) - buffer.rfind(b"\n") > LINE_BYTES + 16:
+            return self._fail("headers_too_large")
+        if buffer.count(b"\n") > FIELDS + 1:
+            return self._fail("headers_too_large")
+        self._seen = len(buffer)
+        return HEAD
+
+    def _interim(self, status: int, lines: bytes) -> Failure | None:
+        if status == 101:
+            return "switched_protocols"
+        if status not in _INTERIM_TAKEN:
+            return "bad_status"
+        low = b"\r\n" + lines.lower()
+        if b"\r\ncontent-length:" in low or b"\r\ntransfer-encoding:" in low:
+            return "bad_framing"
+        self._interims += 1
+        return "too_many_informational" if self._interims > INTERIMS else None
+
+    def _final(self, status: int, lines: bytes, rest: bytes, *, is_old: bool) -> int:
+        """Decide how the body is framed (RFC 9112 section 6.3, refusing where it offers a choice)."""
+        low = b"\r\n" + lines.lower()
+        lengths = low.count(b"\r\ncontent-length:")
+        codings = low.count(b"\r\ntransfer-encoding:")
+        if lengths + codings > 1:
+            return self._fail("bad_framing")
+        left: int | None = None
+        if lengths:
+            text = _value(low, b"\r\ncontent-length:")
+            if not text.isdigit() or len(text) > 18:
+                return self._fail("bad_framing")
+            left = int(text)
+        elif codings and (is_old or _value(low, b"\r\ntransfer-encoding:") != b"chunked"):
+            return self._fail("bad_framing")
+        self.status = status
+        self.head = lines
+        self.reusable = not is_old and b"\r\nconnection:" not in low
+        if not self.reusable and not is_old:
+            self.reusable = all(
+                b"close" not in value and b"upgrade" not in value
+                for value in _values(low, b"\r\nconnection:")
+            )
+        if b"\r\nkeep-alive:" in low:
+            self.keep_s = _keep_alive(_value(low, b"\r\nkeep-alive:"))
+        if status in _BODYLESS:
+            return self._finish(
+                complete=True, reusable=self.reusable and not rest and not codings and not left
+            )
+        self.phase = BODY
+        if left is not None:
+            size = len(rest)
+            if size >= left and left <= BODY_KEPT_BYTES:  # the common case: all of it is here
+                self.body = rest if size == left else rest[:left]
+                self.phase = DONE
+                self.reusable = self.reusable and size == left
+                return DONE
+            self._left = left
+        elif codings:
+            self._chunks = Chunks(BODY_KEPT_BYTES)
+        else:
+            self.reusable = False
+        return self._take(rest)
+
+    def _fail(self, failure: Failure) -> int:
+        self.failure = failure
+        self.reusable = False
+        self._buffer.clear()
+        self.phase = DONE
+        return DONE
+
+    # -- bodies -----------------------------------------------------------------------------------------
+
+    def _take(self, data: bytes) -> int:
+        """Take bytes of the body under the read budget."""
+        is_over = len(data) > self._budget
+        if is_over:
+            data = data[: self._budget]
+        self._budget -= len(data)
+        if self._chunks is not None:
+            state = self._chunks.feed(data)
+            if state is not None:
+                clean = state and self._chunks.is_plain and not self._chunks.leftover
+                return self._finish(complete=state, reusable=clean and self.reusable)
+        else:
+            left = self._left
+            if left is not None and len(data) >= left:
+                self._keep(data[:left])
+                return self._finish(
+                    complete=True, reusable=self.reusable and len(data) == left and not is_over
+                )
+            self._keep(data)
+            if left is not None:
+                self._left = left = left - len(data)
+                if left > self._budget and len(self._kept) == BODY_KEPT_BYTES:
+                    return self._finish(complete=False, reusable=False)  # nothing more would be kept
+        if is_over or self._budget == 0:
+            return self._finish(complete=False, reusable=False)
+        return BODY
+
+    def _keep(self, data: bytes) -> None:
+        room = BODY_KEPT_BYTES - len(self._kept)
+        if len(data) > room:
+            self.truncated = True
+            data = data[:room]
+        self._kept += data
+
+    def _finish(self, *, complete: bool, reusable: bool) -> int:
+        if self._chunks is not None:
+            self.body = bytes(self._chunks.kept)
+            self.truncated = self._chunks.truncated or not complete
+            self._chunks = None
+        else:
+            if self._kept:
+                self.body = bytes(self._kept)
+                self._kept.clear()
+            self.truncated = self.truncated or not complete
+        self.reusable = reusable
+        self.phase = DONE
+        return DONE
+
+
+def kept_headers(lines: bytes) -> bytes:
+    """At most 4 KiB of header lines, whole lines only; those that decisions need go first where not all fit."""
+    if len(lines) <= HEADERS_KEPT_BYTES:
+        return lines
+    split = lines[:-2].split(b"\r\n")
+    split.sort(key=lambda line: not line.lower().startswith(_NAMED_FIRST))
+    kept, room = [], HEADERS_KEPT_BYTES
+    for line in split:
+        if len(line) + 2 <= room:
+            kept.append(line + b"\r\n")
+            room -= len(line) + 2
+    return b"".join(kept)
+
+
+def fields(lines: bytes, name: bytes) -> list[bytes]:
+    """All values of one header (`name` in lower case), in order, as received but for outer space."""
+    split = (line.partition(b":") for line in lines.split(b"\r\n"))
+    return [value.strip(b" \t") for key, _, value in split if key.lower() == name]
+
+
+def _values(low: bytes, mark: bytes) -> list[bytes]:
+    return [part.partition(b"\r\n")[0] for part in low.split(mark)[1:]]
+
+
+def _value(low: bytes, mark: bytes) -> bytes:
+    start = low.find(mark) + len(mark)
+    return low[start : low.find(b"\r\n", start)].strip(b" \t")
+
+
+def _keep_alive(value: bytes) -> int | None:
+    match = re.search(rb"(?:^|[,; ])timeout ?= ?([0-9]{1,6})", value)
+    return int(match[1]) if match else None
+
+
+def _oversize(head: bytes) -> Failure | None:
+    """Whether a head with whole lines is over a cap."""
+    if len(head) > HEAD_BYTES or head.count(b"\r\n") > FIELDS + 1:
+        return "headers_too_large"
+    status_line, *lines = head.split(b"\r\n")
+    if len(status_line) > LINE_BYTES + len("HTTP/1.1 200 ") or any(len(line) > LINE_BYTES for line in lines):
+        return "headers_too_large"
+    return None
+
+
+def _diagnose(head: bytes) -> Failure:
+    """Why a complete head does not match the grammar."""
+    if not _VERSION.match(head):
+        return "not_http"
+    if (failure := _oversize(head)) is not None:
+        return failure
+    first = head[9 : head.find(b"\r\n")]
+    if _STATUS.fullmatch(first) or _STRAY.search(first):
+        return "bad_headers"
+    return "bad_status"

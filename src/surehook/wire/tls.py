@@ -1,0 +1,54 @@
+"""TLS contexts: verified, named, 1.2 or newer, and deaf to the environment.
+
+`ssl.create_default_context` obeys SSL_CERT_FILE, SSL_CERT_DIR and SSLKEYLOGFILE; a delivery must not trust
+another authority, or write its keys somewhere, because of a variable that was meant for another program.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+
+from surehook.core.errors import SettingsError
+
+# Where distributions keep the bundle when OpenSSL was built with other paths (portable Pythons).
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/opt/homebrew/etc/ca-certificates/cert.pem",
+)
+
+
+def client_context(
+    *, ca_file: str | None = None, cert_file: str | None = None, key_file: str | None = None
+) -> ssl.SSLContext:
+    """A context for connecting out. `ca_file` replaces the system's authorities; `cert_file` is for mTLS.
+
+    Raises SettingsError where a file cannot be read.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a CA file may name an intermediate alone
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        if ca_file is not None:
+            context.load_verify_locations(cafile=ca_file)
+        else:
+            _load_system(context)
+        if cert_file is not None:
+            context.load_cert_chain(cert_file, key_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise SettingsError("ca_file", f"certificates cannot be read: {error}") from error
+    return context
+
+
+def _load_system(context: ssl.SSLContext) -> None:
+    paths = ssl.get_default_verify_paths()
+    if os.path.isdir(paths.openssl_capath):
+        context.load_verify_locations(capath=paths.openssl_capath)
+    for bundle in (paths.openssl_cafile, *_BUNDLES):
+        if os.path.isfile(bundle):
+            context.load_verify_locations(cafile=bundle)
+            return

@@ -1,0 +1,81 @@
+"""A client on loopback, and one attempt awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from surehook.ports.resolver import Resolved
+from surehook.ports.transport import Answer, Request
+from surehook.wire.client import Client
+from surehook.wire.settings import Settings
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+BODY = b'{"id":"evt_1"}'
+
+
+class BootClock:
+    def boot(self) -> float:
+        return time.monotonic()
+
+
+class Names:
+    """A resolver that knows what it was told; lists of answers are given in turn, and nothing is cached then."""
+
+    def __init__(self, answers: Mapping[str, tuple[str, ...] | list[tuple[str, ...]] | str]) -> None:
+        self.answers = dict(answers)
+        self.asked: list[str] = []
+        self._kept: dict[str, Resolved] = {}
+
+    def cached(self, host: str) -> Resolved | None:
+        return self._kept.get(host)
+
+    async def resolve(self, host: str) -> Resolved:
+        self.asked.append(host)
+        found = self.answers.get(host, "dns_nxdomain")
+        if isinstance(found, str):
+            return Resolved(failure=found)
+        if isinstance(found, list):
+            return Resolved(found[(len(self.asked) - 1) % len(found)])
+        resolved = self._kept[host] = Resolved(found)
+        return resolved
+
+    async def close(self) -> None:
+        return
+
+
+def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client:
+    dialer = settings.pop("dialer", None)
+    context_for = settings.pop("context_for", None)
+    settings = {"allow_http": True, "allow_networks": LOOPBACK} | settings
+    return Client(
+        clock=BootClock(),
+        resolver=Names(names or {}),
+        dialer=dialer,
+        settings=Settings(**settings),
+        context_for=context_for,
+    )
+
+
+async def post(wire: Client, url: str, **request: Any) -> Answer:
+    """Send one request and wait for its answer."""
+    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    fields: dict[str, Any] = {
+        "target": wire.stored(url, tenant="acme"),
+        "headers": b"content-type: application/json\r\n",
+        "body": BODY,
+        "timeout_s": 2.0,
+        "connect_timeout_s": 2.0,
+    } | request
+    is_inside = True
+
+    def done(answer: Answer) -> None:
+        assert not is_inside, "done is never called from inside send"
+        assert not answered.done(), "done is called once"
+        answered.set_result(answer)
+
+    wire.send(Request(**fields), done)
+    is_inside = False
+    return await answered
