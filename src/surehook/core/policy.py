@@ -188,12 +188,10 @@ def _read(reference: bytes | str | dict[str, Any] | None) -> _Given | str | None
     if isinstance(reference, str) and reference[:1] not in ("{", '"'):
         return reference
     try:
-        if reference is None or isinstance(reference, dict):
+        if not isinstance(reference, bytes | str):
             return msgspec.convert(reference, type=_Given | str | None)
         if len(reference) > limits.POLICY_REFERENCE_BYTES:
-            raise Problem(
-                "invalid_policy", f"longer than {limits.POLICY_REFERENCE_BYTES} bytes", field="policy"
-            )
+            raise _refused("", f"longer than {limits.POLICY_REFERENCE_BYTES} bytes")
         return msgspec.json.decode(reference, type=_Given | str | None)
     except json_text.DECODE_ERRORS as error:
         fault = json_text.fault(error)
@@ -285,10 +283,10 @@ def _check(policy: Policy) -> None:
             raise _refused(f"terminal.{place}", f"{status} is a success of this policy")
     names = (("retry_count", policy.headers.retry_count), ("delivery_id", policy.headers.delivery_id))
     for key, name in names:
-        fault = name and header_names.fault(name)
-        if fault:
+        fault = None if name is None else header_names.fault(name)
+        if fault is not None:
             raise _refused(f"headers.{key}", fault)
-    written = [name.lower() for _, name in names if name]
+    written = [name.lower() for _, name in names if name is not None]
     if len(written) != len(set(written)):
         raise _refused("headers.delivery_id", "both headers have the same name")
 

@@ -53,11 +53,11 @@ def read_secret(text: str) -> tuple[str, bytes]:
     Raises SecretError, also for a public key: it cannot sign.
     """
     if text.startswith(PREFIX_SECRET):
-        material = _unb64(text.removeprefix(PREFIX_SECRET))
+        material = read_base64(text.removeprefix(PREFIX_SECRET))
         _check_material(V1, material)
         return V1, material
     if text.startswith(PREFIX_PRIVATE):
-        both = _unb64(text.removeprefix(PREFIX_PRIVATE))
+        both = read_base64(text.removeprefix(PREFIX_PRIVATE))
         if len(both) == 64 and public_key(both[:32]) != both[32:]:
             raise SecretError("the two halves of this private key do not belong together")
         seed = both[:32] if len(both) in (32, 64) else both
@@ -182,7 +182,7 @@ def _b64(raw: bytes) -> str:
     return b2a_base64(raw, newline=False).decode("ascii")
 
 
-def _unb64(text: str) -> bytes:
+def read_base64(text: str) -> bytes:
     """Strict base64; only the padding may be missing, as some issuers of secrets leave it out."""
     padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
     try:

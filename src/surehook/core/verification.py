@@ -101,7 +101,7 @@ class Verifier:
     def _verify(self, headers: Headers, body: bytes | str, now: float) -> Verified:
         found = _collected(headers)
         msg_id, stamp = found["id"], found["timestamp"]
-        if _ID.fullmatch(msg_id) is None:
+        if not is_message_id(msg_id):
             raise VerifyError("bad_id", f"an id is 1 to {limits.MESSAGE_ID_CHARS} letters, digits, _ and -")
         if _TIMESTAMP.fullmatch(stamp) is None:
             raise VerifyError("bad_timestamp", "a timestamp is 1 to 12 digits")
@@ -153,6 +153,11 @@ def verify(
 ) -> Verified:
     """Believe or refuse one message, with keys given as texts or `Key`s. Raises VerifyError and nothing else."""
     return Verifier(keys, tolerance_s=tolerance_s).verify(headers, body, now=now)
+
+
+def is_message_id(text: str) -> bool:
+    """Letters, digits, `_` and `-`, 1 to 128 of them: no full stop, which would shift what is signed."""
+    return _ID.fullmatch(text) is not None
 
 
 def _collected(headers: Headers) -> dict[str, str]:
@@ -237,7 +242,7 @@ def _trusted(key: Key) -> tuple[Key, str, Any]:
 
 
 def _public(text: str) -> bytes:
-    raw = signature._unb64(text.removeprefix(signature.PREFIX_PUBLIC))
+    raw = signature.read_base64(text.removeprefix(signature.PREFIX_PUBLIC))
     if len(raw) != 32:
         raise SecretError(f"a public key has 32 bytes, this one has {len(raw)}")
     y = int.from_bytes(raw, "little") & (2**255 - 1)
