@@ -1,0 +1,198 @@
+"""What both clients say to the server and how they read its answers. Pure: time and chance are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surehook import __version__
+from surehook.client.errors import Refused, Unreachable
+from surehook.client.http1 import Answer
+from surehook.core import ids
+
+BATCH_EVENTS_MAX = 1_000  # the server's bound
+BATCH_BYTES_MAX = 7 * 1024 * 1024  # below the server's 8 MiB, with air for the brackets
+WAIT_FIRST_S, WAIT_MAX_S = 0.1, 2.0  # between repeats: soon at first, then gently
+
+
+class Sent(Struct, frozen=True):
+    """The server has the event on disk. `deliveries`: how many endpoints it goes to."""
+
+    id: str
+    deliveries: int
+
+
+class Call(Struct, frozen=True):
+    """One request. `repeatable`: doing it twice is the same as doing it once."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: dict[str, str] = {}
+    repeatable: bool = False
+
+
+class Place(Struct, frozen=True):
+    """Where the server is."""
+
+    url: str
+    secure: bool
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, url: str) -> Place:
+        """Raises ValueError where `url` is not http:// or https:// with a host."""
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not an http:// or https:// address")
+        secure = parts.scheme == "https"
+        port = parts.port or (443 if secure else 80)
+        return cls(url.rstrip("/"), secure, parts.hostname, port, parts.path.rstrip("/"))
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+def headers_of(place: Place, key: str | None, call: Call) -> dict[str, str]:
+    """Everything a request carries beside its body."""
+    headers = {
+        "host": place.authority,
+        "user-agent": f"surehook-client/{__version__}",
+        "accept": "application/json",
+    }
+    if key is not None:
+        headers["authorization"] = f"Bearer {key}"
+    if call.body:
+        headers["content-type"] = "application/json"
+    return headers | call.headers
+
+
+def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, chance: bytes) -> Call:
+    """Publish one event. Without an idempotency key the event gets its id here, so that a repeat is known."""
+    event = {name: value for name, value in fields.items() if value is not None}
+    headers = {}
+    if key is not None:
+        headers["idempotency-key"] = key
+    elif "id" not in event:
+        event["id"] = event_id(now_ms, chance)
+    event["data"] = Raw(data) if isinstance(data, bytes) else data
+    return Call("POST", "/v1/events", msgspec.json.encode(event), headers, repeatable=True)
+
+
+def batches(events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterable[bytes]) -> Iterable[Call]:
+    """Publish many events in as few requests as the server's bounds allow, in order."""
+    lines: list[bytes] = []
+    size = 0
+    for event, chance in zip(events, chances, strict=False):
+        given = dict(event)
+        if "id" not in given and "idempotency_key" not in given:
+            given["id"] = event_id(now_ms, chance)
+        line = msgspec.json.encode(given)
+        if lines and (len(lines) == BATCH_EVENTS_MAX or size + len(line) > BATCH_BYTES_MAX):
+            yield _batch(lines)
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line) + 1
+    if lines:
+        yield _batch(lines)
+
+
+def event_id(now_ms: int, chance: bytes) -> str:
+    return ids.text(ids.EVENT, ids.uuid7(now_ms, chance))
+
+
+def request(method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None) -> Call:
+    """Any other request. None values of the query are left out."""
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    target = path + ("?" + urlencode(given) if given else "")
+    body = b"" if json is None else msgspec.json.encode(json)
+    return Call(method, target, body, repeatable=method in ("GET", "DELETE", "PATCH"))
+
+
+def segment(value: str) -> str:
+    """One part of a path."""
+    return quote(value, safe="")
+
+
+def read(answer: Answer) -> Any:
+    """The value of an answer (None for an empty one). Raises Refused for 4xx and 5xx."""
+    if not 200 <= answer.status < 300:
+        raise refusal(answer.status, answer.body)
+    if not answer.body:
+        return None
+    try:
+        return msgspec.json.decode(answer.body)
+    except msgspec.DecodeError:
+        raise _foreign(answer.status) from None
+
+
+def refusal(status: int, body: bytes) -> Refused:
+    """The problem document of an answer as an error."""
+    try:
+        problem = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _foreign(status)
+    if not isinstance(problem, dict) or "code" not in problem:
+        return _foreign(status)
+    return problem_error(status, problem)
+
+
+def problem_error(status: int, problem: Mapping[str, Any]) -> Refused:
+    detail = problem.get("detail") or problem.get("title") or "refused"
+    return Refused(
+        status, str(problem["code"]), str(detail), field=problem.get("field"), hint=problem.get("hint")
+    )
+
+
+def sent(value: Any) -> Sent:
+    return Sent(str(value["id"]), int(value["deliveries"]))
+
+
+def sent_each(values: Any) -> list[Sent | Refused]:
+    """The answers of a batch in order: sent, or the problem of that one event."""
+    return [
+        sent(value) if "deliveries" in value else problem_error(int(value.get("status", 422)), value)
+        for value in values
+    ]
+
+
+def wait_before_repeat(
+    call: Call, error: Refused | Unreachable, *, repeat: int, retry_after_s: float | None, fraction: float
+) -> float | None:
+    """Seconds until `call` is worth repeating (repeat 1, 2, …), or None where repeating is wrong or useless."""
+    if isinstance(error, Unreachable):
+        if error.maybe_done and not call.repeatable:
+            return None
+    elif error.status not in (429, 503):
+        return None
+    wait = min(WAIT_MAX_S, WAIT_FIRST_S * 2.0 ** (repeat - 1)) * (0.5 + fraction / 2)
+    return max(wait, retry_after_s or 0.0)
+
+
+def retry_after_s(answer: Answer) -> float | None:
+    """The server's wish in whole seconds (it never sends a date)."""
+    written = answer.headers.get("retry-after", "")
+    return float(written) if written.isdigit() else None
+
+
+def _batch(lines: list[bytes]) -> Call:
+    return Call("POST", "/v1/events/batch", b"[" + b",".join(lines) + b"]", repeatable=True)
+
+
+def _foreign(status: int) -> Refused:
+    return Refused(
+        status,
+        "not_surehook",
+        f"an answer ({status}) that no surehook server gives",
+        hint="check the address",
+    )
