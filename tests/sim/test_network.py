@@ -86,8 +86,8 @@ def play(
         network = SimNetwork(loop, random.Random(seed))
         server = Server(link or Link())
         network.listen("198.51.100.1", 80, server)
-        transport, protocol = await network.dial(process, "198.51.100.1", 80, Recorder)
-        assert isinstance(protocol, Recorder)
+        protocol = Recorder()
+        transport = await network.dial(process, "198.51.100.1", 80, protocol)
         await script(transport, protocol, server)
         await asyncio.sleep(60)
         if not protocol.lost.done():
@@ -186,7 +186,7 @@ def test_connecting_fails_as_sockets_do(connect: str, error: type[Exception]):
         network = SimNetwork(loop, random.Random(1))
         network.listen("198.51.100.1", 80, Server(Link(connect=connect)))
         async with asyncio.timeout(5):
-            await network.dial(None, "198.51.100.1", 80, Recorder)
+            await network.dial(None, "198.51.100.1", 80, Recorder())
 
     with pytest.raises(error):
         run(main(), loop=loop)
@@ -196,7 +196,7 @@ def test_nobody_listens_is_refused():
     loop = SimLoop(1)
 
     async def main() -> None:
-        await SimNetwork(loop, random.Random(1)).dial(None, "198.51.100.9", 80, Recorder)
+        await SimNetwork(loop, random.Random(1)).dial(None, "198.51.100.9", 80, Recorder())
 
     with pytest.raises(ConnectionRefusedError):
         run(main(), loop=loop)
@@ -212,8 +212,8 @@ def test_a_dead_process_writes_nothing_more_and_its_peer_sees_a_reset_or_nothing
         server = Server(Link())
         server.echo = False
         network.listen("198.51.100.1", 80, server)
-        transport, protocol = await loop.call(node, lambda: network.dial(node, "198.51.100.1", 80, Recorder))
-        assert isinstance(protocol, Recorder)
+        protocol = Recorder()
+        transport = await loop.call(node, lambda: network.dial(node, "198.51.100.1", 80, protocol))
         node.at_death.append(lambda: network.cut(node, power=power))
         transport.write(b"before")
         await asyncio.sleep(0.1)

@@ -48,9 +48,7 @@ def converse(mood: Mood, raw: bytes, *, wait_s: float = 100.0, times: int = 1) -
         network.listen("198.51.100.1", 80, receiver)
         reader = asyncio.StreamReader()
         began = loop.time()
-        transport, _ = await network.dial(
-            None, "198.51.100.1", 80, lambda: asyncio.StreamReaderProtocol(reader)
-        )
+        transport = await network.dial(None, "198.51.100.1", 80, asyncio.StreamReaderProtocol(reader))
         got = b""
         for _ in range(times):
             got = b""

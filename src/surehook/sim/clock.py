@@ -20,7 +20,7 @@ class SimClock:
     def __init__(self, loop: SimLoop, *, offset_ms: int = 0, drift_ppm: float = 0.0) -> None:
         self._loop = loop
         self._began = loop.time()
-        self._offset_ms = offset_ms
+        self._offset_ms = self._first_offset_ms = offset_ms
         self._rate = 1.0 + drift_ppm / 1e6
 
     def now(self) -> int:
@@ -35,3 +35,7 @@ class SimClock:
     def step(self, milliseconds: int) -> None:
         """Someone sets the wall clock. Boot time does not notice."""
         self._offset_ms += milliseconds
+
+    def put_right(self) -> None:
+        """Undo all steps."""
+        self._offset_ms = self._first_offset_ms

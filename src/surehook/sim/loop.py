@@ -71,6 +71,7 @@ class Process:
         self.frozen = False
         self.steps = 0
         self.deadline_step: int | None = None
+        self.wall: Callable[[], int] = lambda: 0  # what its own wall clock shows, Unix milliseconds
         self.at_death: list[Callable[[], None]] = []  # called once, by `kill`, in order
         self.held: list[events.Handle] = []  # callbacks that came due while frozen
         self.tasks: WeakValueDictionary[int, asyncio.Task[Any]] = (

@@ -21,11 +21,15 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from surehook.sim.loop import PROCESS, Process, SimLoop, context_of
+from surehook.sim.loop import Process, SimLoop, context_of
 
-# Bytes in one direction that are written and not yet taken; asyncio's own default high-water mark.
+# Asyncio's own default high-water mark, and what a kernel takes off a writer's hands before that.
 PIPE_BYTES_MAX = 65_536
+KERNEL_BYTES_MAX = 65_536
 SEGMENT_BYTES_MAX = 1_448
+
+
+Anyone = asyncio.Protocol | asyncio.BufferedProtocol
 
 
 class Link(Struct):
@@ -64,15 +68,7 @@ class SimNetwork:
     def listen(self, address: str, port: int, listener: Listener) -> None:
         self._listeners[address, port] = listener
 
-    async def dial(
-        self,
-        process: Process | None,
-        address: str,
-        port: int,
-        protocol_factory: Callable[[], asyncio.Protocol],
-        *,
-        secure: bool = False,
-    ) -> tuple[SimTransport, asyncio.Protocol]:
+    async def dial(self, process: Process | None, address: str, port: int, protocol: Anyone) -> SimTransport:
         """Open a connection to a literal address. Raises ConnectionRefusedError or OSError as a socket would."""
         self.dials += 1
         number = self.dials
@@ -87,14 +83,13 @@ class SimNetwork:
             raise OSError(113, f"No route to host ({address!r}, {port})")
         local = ("192.0.2.1", 1024 + number % 60_000)
         wire = _Wire(self, number, link)
-        client = SimTransport(wire, process, local, (address, port), secure)
-        server = SimTransport(wire, None, (address, port), local, secure)
+        client = SimTransport(wire, process, local, (address, port))
+        server = SimTransport(wire, None, (address, port), local)
         client.peer, server.peer = server, client
         self.connections[number] = (client, server)
-        protocol = protocol_factory()
         server.adopt(listener.accept())
         client.adopt(protocol, now=True)
-        return client, protocol
+        return client
 
     def cut(self, process: Process, *, power: bool = False) -> None:
         """The process is gone. Killed: its written bytes still arrive, then a reset. Power lost: silence."""
@@ -147,15 +142,14 @@ class SimTransport(asyncio.Transport):
         process: Process | None,
         local: tuple[str, int],
         remote: tuple[str, int],
-        secure: bool,
     ) -> None:
-        super().__init__({"peername": remote, "sockname": local, "ssl_object": _Tls() if secure else None})
+        super().__init__({"peername": remote, "sockname": local})
         self.wire = wire
         self.process = process
         self._loop = wire.network.loop
         self._chance = wire.network.chance
         self._context: Context = context_of(process)
-        self._protocol: asyncio.Protocol | None = None
+        self._protocol: Anyone | None = None
         self._closing = False
         self._lost = False
         self._reading = True
@@ -167,8 +161,10 @@ class SimTransport(asyncio.Transport):
         self._last_arrival = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._reset_at: float | None = None
+        self.wrote_at = 0.0  # loop time of the last write
+        self.wrote_wall = 0  # the writer's own wall clock then, milliseconds
 
-    def adopt(self, protocol: asyncio.Protocol, *, now: bool = False) -> None:
+    def adopt(self, protocol: Anyone, *, now: bool = False) -> None:
         """Belong to `protocol`. `now`: the caller's step is already the owner's own."""
         self._protocol = protocol
         if now:
@@ -187,6 +183,9 @@ class SimTransport(asyncio.Transport):
         if not self.alive or self._lost or self._closing or self._eof_sent:
             return
         if data:
+            self.wrote_at = self._loop.time()
+            if self.process is not None:
+                self.wrote_wall = self.process.wall()
             self._send(bytes(data))
 
     def writelines(self, list_of_data: Any) -> None:
@@ -206,7 +205,7 @@ class SimTransport(asyncio.Transport):
         if self.wire.reset:
             self.expect_reset()
             self.peer.expect_reset()
-        if self._outgoing > self._high and not self._writing_paused:
+        if self.get_write_buffer_size() > self._high and not self._writing_paused:
             self._writing_paused = True
             if self._protocol is not None:
                 self._protocol.pause_writing()
@@ -222,7 +221,7 @@ class SimTransport(asyncio.Transport):
         return True
 
     def get_write_buffer_size(self) -> int:
-        return self._outgoing
+        return max(0, self._outgoing - KERNEL_BYTES_MAX)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         return self._low, self._high
@@ -234,7 +233,7 @@ class SimTransport(asyncio.Transport):
     def _taken(self, size: int) -> None:
         """The other side has read `size` of our bytes."""
         self._outgoing -= size
-        if self._writing_paused and self._outgoing <= self._low and not self._lost:
+        if self._writing_paused and self.get_write_buffer_size() <= self._low and not self._lost:
             self._writing_paused = False
             if self._protocol is not None and self.alive:
                 self._in_turn(self._protocol.resume_writing)
@@ -274,12 +273,12 @@ class SimTransport(asyncio.Transport):
             else:
                 self.peer._taken(len(data))
                 if not self._closing:
-                    self._protocol.data_received(data)
+                    _hand_over(self._protocol, data)
         elif not self._arrivals and self._reset_at is not None:
             self._lose(ConnectionResetError(104, "Connection reset by peer"))
         self._schedule()
 
-    def _ended(self, protocol: asyncio.Protocol) -> None:
+    def _ended(self, protocol: Anyone) -> None:
         if not self._closing and not protocol.eof_received():
             self.close()
 
@@ -341,7 +340,7 @@ class SimTransport(asyncio.Transport):
         self._loop.call_soon(step, *args, context=self._context)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
+        assert isinstance(protocol, asyncio.Protocol | asyncio.BufferedProtocol)
         self._protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
@@ -349,19 +348,43 @@ class SimTransport(asyncio.Transport):
         return self._protocol
 
 
-class _Tls:
-    """Stands where an SSL object would: names a version and a cipher, encrypts nothing."""
+def _hand_over(protocol: Anyone, data: bytes) -> None:
+    """As asyncio does it: at most one buffer's worth at a time, while the protocol is still interested."""
+    if isinstance(protocol, asyncio.Protocol):
+        protocol.data_received(data)
+        return
+    at = 0
+    while at < len(data):
+        buffer = protocol.get_buffer(len(data) - at)
+        size = min(len(data) - at, len(buffer))  # type: ignore[arg-type]
+        buffer[:size] = data[at : at + size]  # type: ignore[index]
+        protocol.buffer_updated(size)
+        at += size
 
-    def version(self) -> str:
-        return "TLSv1.3"
 
-    def cipher(self) -> tuple[str, str, int]:
-        return ("TLS_AES_128_GCM_SHA256", "TLSv1.3", 128)
+class SimDialer:
+    """The wire client's way to the network, for one process.
 
-    def selected_alpn_protocol(self) -> str | None:
-        return None
+    TLS is a wait and a flag: encryption and certificates are the business of tests on real sockets.
+    """
 
+    def __init__(self, network: SimNetwork, process: Process) -> None:
+        self._network = network
+        self._process = process
 
-def current_process() -> Process | None:
-    """Whose step this is."""
-    return PROCESS.get()
+    async def connect(self, address: str, port: int, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
+        assert isinstance(protocol, asyncio.Protocol | asyncio.BufferedProtocol)
+        return await self._network.dial(self._process, address, port, protocol)
+
+    async def secure(
+        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, context: object, name: str
+    ) -> asyncio.Transport:
+        try:
+            await asyncio.sleep(0.001 + 0.01 * self._network.chance.random())
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
+        if transport.is_closing():
+            raise ConnectionResetError
+        transport.set_protocol(protocol)
+        return transport

@@ -47,6 +47,9 @@ class Seen(Struct):
     at: float  # loop seconds
     receiver: str
     sender: str  # name of the process that wrote it
+    wrote_at: float  # loop seconds at which it was written
+    wrote_wall: int  # the writer's wall clock then
+    path: str
     event: str
     delivery: str
     attempt: int
@@ -101,14 +104,17 @@ class Receiver:
 
     # -- as a customer -----------------------------------------------------------------------------
 
-    def arrived(self, request: Incoming, sender: str) -> Seen:
+    def arrived(self, request: Incoming, sender: SimTransport) -> Seen:
         """Write the request down, and decide what to do about it."""
         headers = request.headers
         try:
             seen = Seen(
                 at=self._loop.time(),
                 receiver=self.name,
-                sender=sender,
+                sender=sender.process.name if sender.process is not None else "world",
+                wrote_at=sender.wrote_at,
+                wrote_wall=sender.wrote_wall,
+                path=request.path,
                 event=headers["webhook-id"],
                 delivery=headers["webhook-delivery-id"],
                 attempt=int(headers["webhook-attempt"]),
@@ -171,12 +177,11 @@ class _Conversation(asyncio.Protocol):
         transport = self._transport
         if transport is None or self._receiver.mood.treatment == "deaf":
             return
-        sender = transport.peer.process
         try:
             request = self._parser.feed(data)
             if request is None:
                 return
-            seen = self._receiver.arrived(request, sender.name if sender is not None else "world")
+            seen = self._receiver.arrived(request, transport.peer)
         except Malformed as error:
             self._receiver.findings.append(f"malformed request at {self._receiver.name}: {error}")
             transport.abort()

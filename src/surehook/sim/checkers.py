@@ -1,0 +1,231 @@
+"""What must hold in every world, checked as it happens and at the end.
+
+    accepted is never lost        an event that was answered with success is in the ledger with all its deliveries
+    one end state                 each delivery ends once, in one of the four end states (`book`)
+    only listed transitions       moves are those of core/delivery.TRANSITIONS (`book`)
+    never early                   no request before the due time that the ledger showed when it was written
+    attempts are bounded          recorded attempts of a delivery ≤ 1 + the policy's retries + what was spared
+    one lease                     only who holds a delivery sends it, and no row is ever held twice (`book`)
+    the same bytes                every request of an event has the body that was accepted, and a true signature
+    nothing unrecorded            requests a receiver saw ≤ recorded attempts + `interrupted` entries
+    delivered means delivered     a receiver saw it and wrote a success
+    breaker                       while it stands open in the ledger, one probe at a time and none too soon
+    parked wakes                  after all is mended, nothing is parked whose reason no longer holds
+    liveness                      after all is mended, everything is finished or waits for a time to come
+
+Each check writes a sentence into `findings`; a run stops at the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.core import ids, schedule
+from surehook.core.outcome import succeeds
+from surehook.core.policy import Policy, parse_policy
+from surehook.core.profiles import PROFILES
+from surehook.sim.book import Book, Row
+from surehook.sim.receivers import Seen
+
+HOP = "/elsewhere"  # where redirects lead: a hop belongs to the attempt that followed it
+
+
+class Sender(Struct):
+    """A process as the checks know it: which nodes it has been."""
+
+    name: str
+    nodes: list[bytes]
+
+
+class Checkers:
+    """Sees every request, knows the world's book, and asks the real ledger at the end."""
+
+    def __init__(self, book: Book) -> None:
+        self.findings = book.findings
+        self.senders: dict[str, Sender] = {}
+        self.policies: dict[bytes, Policy] = {}  # endpoint → the policy it has now; absent: it changed
+        self.loose_policies: set[bytes] = set()  # endpoints whose policy changed: bounds are unknown
+        self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
+        self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
+        self.seen: dict[bytes, list[Seen]] = {}  # by delivery
+        self.several_nodes = False
+        self._book = book
+        self._probes: Counter[tuple[str, str, int, str]] = Counter()
+
+    def know(self, endpoint: bytes, tenant: str, url: str, policy: Any) -> None:
+        self.urls[endpoint] = (tenant, url.partition("?")[0])
+        if endpoint in self.policies:
+            self.loose_policies.add(endpoint)
+        self.policies[endpoint] = parse_policy(policy, PROFILES)
+
+    # -- as it happens -----------------------------------------------------------------------------------
+
+    def promised(self, event: bytes, deliveries: int) -> None:
+        """Somebody was told that an event is accepted."""
+        before = self.accepted.setdefault(event, deliveries)
+        if before != deliveries:
+            self._find(f"{ids.text(ids.EVENT, event)} was answered {before} deliveries and then {deliveries}")
+        known = self._book.events.get(event)
+        if known is None:
+            self._find(f"{ids.text(ids.EVENT, event)} was answered as accepted before it was committed")
+
+    def arrived(self, seen: Seen) -> None:
+        """A receiver has a complete request."""
+        row = self._book.rows.get(ids.parse(ids.DELIVERY, seen.delivery))
+        if row is None:
+            self._find(f"{seen.delivery} was sent before it was committed")
+            return
+        requests = self.seen.setdefault(row.id, [])
+        then = row.when(seen.wrote_at)
+        if seen.path != HOP:
+            requests.append(seen)
+            self._check_time(row, seen, then)
+            self._check_breaker(row, seen)
+        if then is None or then.holder is None or then.holder not in self.senders[seen.sender].nodes:
+            state = "not there" if then is None else then.state
+            self._find(f"{row.name} was sent by {seen.sender}, which did not hold it; it was {state}")
+        elif then.attempt != seen.attempt:
+            self._find(f"{row.name} was sent as attempt {seen.attempt} while {then.attempt} was in hand")
+        event = self._book.events[row.event]
+        if ids.text(ids.EVENT, row.event) != seen.event:
+            self._find(f"{row.name} carries the id of another event")
+        if hashlib.sha256(event.body).hexdigest() != seen.digest:
+            self._find(f"{row.name} attempt {seen.attempt} has other bytes than were accepted")
+        if seen.replay != (row.replay_of is not None):
+            self._find(f"{row.name} says replay: {seen.replay}")
+
+    def _check_time(self, row: Row, seen: Seen, then: Any) -> None:
+        if then is not None and seen.wrote_wall < then.due_at:
+            self._find(
+                f"{row.name} attempt {seen.attempt} left {then.due_at - seen.wrote_wall} ms before it was due"
+            )
+
+    def _check_breaker(self, row: Row, seen: Seen) -> None:
+        key = self.urls[row.endpoint]
+        stand = self._book.breaker_at(key, seen.wrote_at)
+        if stand is None or self.several_nodes:
+            return
+        since, breaker = stand
+        if seen.wrote_wall < breaker.probe_at:
+            self._find(
+                f"{row.name} was sent while its breaker is open, {breaker.probe_at - seen.wrote_wall} ms before the probe"
+            )
+        probe = (*key, since, seen.sender)
+        self._probes[probe] += 1
+        if self._probes[probe] > 1:
+            self._find(f"{row.name} is a second probe through one open breaker")
+
+    # -- at the end --------------------------------------------------------------------------------------
+
+    async def compare(self, ledger: Any) -> None:
+        """The real ledger tells the same story as the world's book, and nothing accepted is missing."""
+        for event, promised in sorted(self.accepted.items()):
+            name = ids.text(ids.EVENT, event)
+            stored = await ledger.event(event)
+            if stored is None:
+                self._find(f"{name} was accepted and is not in the ledger")
+            elif stored.body != self._book.events[event].body:
+                self._find(f"{name} is stored with other bytes than were accepted")
+            rows = [row for row in self._book.rows.values() if row.event == event and row.replay_of is None]
+            if len(rows) != promised:
+                self._find(f"{name} was answered with {promised} deliveries and has {len(rows)}")
+        for row in list(self._book.rows.values()):
+            view = await ledger.delivery(row.id)
+            if view is None:
+                self._find(f"{row.name} was accepted and is not in the ledger")
+                continue
+            if view.state != row.state:
+                self._find(f"{row.name} is {view.state} in the ledger and was left {row.state}")
+            history = await ledger.attempts(row.id)
+            self._compare_history(row, history)
+
+    def _compare_history(self, row: Row, history: list[Any]) -> None:
+        kinds = Counter((entry.kind, entry.number) for entry in history)
+        mine = Counter((entry.kind, entry.number) for entry in row.entries)
+        mine.update({("interrupted", number): count for number, count in row.interrupted.items()})
+        kinds = Counter({key: count for key, count in kinds.items() if key[0] != "ended"})
+        mine = Counter({key: count for key, count in mine.items() if key[0] != "ended"})
+        if kinds != mine:
+            missing, extra = dict(mine - kinds), dict(kinds - mine)
+            self._find(f"the history of {row.name} lacks {missing} and has {extra} too much")
+
+    def settle(self) -> None:
+        """What the book and the receivers' records must agree on once every machine has stopped."""
+        for row in self._book.rows.values():
+            requests = self.seen.get(row.id, [])
+            self._settle_counts(row, requests)
+            self._settle_bound(row)
+            if row.end == "delivered" and not self._saw_success(row, requests):
+                self._find(f"{row.name} is delivered, but no receiver answered it with a success")
+            if row.state == "sending":
+                self._find(f"{row.name} is held although every machine has stopped in order")
+
+    def _settle_counts(self, row: Row, requests: list[Seen]) -> None:
+        recorded = Counter(entry.number for entry in row.entries if entry.kind == "attempt")
+        for number, count in sorted(Counter(seen.attempt for seen in requests).items()):
+            written = recorded[number] + row.interrupted.get(number, 0)
+            if count > written:
+                self._find(
+                    f"{row.name} attempt {number} was sent {count} times and stands {written} times in the book"
+                )
+
+    def _settle_bound(self, row: Row) -> None:
+        if row.endpoint in self.loose_policies or row.endpoint not in self.policies:
+            return
+        policy = self.policies[row.endpoint]
+        if policy.on_exhausted == "enter_failure":
+            return  # activation begins the schedule anew
+        made = sum(1 for entry in row.entries if entry.kind == "attempt" and entry.number - row.spared > 0)
+        allowed = 1 + (schedule.retries(policy) if policy.auto_retry else 1) + row.spared
+        if made > allowed:
+            self._find(f"{row.name} was tried {made} times where its policy allows {allowed}")
+
+    def _saw_success(self, row: Row, requests: list[Seen]) -> bool:
+        policy = self.policies.get(row.endpoint)
+        if row.endpoint in self.loose_policies or policy is None:
+            return bool(requests)
+        success = succeeds(policy)
+        return any(seen.answered in success or seen.answered in (301, 302) for seen in requests)
+
+    # -- coming to rest ------------------------------------------------------------------------------------
+
+    def restless(self, now: int, statuses: dict[bytes, str]) -> list[str]:
+        """What still has to move, each with its sentence; empty once the world is at rest.
+
+        `now` is the wall clock that judges due times, `statuses` the endpoints that still exist.
+        """
+        sentences = []
+        for row in self._book.rows.values():
+            if row.end is None:
+                sentence = self._unrest(row, now, statuses.get(row.endpoint))
+                if sentence is not None:
+                    sentences.append(f"{row.name} {sentence}")
+        return sentences
+
+    def _unrest(self, row: Row, now: int, status: str | None) -> str | None:
+        if status is None:
+            return f"is {row.state} although its endpoint is deleted"
+        if row.state == "sending":
+            return None if row.due_at > now else "is held by a node and does not end"
+        if row.state != "parked":
+            return (
+                None
+                if row.due_at > now
+                else f"is {row.state}, was due {now - row.due_at} ms ago, and nobody sends it"
+            )
+        if row.parked in ("breaker", "key"):
+            breaker = self._book.breakers.get(self.urls[row.endpoint])
+            waits = breaker is not None and breaker.probe_at > now
+            return None if waits else f"is parked for {row.parked}, and no breaker has a probe to come"
+        if row.parked in ("paused", "inactive", "failure"):
+            return (
+                None if row.parked == status else f"is parked for {row.parked} while its endpoint is {status}"
+            )
+        return None if row.due_at > now else f"is parked for {row.parked}"
+
+    def _find(self, sentence: str) -> None:
+        self._book.find(sentence)

@@ -1,0 +1,233 @@
+"""A ledger as seen from a simulated process: far away, sometimes failing, and gone when the process is.
+
+Stands in front of any ledger. What a call does it does whole, in the world's own time, whether its caller
+still lives or not, as a database server would: a process that dies waiting may or may not have been heard.
+Which faults it shows (`Storage`) is drawn by the world:
+
+    late         an answer takes its time
+    unavailable  nothing was changed, LedgerUnavailable (or LedgerFull)
+    unknown      CommitUnknown, after the commit or instead of it (accept and record only, as the port says)
+    dies before  the process is killed with the call on its way, which never arrives
+    dies after   the process is killed after the commit and never learns of it
+
+The calls of a dead process never return and change nothing: `finally` blocks that CPython runs while it
+throws a coroutine away find a ledger that does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.core.errors import CommitUnknown, LedgerFull, LedgerUnavailable
+from surehook.sim.book import Book
+from surehook.sim.loop import Process, SimLoop
+from surehook.sim.trace import Trace
+
+HOT = frozenset({"accept", "claim", "claim_ids", "unpark", "park", "release", "record"})
+WRITING = HOT | {"beat", "bury", "free", "end", "end_endpoint", "mark_overdue", "resend", "due_now"}
+MAY_BE_UNKNOWN = frozenset({"accept", "record"})
+
+
+class Storage(Struct):
+    """The faults of the storage, as shares of the calls they may strike, and its pace in seconds."""
+
+    late_s: tuple[float, float] = (0.0, 0.002)
+    stall_share: float = 0.0
+    stall_s: float = 1.0
+    unavailable_share: float = 0.0
+    unknown_share: float = 0.0
+    dies_before: dict[str, int] = {}  # call name → how many more of them go through first
+    dies_after: dict[str, int] = {}
+
+
+class SimLedger:
+    """Implements the ledger, registry and reading ports for one process, by passing every call on to `inner`."""
+
+    def __init__(
+        self,
+        inner: Any,
+        *,
+        process: Process,
+        loop: SimLoop,
+        chance: random.Random,
+        storage: Storage,
+        book: Book,
+        trace: Trace,
+        kill: Callable[[str], None],
+    ) -> None:
+        self.storage = storage
+        self.identities: list[bytes] = []  # every node id this process has entered under
+        self.inner = inner
+        self._process = process
+        self._loop = loop
+        self._chance = chance
+        self._book = book
+        self._trace = trace
+        self._kill = kill
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self.inner, name)
+        if not asyncio.iscoroutinefunction(method):
+            raise AttributeError(f"the ledger port has no {name}")
+
+        async def call(*args: Any, **named: Any) -> Any:
+            return await self._pass(name, method, args, named)
+
+        return call
+
+    async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
+        if not self._process.alive:
+            await self._never()
+        await self._wait()
+        if self._strikes(self.storage.dies_before, name):
+            self._kill(f"before {name}")
+            await self._never()
+        unknown = self._refuse(name)
+        # The world carries it out; the caller may die meanwhile.
+        task = self._loop.spawn(None, self._carry_out(name, method, args, named))
+        result = await asyncio.shield(task)
+        if self._strikes(self.storage.dies_after, name):
+            self._kill(f"after {name}")
+            await self._never()
+        await self._wait()
+        if unknown:
+            self._trace.note("fault", f"{self._process.name} unknown after {name}")
+            raise CommitUnknown(f"simulated: the answer to {name} was lost")
+        return result
+
+    async def _never(self) -> None:
+        await self._loop.create_future()
+
+    async def _wait(self) -> None:
+        low, high = self.storage.late_s
+        delay = low + (high - low) * self._chance.random()
+        if self._chance.random() < self.storage.stall_share:
+            self._trace.fired("stall")
+            delay += self.storage.stall_s * self._chance.random()
+        await asyncio.sleep(delay)
+
+    def _strikes(self, plan: dict[str, int], name: str) -> bool:
+        """Whether the process dies at this call: `plan[name]` calls go through before."""
+        left = plan.get(name)
+        if left is None:
+            return False
+        plan[name] = left - 1
+        if left > 0:
+            return False
+        del plan[name]
+        return True
+
+    def _refuse(self, name: str) -> bool:
+        """Raise if the call fails with nothing changed; True if it will succeed and its answer be lost."""
+        if name in WRITING and self._chance.random() < self.storage.unavailable_share:
+            self._trace.note("fault", f"{self._process.name} unavailable {name}")
+            kind = LedgerFull if self._chance.random() < 0.2 else LedgerUnavailable
+            raise kind(f"simulated: no answer to {name}")
+        if name in MAY_BE_UNKNOWN and self._chance.random() < self.storage.unknown_share:
+            if self._chance.random() < 0.5:
+                self._trace.note("fault", f"{self._process.name} unknown instead of {name}")
+                raise CommitUnknown(f"simulated: {name} was lost")
+            return True
+        return False
+
+    async def _carry_out(
+        self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
+    ) -> Any:
+        try:
+            result = await method(*args, **named)
+        except Exception as error:
+            self._trace.note("ledger", f"{self._process.name} {name} raises {type(error).__name__}")
+            raise
+        if name == "end_endpoint" and result:
+            await self._find_ended(args[0], named["reason"])
+        watch = getattr(self, f"_saw_{name}", None)
+        if watch is not None:
+            watch(result, *args, **named)
+        elif name in WRITING and name != "beat":
+            self._trace.note("ledger", f"{self._process.name} {name}")
+        return result
+
+    async def _find_ended(self, endpoint: bytes, reason: str) -> None:
+        """`end_endpoint` only counts: look which rows are gone."""
+        for row in [row for row in self._book.rows.values() if row.endpoint == endpoint and row.end is None]:
+            if row.holder is None and await self.inner.open_delivery(row.id) is None:
+                self._book.ended_idle([row.id], "cancelled", reason)
+
+    # -- what the world writes into its own book, in the step of the commit -------------------------------
+
+    def _saw_enter(self, result: None, node: Any, *, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} enter {node.id.hex()}")
+        self.identities.append(node.id)
+        self._book.entered(node.id)
+
+    def _saw_bury(self, freed: int, nodes: Any, *, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} bury {len(nodes)} frees {freed}")
+        self._book.did_bury(nodes, freed)
+
+    def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, version: int, now: int) -> None:
+        rows = sum(len(incoming.deliveries) for incoming in batch)
+        self._trace.note(
+            "ledger", f"{self._process.name} accept {len(batch)} events {rows} rows {receipt.stale}"
+        )
+        self._book.accepted(batch, node, receipt)
+
+    def _saw_claim(self, taken: Any, lane: int, *, node: bytes, limit: int, due_by: int, now: int) -> None:
+        if taken:
+            self._trace.note("ledger", f"{self._process.name} claim {lane} {_named(taken)}")
+        self._book.claimed(taken, node, due_by=due_by)
+
+    def _saw_claim_ids(self, taken: Any, ids: Any, *, node: bytes, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} claim_ids {_named(taken)}")
+        self._book.claimed(taken, node, due_by=now)
+
+    def _saw_unpark(self, taken: Any, endpoint: bytes, reasons: Any, *, node: bytes, **rest: Any) -> None:
+        if taken:
+            self._trace.note("ledger", f"{self._process.name} unpark {','.join(reasons)} {_named(taken)}")
+        self._book.claimed(taken, node, due_by=None, unpark=True)
+
+    def _saw_park(self, result: None, deliveries: Any, reason: str, *, node: bytes, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} park {reason} {_named(deliveries)}")
+        self._book.parked(deliveries, reason, node)
+
+    def _saw_release(self, result: None, deliveries: Any, *, node: bytes, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} release {_named(deliveries)}")
+        self._book.released(deliveries, node)
+
+    def _saw_record(self, outcome: Any, settled: Any, *, node: bytes, breakers: Any, **rest: Any) -> None:
+        ends = " ".join(
+            f"{result.delivery.id.hex()[-6:]}/{result.delivery.attempt}:{result.end or result.parked or 'again'}"
+            for result in settled
+        )
+        opened = " ".join(f"{breaker.state}:{breaker.key}" for breaker in breakers)
+        self._trace.note("ledger", f"{self._process.name} record {ends} lost {len(outcome.lost)} {opened}")
+        self._book.recorded(settled, node, outcome, breakers)
+
+    def _saw_free(self, result: None, ids: Any, *, node: bytes, now: int) -> None:
+        self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
+        self._book.freed(ids, node)
+
+    def _saw_end(self, ended: Any, deliveries: Any, *, state: str, reason: str | None, **rest: Any) -> None:
+        self._trace.note("ledger", f"{self._process.name} end {state} {len(ended)}")
+        self._book.ended_idle(ended, state, reason)
+
+    def _saw_resend(
+        self, made: Any, originals: Any, replacements: Any, *, now: int, once: bool = False
+    ) -> None:
+        self._trace.note("ledger", f"{self._process.name} resend {len(made)}")
+        wanted = set(made)
+        for replacement in replacements:
+            if replacement.replay_of in wanted:
+                self._book.add(replacement, None)
+
+    def _saw_due_now(self, done: bool, delivery: bytes, *, now: int) -> None:
+        if done:
+            self._book.due_now(delivery, now)
+
+
+def _named(deliveries: Any) -> str:
+    return " ".join(f"{delivery.id.hex()[-6:]}/{delivery.attempt}" for delivery in deliveries)

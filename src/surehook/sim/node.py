@@ -1,0 +1,155 @@
+"""One machine that runs a server: process after process, each a fresh start on the same ledger.
+
+A machine keeps its clock; everything else dies with a process. Its life is a supervisor's: start the
+server, start it again a second after it failed, let go when told. How a server is put together is handed
+in (`Build`), so that the world knows nothing of its parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from surehook.core.errors import SurehookError
+from surehook.core.model import Node
+from surehook.sim.clock import SimClock
+from surehook.sim.loop import Process, ProcessDied, SimLoop
+from surehook.sim.trace import Trace
+
+RESTART_S = 1.0  # a supervisor's pause before it starts a failed server again
+STOP_S_MAX = 60.0  # a graceful stop that takes longer never ends: grace, plus a storage that stalls
+
+Build = Callable[["Machine", Process], Awaitable[Any]]  # runs inside the process; gives an unstarted server
+
+
+class Machine:
+    """`up` is what the world wants; `server` is there while a process serves."""
+
+    def __init__(
+        self,
+        slot: int,
+        *,
+        loop: SimLoop,
+        clock: SimClock,
+        trace: Trace,
+        build: Build,
+        gone: Callable[[Machine, Process, bool], Awaitable[None]],
+        find: Callable[[str], None],
+    ) -> None:
+        self.slot = slot
+        self.clock = clock
+        self.process: Process | None = None
+        self.server: Any = None
+        self.up = True
+        self.starts = 0
+        self.power = False  # the next death is a power failure
+        self._loop = loop
+        self._trace = trace
+        self._build = build
+        self._gone = gone
+        self._find = find
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+        self._killed = asyncio.Event()
+
+    async def live(self) -> None:
+        """Serve for ever, process after process."""
+        while True:
+            await self._wanted.wait()
+            await self._one_process()
+            if self.up:
+                await asyncio.sleep(RESTART_S)
+
+    async def _one_process(self) -> None:
+        self.starts += 1
+        process = Process(f"n{self.slot}.{self.starts}")
+        process.wall = self.clock.now
+        self._killed = killed = asyncio.Event()
+        process.at_death.append(killed.set)
+        self.process = process
+        self._trace.note("start", process.name)
+
+        async def boot() -> Any:
+            server = await self._build(self, process)
+            await server.start()
+            return server
+
+        try:
+            self.server = await self._loop.call(process, boot)
+            self._loop.spawn(process, self._watch(process, self.server))
+            await killed.wait()
+        except ProcessDied:
+            pass
+        except SurehookError as error:
+            self._trace.note("failed to start", f"{process.name} {type(error).__name__}")
+        self.server = None
+        self._loop.kill(process)
+        power, self.power = self.power, False
+        await self._gone(self, process, power)
+
+    async def _watch(self, process: Process, server: Any) -> None:
+        """A server that gives up ends its process, as `serve` does."""
+        await server.failed.wait()
+        self._trace.note("gave up", f"{process.name} {server.failure}")
+        await server.stop()
+        self._loop.kill(process)
+
+    # -- what befalls it -------------------------------------------------------------------------------
+
+    def kill(self, why: str, *, power: bool = False) -> None:
+        if self.process is not None and self.process.alive:
+            self._trace.note("kill", f"{self.process.name} {why}")
+            self.power = power
+            self._loop.kill(self.process)
+
+    def down(self) -> None:
+        """It is not to be started again until `let_up`."""
+        self.up = False
+        self._wanted.clear()
+
+    def let_up(self) -> None:
+        self.up = True
+        self._wanted.set()
+
+    async def stop(self) -> None:
+        """SIGTERM: stop gracefully, then the process ends."""
+        self.down()
+        process, server = self.process, self.server
+        if process is None or not process.alive:
+            return
+        self._trace.note("stop", process.name)
+        if server is not None:
+            try:
+                async with asyncio.timeout(STOP_S_MAX):
+                    await self._loop.call(process, server.stop)
+            except TimeoutError:
+                self._find(f"{process.name} did not stop within {STOP_S_MAX:.0f} s")
+            except ProcessDied:
+                return
+        self._trace.note("stopped", process.name)
+        self._loop.kill(process)
+
+    async def call(self, make: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Run `make(server)` inside the serving process. ProcessDied where there is none."""
+        process, server = self.process, self.server
+        if process is None or server is None:
+            raise ProcessDied(f"machine {self.slot} serves nobody")
+        return await self._loop.call(process, lambda: make(server))
+
+
+class SimHost:
+    """Who a process is: the machine is the host, the number of its start is the pid."""
+
+    def __init__(self, machine: Machine, process: Process) -> None:
+        self._machine = machine
+        self._process = process
+        self._pid = machine.starts
+
+    def this_node(self, node_id: bytes, *, now: int) -> Node:
+        return Node(
+            id=node_id, host=f"machine{self._machine.slot}", boot_id="boot", pid=self._pid, started_at=now
+        )
+
+    def is_gone(self, node: Node) -> bool:
+        return node.host == f"machine{self._machine.slot}" and node.pid != self._pid

@@ -1,0 +1,131 @@
+"""The production server on simulated ports: the same knot as `bootstrap.serve` ties, with the world's ends.
+
+Nothing of the server is replaced but what touches the world: clock, entropy, the dialer under the wire
+client, the resolver, who the process is, where facts go. The ledger is the real one behind `SimLedger`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from surehook import bootstrap
+from surehook.delivery import cancel, endpoints, resend
+from surehook.delivery.chores import Chores
+from surehook.delivery.engine import Engine
+from surehook.delivery.settings import EngineSettings
+from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.sim.entropy import SimEntropy
+from surehook.sim.ledger import SimLedger
+from surehook.sim.loop import Process
+from surehook.sim.network import SimDialer
+from surehook.sim.node import Machine, SimHost
+from surehook.sim.resolver import SimResolver
+from surehook.sim.trace import Trace
+from surehook.sim.world import NETWORK, World
+from surehook.wire.client import Client
+from surehook.wire.settings import Settings as WireSettings
+
+_TLS = ssl.create_default_context()  # never used to encrypt: the simulated dialer does no TLS
+
+
+class Facts:
+    """`ports.telemetry.Telemetry` into the trace."""
+
+    def __init__(self, trace: Trace, process: Process) -> None:
+        self._trace = trace
+        self._process = process
+
+    def fact(self, name: str, **fields: Any) -> None:
+        if self._process.alive:
+            said = " ".join(f"{key}={value}" for key, value in fields.items() if value is not None)
+            self._trace.note(f"fact-{name}", f"{self._process.name} {said}")
+
+
+class Server:
+    """One process's server: start and stop as `serve` does, and the operations behind the HTTP door."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.ledger = engine.ledger
+        self.failed = engine.failed
+        self._chores = Chores()
+
+    @property
+    def failure(self) -> str | None:
+        return self.engine.failure
+
+    async def start(self) -> None:
+        await self.engine.start()
+
+    async def stop(self) -> None:
+        self.engine.close_door()
+        await self._chores.stop()
+        await self.engine.stop()
+
+    async def take(self, events: Any, keys: Any) -> Any:
+        return await self.engine.take(events, keys)
+
+    async def change_endpoint(self, endpoint: bytes, changes: Mapping[str, Any]) -> None:
+        await endpoints.change(self.engine, self._chores, endpoint, changes)
+
+    async def delete_endpoint(self, endpoint: bytes) -> None:
+        await endpoints.remove(self.engine, self._chores, endpoint)
+
+    async def rotate_secret(self, endpoint: bytes) -> str:
+        _, secret = await endpoints.rotate_secret(self.engine, endpoint, overlap_s=endpoints.OVERLAP_S)
+        return secret
+
+    async def resend(self, delivery: bytes) -> None:
+        await resend.resend(self.engine, delivery)
+
+    async def cancel(self, delivery: bytes) -> None:
+        await cancel.cancel(self.engine, delivery)
+
+
+def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger) -> Server:
+    """A server for a fresh process of `machine`."""
+    chance = world.seed.stream
+    clock = machine.clock
+    transport = Client(
+        clock=clock,
+        resolver=SimResolver(world.names, world.loop, chance(f"resolver {process.name}")),
+        dialer=SimDialer(world.network, process),
+        settings=WireSettings(allow_http=True, allow_networks=(NETWORK,)),
+        context_for=lambda tenant, url: _TLS,
+    )
+    engine = bootstrap.assemble(
+        ledger=ledger,  # type: ignore[arg-type]
+        transport=transport,
+        clock=clock,
+        entropy=SimEntropy(chance(f"entropy {process.name}")),
+        telemetry=Facts(world.trace, process),
+        host=SimHost(machine, process),
+        settings=EngineSettings(**world.options.engine),
+        sole=world.options.nodes == 1,
+    )
+    return Server(engine)
+
+
+class MemoryShelf:
+    """One memory ledger for all processes of a world: it outlives them, as a database does."""
+
+    def __init__(self) -> None:
+        self._ledger = MemoryLedger()
+
+    def open(self, world: World) -> MemoryLedger:
+        return self._ledger
+
+
+class SqliteShelf:
+    """A SQLite file in `folder`; every process opens it anew, statements run inline."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "world.db"
+
+    def open(self, world: World) -> Any:
+        from surehook.ledgers.sqlite import SqliteLedger
+
+        return SqliteLedger(str(self._path), inline=True)

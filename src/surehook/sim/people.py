@@ -1,0 +1,86 @@
+"""Those who click: pause and activate, delete, change a policy, rotate a secret, resend, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from surehook.core import signature
+from surehook.core.errors import LedgerError, Problem
+from surehook.sim.loop import ProcessDied
+from surehook.sim.swarm import POLICIES, Order
+
+if TYPE_CHECKING:
+    from surehook.sim.world import World
+
+ROUNDS = 4  # of putting right: a result under way may still switch an endpoint off
+ROUND_S = 20.0
+TRIES = 10
+
+
+class People:
+    """Carries out the orders of the options through the same operations that the HTTP door calls."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._chance = world.seed.stream("people")
+
+    async def run(self) -> None:
+        world = self._world
+        for order in world.options.orders:
+            await asyncio.sleep(max(0.0, world.began + order.at - world.loop.time()))
+            world.trace.note(f"order-{order.what}", str(order.which))
+            await self._try(order)
+
+    async def put_right(self) -> None:
+        """After the storm: every endpoint that still exists is active, and stays so."""
+        for _ in range(ROUNDS):
+            for number in range(len(self._world.endpoints)):
+                await self._try(Order(0.0, "activate", number))
+            await asyncio.sleep(ROUND_S)
+
+    async def _try(self, order: Order) -> None:
+        """A door that is shut is tried again a little later; a refusal is an answer."""
+        for _ in range(TRIES):
+            try:
+                await self._do(order)
+            except Problem as problem:
+                self._world.trace.note("answer", f"{order.what} {problem.code}")
+            except (ProcessDied, LedgerError):
+                await asyncio.sleep(2.0)
+                continue
+            return
+
+    async def _do(self, order: Order) -> None:
+        world = self._world
+        machine = world.a_machine()
+        if order.what in ("resend", "cancel"):
+            rows = sorted(world.book.rows)
+            if rows:
+                row = rows[order.which % len(rows)]
+                await machine.call(lambda server: _on_delivery(server, order.what, row))
+            return
+        endpoint = world.endpoints[order.which]
+        customer = world.options.customers[order.which]
+        if order.what == "rotate":
+            secret: str = await machine.call(lambda server: server.rotate_secret(endpoint))
+            world.secrets[customer.host].append(signature.read_secret(secret)[1])
+        elif order.what == "delete":
+            await machine.call(lambda server: server.delete_endpoint(endpoint))
+            world.trace.note("deleted", customer.host)
+        elif order.what == "policy":
+            policy = self._chance.choice(POLICIES)
+            world.checkers.loose_policies.add(endpoint)
+            raw = None if policy is None else json.dumps(policy).encode()
+            await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
+        else:
+            status = "paused" if order.what == "pause" else "active"
+            await machine.call(lambda server: server.change_endpoint(endpoint, {"status": status}))
+
+
+async def _on_delivery(server: Any, what: str, row: bytes) -> None:
+    if what == "resend":
+        await server.resend(row)
+    else:
+        await server.cancel(row)

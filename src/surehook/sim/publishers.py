@@ -1,0 +1,107 @@
+"""Those who publish: they insist on an answer, and say the same thing again when they got none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from surehook.core import ids
+from surehook.core.envelope import EventIn
+from surehook.core.errors import LedgerUnavailable, Overloaded, Problem
+from surehook.ports.ledger import Taken
+from surehook.sim.clock import EPOCH_MS
+from surehook.sim.loop import ProcessDied
+
+if TYPE_CHECKING:
+    from surehook.sim.world import World
+
+TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
+
+
+class Publishers:
+    """Publish what the options say. Half of all events carry an idempotency key, some an id of their own; those
+    are published again until they are answered. The rest is sent once: nobody could tell a repeat."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._chance = world.seed.stream("publishers")
+        self._open = 0
+        self._all_begun = False
+        self._answers: dict[str, tuple[bytes, int]] = {}  # by key or id
+
+    @property
+    def done(self) -> bool:
+        """Everybody has an answer, or has given up."""
+        return self._all_begun and self._open == 0
+
+    async def run(self) -> None:
+        world = self._world
+        for number, (at, tenant, event_type, size) in enumerate(world.options.publishes):
+            await asyncio.sleep(max(0.0, world.began + at - world.loop.time()))
+            events, keys = [], []
+            for item in range(size):
+                kind = self._chance.choice(("key", "key", "id", "none"))
+                if kind == "id" and world.options.has("steps", "skew"):
+                    kind = "key"  # an id is judged by the clock
+                event_id = (
+                    ids.uuid7(EPOCH_MS + int(at * 1000), self._chance.randbytes(10)) if kind == "id" else None
+                )
+                data = {"n": number, "item": item, "text": "é" * self._chance.randrange(200)}
+                events.append(
+                    EventIn(
+                        tenant=tenant,
+                        type=event_type,
+                        data=json.dumps(data).encode(),
+                        id=event_id,
+                        subject=f"doc_{number}",
+                    )
+                )
+                keys.append(f"key-{number}-{item}" if kind == "key" else None)
+            self._open += 1
+            world.loop.spawn(None, self._insist(events, keys))
+        self._all_begun = True
+
+    async def _insist(self, events: list[EventIn], keys: list[str | None]) -> None:
+        world = self._world
+        try:
+            for _ in range(TRIES):
+                machine = world.a_machine()
+                try:
+                    answers = await machine.call(partial(_take, events, keys))
+                except (ProcessDied, Overloaded, LedgerUnavailable) as error:
+                    world.trace.note("refused", f"{keys[0]} {type(error).__name__}")
+                    kept = [
+                        at for at, event in enumerate(events) if keys[at] is not None or event.id is not None
+                    ]
+                    events, keys = [events[at] for at in kept], [keys[at] for at in kept]
+                    if not events:
+                        return
+                    await asyncio.sleep(0.1 + 3 * self._chance.random())
+                    continue
+                self._note(events, keys, answers)
+                if self._chance.random() < 0.1:
+                    continue  # the answer was lost on its way: say it again
+                return
+        finally:
+            self._open -= 1
+
+    def _note(self, events: list[EventIn], keys: list[str | None], answers: list[Taken | Problem]) -> None:
+        world = self._world
+        for event, key, answer in zip(events, keys, answers, strict=True):
+            if isinstance(answer, Problem) or answer.problem is not None:
+                world.book.find(f"an honest event was refused: {answer!r}")
+                continue
+            name = key or (event.id.hex() if event.id is not None else None)
+            world.trace.note("accepted", f"{answer.event.hex()} {answer.fan_out} {answer.fresh}")
+            world.checkers.promised(answer.event, answer.fan_out)
+            if name is not None:
+                before = self._answers.setdefault(name, (answer.event, answer.fan_out))
+                if before[0] != answer.event and not world.options.has("steps"):
+                    world.book.find(f"{name} became two events: {before[0].hex()} and {answer.event.hex()}")
+
+
+async def _take(events: list[EventIn], keys: list[str | None], server: Any) -> list[Taken | Problem]:
+    answers: list[Taken | Problem] = await server.take(events, keys)
+    return answers

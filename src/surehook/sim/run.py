@@ -1,0 +1,96 @@
+"""One seed, one world, one report."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from surehook.sim import swarm
+from surehook.sim.loop import SimLoop, SimulationError
+from surehook.sim.loop import run as run_loop
+from surehook.sim.parts import MemoryShelf, SqliteShelf, assemble
+from surehook.sim.world import Finding, World
+
+Storage = Literal["memory", "sqlite"]
+TAIL_LINES = 60  # of a failing run's story, for people
+
+
+class Report(Struct):
+    """What became of a seed. `finding` None: everything held. The same seed gives the same `digest`."""
+
+    seed: int | str
+    ledger: str
+    finding: str | None
+    digest: str
+    steps: int
+    virtual_s: float
+    events: int
+    deliveries: int
+    requests: int
+    ends: dict[str, int]
+    faults: tuple[str, ...]
+    counts: dict[str, int]
+    tail: list[str]
+
+    @property
+    def replay(self) -> str:
+        """The one line that shows this run again."""
+        return f"surehook sim --seed {self.seed} --ledger {self.ledger} --trace"
+
+
+def run(
+    seed: int | str,
+    *,
+    ledger: Storage = "memory",
+    nodes: int = 1,
+    options: swarm.Options | None = None,
+    tail: int = TAIL_LINES,
+) -> Report:
+    """Run the world of `seed` to its end. Never raises for what it finds: the report says it.
+
+    nodes    how many processes may share the ledger at most (memory ledger only; SQLite serves one)
+    options  a world of one's own instead of the drawn one
+    tail     how many of the last lines of its story are kept
+    """
+    options = options or swarm.draw(seed, nodes=nodes if ledger == "memory" else 1)
+    level = logging.getLogger("surehook").level
+    logging.getLogger("surehook").setLevel(logging.CRITICAL)
+    try:
+        if ledger == "memory":
+            return _run(options, ledger, MemoryShelf().open, tail)
+        with tempfile.TemporaryDirectory(prefix="surehook-sim-") as folder:
+            return _run(options, ledger, SqliteShelf(Path(folder)).open, tail)
+    finally:
+        logging.getLogger("surehook").setLevel(level)
+
+
+def _run(options: swarm.Options, ledger: str, open_ledger: object, tail: int) -> Report:
+    loop = SimLoop(options.seed)
+    world = World(options, loop, open_ledger=open_ledger, assemble=assemble)  # type: ignore[arg-type]
+    finding: str | None = None
+    try:
+        run_loop(world.run(), loop=loop)
+    except Finding as found:
+        finding = str(found)
+    except SimulationError as error:
+        finding = f"{type(error).__name__}: {error}"
+    return Report(
+        seed=options.seed,
+        ledger=ledger,
+        finding=finding,
+        digest=world.trace.digest,
+        steps=loop.steps,
+        virtual_s=round(loop.time() - world.began, 3),
+        events=len(world.book.events),
+        deliveries=len(world.book.rows),
+        requests=sum(len(receiver.seen) for receiver in world.receivers),
+        ends=dict(Counter(row.state for row in world.book.rows.values())),
+        faults=options.faults,
+        counts=dict(sorted(world.trace.counts.items())),
+        tail=list(world.trace.lines)[-tail:] if tail else [],
+    )

@@ -1,0 +1,271 @@
+"""A whole world from one seed: who there is, what goes wrong, how often, and which bounds are how near.
+
+Each seed draws which faults exist at all, so that some worlds are all about one of them; one seed in ten
+has none. Bounds of the engine are drawn as well, small ones preferred: the branch that is taken every ten
+thousandth delivery in production is taken every tenth here.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from msgspec import Struct, field
+
+from surehook.sim.entropy import Seed
+from surehook.sim.receivers import TREATMENTS, Mood
+
+FAULTS = (
+    "kills", "power", "ledger_deaths", "stops", "freezes", "steps", "storage_late", "storage_away",
+    "storage_unknown", "moods", "resets", "silence", "pieces", "dns", "switches", "requests", "skew",
+)  # fmt: skip
+
+# Policies with the shapes of the real ones and waits that end within a world's life.
+SHORT = {"timeouts": {"first": 1, "retry": 4, "connect": 2}}
+POLICIES: tuple[Any, ...] = (
+    None,
+    "standard",
+    "signing",
+    "yousign",
+    "insigner",
+    "webhooks_uno",
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 3, 9, 20, 40]}},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 2, 4, 8, 16, 32]}, "max_age": 30},
+    {
+        "profile": "standard", **SHORT, "schedule": {"fixed": [1, 5, 10, 20]},
+        "breaker": {"window": 30, "failure_ratio": 0.4, "calls": 4, "probe_after": 10},
+    },
+    {
+        "profile": "signing", "schedule": {"exponential": {"base": 1, "factor": 2, "cap": 20, "retries": 8}},
+        "breaker": {"window": 60, "failure_ratio": 0.5, "calls": 3, "probe_after": 5}, "escalate_after": 5,
+    },
+    {
+        "profile": "yousign", "schedule": {"fixed": [2, 6, 30]},
+        "breaker": {"window": 60, "failure_ratio": 0.4, "calls": 5, "probe_after": 15},
+    },
+    {"profile": "yousign", "auto_retry": False},
+    {
+        "profile": "insigner", "schedule": {"fixed": [1, 2, 5, 10]},
+        "timeouts": {"first": 3, "retry": 3, "connect": 3}, "auto_disable": {"consecutive_failures": 6},
+    },
+    {"profile": "webhooks_uno", "schedule": {"wait_factor": {"factor": 50, "retries": 1}}, "jitter": None},
+    {"profile": "webhooks_uno", "schedule": {"wait_factor": {"retries": 0}}},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 2]}, "on_exhausted": "enter_failure"},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1]}, "on_exhausted": "drop", "jitter": None},
+)  # fmt: skip
+
+
+class Customer(Struct):
+    """One endpoint of one tenant, and its receiver's moods as (from second, mood)."""
+
+    tenant: str
+    host: str
+    address: str
+    port: int
+    policy: Any
+    event_types: tuple[str, ...]
+    moods: list[tuple[float, Mood]]
+    dns_trouble: list[tuple[float, float]] = field(default_factory=list)  # from, until
+
+
+class Order(Struct, frozen=True):
+    """Something people do at an instant: pause, activate, delete an endpoint; resend or cancel a delivery."""
+
+    at: float
+    what: str
+    which: int
+
+
+class Blow(Struct, frozen=True):
+    """A fault that strikes one node at an instant: kill, power, stop, freeze, step, or a death planned ahead."""
+
+    at: float
+    what: str
+    which: int = 0
+    steps: int = 0  # kill: this many callbacks after the instant
+    seconds: float = 0.0  # how long it is away, frozen, or by how much its clock is set
+    call: str = ""  # ledger_death: the call before or after which it dies
+
+
+class Options(Struct):
+    """Everything a world is made from."""
+
+    seed: int | str
+    faults: tuple[str, ...]
+    nodes: int
+    customers: list[Customer]
+    publishes: list[tuple[float, str, str, int]]  # instant, tenant, event type, events in the request
+    orders: list[Order]
+    blows: list[Blow]
+    storm_s: float  # phase one: faults strike
+    calm_s: float  # phase two: all is mended, everything must come to rest
+    engine: dict[str, Any]
+    late_s: tuple[float, float] = (0.0, 0.001)
+    stall_share: float = 0.0
+    unavailable_share: float = 0.0
+    unknown_share: float = 0.0
+    dns_fail_share: float = 0.0
+    clock_offset_ms: int = 0
+    clock_drift_ppm: float = 0.0
+
+    def has(self, *faults: str) -> bool:
+        """Whether any of these faults exists in this world."""
+        return any(fault in self.faults for fault in faults)
+
+
+def draw(seed: int | str, *, nodes: int = 1) -> Options:
+    """The world of a seed. `nodes` is how many processes may share the ledger at most."""
+    chance = Seed(seed).stream("swarm")
+    quiet = chance.random() < 0.1
+    faults = () if quiet else tuple(fault for fault in FAULTS if chance.random() < 0.35)
+    storm_s = chance.choice((20.0, 40.0, 90.0, 200.0))
+    customers = _customers(chance, faults, storm_s)
+    return Options(
+        seed=seed,
+        faults=faults,
+        nodes=1 if nodes == 1 or chance.random() < 0.5 else chance.randint(2, nodes),
+        customers=customers,
+        publishes=_publishes(chance, customers, storm_s),
+        orders=_orders(chance, faults, customers, storm_s),
+        blows=_blows(chance, faults, storm_s),
+        storm_s=storm_s,
+        calm_s=700.0,
+        engine=_engine(chance),
+        late_s=(0.0, chance.choice((0.0, 0.05, 0.4)) if "storage_late" in faults else 0.001),
+        stall_share=0.01 if "storage_late" in faults else 0.0,
+        unavailable_share=chance.choice((0.02, 0.1, 0.3)) if "storage_away" in faults else 0.0,
+        unknown_share=chance.choice((0.05, 0.2)) if "storage_unknown" in faults else 0.0,
+        dns_fail_share=0.05 if "dns" in faults else 0.0,
+        clock_offset_ms=chance.randint(-3_600_000, 3_600_000) if "skew" in faults else 0,
+        clock_drift_ppm=chance.uniform(-300, 300) if "skew" in faults else 0.0,
+    )
+
+
+def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Customer]:
+    customers = []
+    for number in range(chance.randint(1, 6)):
+        moods = [(0.0, _mood(chance, faults))]
+        while "moods" in faults and chance.random() < 0.5:
+            moods.append((chance.uniform(0, storm_s), _mood(chance, faults)))
+        trouble = []
+        if "dns" in faults and chance.random() < 0.3:
+            begin = chance.uniform(0, storm_s)
+            trouble.append((begin, begin + chance.uniform(1, 30)))
+        customers.append(
+            Customer(
+                tenant=f"t{chance.randint(1, 2)}",
+                host=f"r{number}.example",
+                address=f"198.51.100.{number + 1}",
+                port=443 if chance.random() < 0.7 else 80,
+                policy=chance.choice(POLICIES),
+                event_types=chance.choice((("*",), ("document.*",), ("document.signed", "document.viewed"))),
+                moods=sorted(moods, key=lambda entry: entry[0]),
+                dns_trouble=trouble,
+            )
+        )
+    return customers
+
+
+def _mood(chance: random.Random, faults: tuple[str, ...]) -> Mood:
+    treatment = chance.choice(("healthy", "slow", *TREATMENTS)) if "moods" in faults else "healthy"
+    slow = chance.choice(((0.5, 0.9), (1.1, 1.9), (2.5, 6.0)))
+    return Mood(
+        treatment=treatment,
+        answer_s=slow if treatment == "slow" else (0.001, chance.choice((0.005, 0.05, 0.3))),
+        flaw_share=chance.choice((0.1, 0.5, 1.0)),
+        per_second=chance.randint(1, 10),
+        retry_after=chance.choice(
+            ("1", "3", "0", "-1", "soon", "1000000000", "Thu, 01 Jan 2026 00:02:00 GMT")
+        ),
+        reset_share=chance.choice((0.05, 0.3)) if "resets" in faults else 0.0,
+        silent_share=chance.choice((0.02, 0.1)) if "silence" in faults else 0.0,
+        pieces="pieces" in faults,
+    )
+
+
+def _publishes(
+    chance: random.Random, customers: list[Customer], storm_s: float
+) -> list[tuple[float, str, str, int]]:
+    tenants = sorted({customer.tenant for customer in customers})
+    types = ("document.signed", "document.viewed", "document.sent", "invoice.paid")
+    publishes = []
+    for _ in range(chance.randint(1, 5)):  # bursts and trickles
+        begin, count = chance.uniform(0, storm_s * 0.9), chance.randint(1, 40)
+        spread = chance.choice((0.0, 0.05, 1.0, storm_s / 4))
+        for _ in range(count):
+            at = min(storm_s, begin + chance.random() * spread)
+            size = 1 if chance.random() < 0.9 else chance.randint(2, 20)
+            publishes.append((at, chance.choice(tenants), chance.choice(types), size))
+    return sorted(publishes)
+
+
+def _orders(
+    chance: random.Random, faults: tuple[str, ...], customers: list[Customer], storm_s: float
+) -> list[Order]:
+    orders = []
+    if "switches" in faults:
+        for _ in range(chance.randint(1, 4)):
+            what = chance.choice(("pause", "pause", "activate", "activate", "policy", "rotate", "delete"))
+            orders.append(Order(chance.uniform(0, storm_s), what, chance.randrange(len(customers))))
+    if "requests" in faults:
+        for _ in range(chance.randint(1, 8)):
+            what = chance.choice(("resend", "cancel"))
+            orders.append(Order(chance.uniform(1, storm_s), what, chance.randrange(1 << 16)))
+    return sorted(orders, key=lambda order: order.at)
+
+
+LEDGER_CALLS = (
+    "accept", "record", "claim", "unpark", "park", "bury", "enter", "beat", "free", "release", "mark_overdue",
+)  # fmt: skip
+
+
+def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Blow]:
+    blows: list[Blow] = []
+
+    def strike(what: str, times: int, **details: Any) -> None:
+        for _ in range(times):
+            made = {key: value() for key, value in details.items()}
+            blows.append(Blow(chance.uniform(0.1, storm_s), what, chance.randrange(4), **made))
+
+    away = lambda: chance.choice((0.1, 1.0, 20.0))  # noqa: E731
+    if "kills" in faults:
+        strike("kill", chance.randint(1, 5), steps=lambda: chance.randrange(400), seconds=away)
+    if "power" in faults:
+        strike("power", chance.randint(1, 2), steps=lambda: chance.randrange(400), seconds=away)
+    if "ledger_deaths" in faults:
+        strike(
+            "ledger_death",
+            chance.randint(1, 4),
+            steps=lambda: chance.randrange(6),
+            seconds=away,
+            call=lambda: chance.choice(("before ", "after ")) + chance.choice(LEDGER_CALLS),
+        )
+    if "stops" in faults:
+        strike("stop", chance.randint(1, 3), seconds=away)
+    if "freezes" in faults:
+        strike("freeze", chance.randint(1, 2), seconds=lambda: chance.choice((2.0, 8.0, 16.0, 60.0)))
+    if "steps" in faults:
+        strike(
+            "step",
+            chance.randint(1, 3),
+            seconds=lambda: chance.choice((-1, 1)) * chance.choice((1, 5, 60, 3600, 1_728_000)),
+        )
+    return sorted(blows, key=lambda blow: blow.at)
+
+
+def _engine(chance: random.Random) -> dict[str, Any]:
+    """Bounds of the engine, by the names of its settings."""
+    memory = chance.choice((4, 20, 100, 5_000))
+    return {
+        "slots_first": chance.choice((1, 2, 8, 64)),
+        "slots_retry": chance.choice((1, 2, 8, 64)),
+        "endpoint_slots": chance.choice((1, 2, 8, 32)),
+        "memory_deliveries": memory,
+        "endpoint_share": min(memory, chance.choice((2, 10, 100))),
+        "waiting_events": chance.choice((20, 1_000)),
+        "accept_rows": chance.choice((1, 7, 100)),
+        "record_rows": chance.choice((1, 7, 100)),
+        "record_window_s": chance.choice((0.0, 0.005, 0.05)),
+        "claim_rows": chance.choice((2, 10, 100)),
+    }

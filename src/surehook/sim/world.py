@@ -1,0 +1,378 @@
+"""A world: machines on one ledger, customers on one network, publishers who insist, and what befalls them.
+
+Two phases. In the *storm* the faults of the seed strike: processes die at a step or at a call of the
+ledger, machines freeze, clocks are set, storage is late, away or silent, receivers change their moods,
+people pause, delete, resend. In the *calm* all is mended and the world must come to rest: everything
+finished, or waiting for a time to come, or parked for a reason that still holds. Then every machine is
+stopped gracefully, and the ledger is compared with what the world saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from surehook.core import ids
+from surehook.core.errors import LedgerError
+from surehook.core.model import Configuration, Endpoint, Secret, Tenant
+from surehook.sim.book import Book
+from surehook.sim.checkers import Checkers, Sender
+from surehook.sim.clock import EPOCH_MS, SimClock
+from surehook.sim.entropy import Seed
+from surehook.sim.ledger import SimLedger, Storage
+from surehook.sim.loop import Process, ProcessDied, SimLoop
+from surehook.sim.network import SimNetwork
+from surehook.sim.node import Machine
+from surehook.sim.people import People
+from surehook.sim.publishers import Publishers
+from surehook.sim.receivers import Mood, Receiver
+from surehook.sim.resolver import Names
+from surehook.sim.swarm import Blow, Customer, Options
+from surehook.sim.trace import Trace
+
+NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
+FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
+LOOK_S = 5.0  # between looks whether the world has come to rest
+
+Assemble = Callable[["World", Machine, Process, Any], Any]
+OpenLedger = Callable[["World"], Any]
+
+
+class Finding(AssertionError):
+    """Something that must never be was seen. The sentence says what."""
+
+
+class World:
+    """Everything of one run. `open_ledger` gives the storage a process starts on, `assemble` puts a server together."""
+
+    def __init__(
+        self, options: Options, loop: SimLoop, *, open_ledger: OpenLedger, assemble: Assemble
+    ) -> None:
+        self.options = options
+        self.loop = loop
+        self.seed = Seed(options.seed)
+        self.trace = Trace(loop)
+        self.began = loop.time()
+        self.book = Book(loop.time)
+        self.checkers = Checkers(self.book)
+        self.network = SimNetwork(loop, self.seed.stream("network"))
+        self.names = Names()
+        self.storage = Storage()
+        self.endpoints: list[bytes] = []  # by customer
+        self.secrets: dict[str, list[bytes]] = {}  # by host
+        self.receivers = [
+            self._receiver(number, customer) for number, customer in enumerate(options.customers)
+        ]
+        self.machines = [self._machine(slot) for slot in range(options.nodes)]
+        self._open_ledger = open_ledger
+        self._assemble = assemble
+        self.ledgers: dict[str, SimLedger] = {}  # by process
+        self._chance = self.seed.stream("world")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- the story -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Storm, calm, stop. Raises Finding."""
+        await self._settle_in()
+        publishers = Publishers(self)
+        for machine in self.machines:
+            self._begin(machine.live())
+        for work in (
+            publishers.run(), People(self).run(), self._moods(), self._blows(), self._dns(), self._storage(),
+        ):  # fmt: skip
+            self._begin(work)
+        await self._until(self.began + self.options.storm_s)
+        await self._mend()
+        await self._come_to_rest(publishers)
+        for machine in self.machines:
+            await machine.stop()
+        self._raise()
+        ledger = await self.fresh_ledger()
+        await self.checkers.compare(ledger)
+        self.checkers.settle()
+        self._raise()
+
+    async def _settle_in(self) -> None:
+        """Tenants, endpoints and receivers, written before anybody starts."""
+        ledger = await self.fresh_ledger()
+        for tenant in sorted({customer.tenant for customer in self.options.customers}):
+            await ledger.add_tenant(Tenant(id=tenant, name=tenant, strict=False, created_at=EPOCH_MS))
+        chance = self.seed.stream("endpoints")
+        for number, customer in enumerate(self.options.customers):
+            endpoint_id = ids.uuid7(EPOCH_MS + number, chance.randbytes(10))
+            secret = chance.randbytes(32)
+            scheme = "https" if customer.port == 443 else "http"
+            endpoint = Endpoint(
+                id=endpoint_id,
+                tenant=customer.tenant,
+                url=f"{scheme}://{customer.host}/hook?id={number}",
+                event_types=customer.event_types,
+                policy=None if customer.policy is None else json.dumps(customer.policy).encode(),
+                status="active",
+                reason=None,
+                failure_count=0,
+                order="none",
+                headers={},
+                description=None,
+                created_at=EPOCH_MS,
+                updated_at=EPOCH_MS,
+            )
+            await ledger.add_endpoint(
+                endpoint,
+                Secret(
+                    id=ids.uuid7(EPOCH_MS, chance.randbytes(10)),
+                    endpoint=endpoint_id,
+                    kind="v1",
+                    material=secret,
+                    created_at=EPOCH_MS,
+                    expires_at=None,
+                ),
+            )
+            self.endpoints.append(endpoint_id)
+            self.secrets[customer.host] = [secret]
+            self.names.addresses[customer.host] = (customer.address,)
+            self.network.listen(customer.address, customer.port, self.receivers[number])
+            self.checkers.know(endpoint_id, customer.tenant, endpoint.url, customer.policy)
+        await self.close_ledger(ledger)
+
+    async def _come_to_rest(self, publishers: Publishers) -> None:
+        """Wait until nothing is left to do, at most `calm_s`. What is left then is a finding."""
+        deadline = self.loop.time() + self.options.calm_s
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._raise()
+            configuration = await self._configuration()
+            if configuration is None:
+                continue
+            statuses: dict[bytes, str] = {each.id: each.status for each in configuration.endpoints}
+            restless = self.checkers.restless(min(m.clock.now() for m in self.machines), statuses)
+            if (
+                not restless
+                and publishers.done
+                and all(machine.server is not None for machine in self.machines)
+            ):
+                return
+            if self.loop.time() > deadline:
+                for sentence in restless or ["the publishers are never answered, or a machine never starts"]:
+                    self.book.find(f"{self.options.calm_s:.0f} s after all was mended: {sentence}")
+                self._raise()
+
+    # -- faults ----------------------------------------------------------------------------------------
+
+    async def _blows(self) -> None:
+        for blow in self.options.blows:
+            await self._until(self.began + blow.at)
+            machine = self.machines[blow.which % len(self.machines)]
+            self.trace.note(f"blow-{blow.what}", f"machine {machine.slot}")
+            self._begin(self._strike(machine, blow))
+
+    async def _strike(self, machine: Machine, blow: Blow) -> None:
+        process = machine.process
+        if process is None or not process.alive:
+            return
+        if blow.what in ("kill", "power"):
+            machine.power = blow.what == "power"
+            process.deadline_step = process.steps + blow.steps
+        elif blow.what == "ledger_death":
+            when, _, call = blow.call.partition(" ")
+            plan = self.storage.dies_before if when == "before" else self.storage.dies_after
+            plan[call] = blow.steps
+        elif blow.what == "stop":
+            await machine.stop()
+            await asyncio.sleep(blow.seconds)
+            machine.let_up()
+        elif blow.what == "freeze":
+            self.loop.freeze(process)
+            await asyncio.sleep(blow.seconds)
+            if process.alive:
+                self.loop.thaw(process)
+        elif blow.what == "step":
+            machine.clock.step(int(blow.seconds * 1000))
+            await asyncio.sleep(0)
+
+    async def _moods(self) -> None:
+        changes = [
+            (at, number, mood)
+            for number, customer in enumerate(self.options.customers)
+            for at, mood in customer.moods
+            if at > 0
+        ]
+        for at, number, mood in sorted(changes, key=lambda change: change[:2]):
+            await self._until(self.began + at)
+            self.receivers[number].mood = mood
+            self.trace.note("mood", f"{self.receivers[number].name} {mood.treatment}")
+
+    async def _dns(self) -> None:
+        """A name stops resolving for a while, or is turned to an address nobody may be sent to."""
+        self.names.fail_share = self.options.dns_fail_share
+        for customer in self.options.customers:
+            for begin, end in customer.dns_trouble:
+                self._begin(self._dns_trouble(customer, begin, end))
+
+    async def _dns_trouble(self, customer: Customer, begin: float, end: float) -> None:
+        turned = self._chance.random() < 0.5
+        await self._until(self.began + begin)
+        if turned:
+            self.names.addresses[customer.host] = (FORBIDDEN,)
+        else:
+            self.names.failing[customer.host] = self._chance.choice(("dns_nxdomain", "dns_timeout"))
+        self.trace.note("dns", f"{customer.host} {'turned' if turned else 'fails'}")
+        await self._until(min(self.began + end, self.began + self.options.storm_s))
+        self._mend_name(customer)
+
+    async def _storage(self) -> None:
+        options, storage = self.options, self.storage
+        storage.late_s, storage.stall_share = options.late_s, options.stall_share
+        storage.unavailable_share, storage.unknown_share = options.unavailable_share, options.unknown_share
+
+    async def _mend(self) -> None:
+        """The storm is over: every fault is gone, every machine is started, every endpoint is active."""
+        self.trace.note("mend")
+        self.storage.late_s, self.storage.stall_share = (0.0, 0.001), 0.0
+        self.storage.unavailable_share = self.storage.unknown_share = 0.0
+        self.storage.dies_before.clear()
+        self.storage.dies_after.clear()
+        self.names.fail_share = 0.0
+        for customer, receiver in zip(self.options.customers, self.receivers, strict=True):
+            self._mend_name(customer)
+            receiver.mood = Mood()
+        for machine in self.machines:
+            machine.clock.put_right()
+            if machine.process is not None:
+                machine.process.deadline_step = None
+                if machine.process.frozen:
+                    self.loop.thaw(machine.process)
+            machine.let_up()
+        self._begin(People(self).put_right())
+
+    def _mend_name(self, customer: Customer) -> None:
+        self.names.failing.pop(customer.host, None)
+        self.names.addresses[customer.host] = (customer.address,)
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def _receiver(self, number: int, customer: Customer) -> Receiver:
+        return Receiver(
+            customer.host,
+            self.loop,
+            self.seed.stream(f"receiver {number}"),
+            mood=customer.moods[0][1],
+            verify=lambda headers, body, now: is_genuine(self.secrets[customer.host], headers, body),
+            tell=self._seen,
+        )
+
+    def _seen(self, seen: Any) -> None:
+        self.trace.note(
+            "request", f"{seen.sender} {seen.receiver} {seen.delivery[-6:]}/{seen.attempt} {seen.treated}"
+        )
+        self.checkers.arrived(seen)
+
+    def _machine(self, slot: int) -> Machine:
+        clock = SimClock(
+            self.loop,
+            offset_ms=self.options.clock_offset_ms * (slot == 0),
+            drift_ppm=self.options.clock_drift_ppm,
+        )
+        return Machine(
+            slot,
+            loop=self.loop,
+            clock=clock,
+            trace=self.trace,
+            build=self._build,
+            gone=self._gone,
+            find=self.book.find,
+        )
+
+    async def _build(self, machine: Machine, process: Process) -> Any:
+        """Inside a fresh process: its ledger, and the server on it."""
+        inner = self._open_ledger(self)
+        ledger = SimLedger(
+            inner,
+            process=process,
+            loop=self.loop,
+            chance=self.seed.stream(f"storage {process.name}"),
+            storage=self.storage,
+            book=self.book,
+            trace=self.trace,
+            kill=lambda why: machine.kill(why),
+        )
+        self.ledgers[process.name] = ledger
+        self.checkers.senders[process.name] = Sender(process.name, ledger.identities)
+        self.checkers.several_nodes = len(self.machines) > 1
+        return self._assemble(self, machine, process, ledger)
+
+    async def _gone(self, machine: Machine, process: Process, power: bool) -> None:
+        """What the operating system does when a process is gone: sockets and files are closed."""
+        self.network.cut(process, power=power)
+        ledger = self.ledgers.get(process.name)
+        if ledger is not None:
+            await self.close_ledger(ledger.inner)
+
+    async def fresh_ledger(self) -> Any:
+        """A handle of the world's own on what is stored."""
+        ledger = self._open_ledger(self)
+        await ledger.open(now=EPOCH_MS)
+        return ledger
+
+    async def close_ledger(self, ledger: Any) -> None:
+        await ledger.close()
+
+    async def _configuration(self) -> Configuration | None:
+        """The configuration as a serving machine knows it."""
+        for machine in self.machines:
+            try:
+                found: Configuration = await machine.call(lambda server: server.ledger.configuration())
+            except (ProcessDied, LedgerError):
+                continue
+            return found
+        return None
+
+    def a_machine(self) -> Machine:
+        return self._chance.choice(self.machines)
+
+    # -- help ------------------------------------------------------------------------------------------
+
+    def _begin(self, work: Any) -> None:
+        self._tasks.append(self.loop.spawn(None, self._guarded(work)))
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Finding:
+            raise
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.book.find(f"the world itself failed: {error!r} in {where.name}, line {where.lineno}")
+            raise
+
+    async def _until(self, at: float) -> None:
+        while (left := at - self.loop.time()) > 0:
+            await asyncio.sleep(min(left, LOOK_S))
+            self._raise()
+
+    def _raise(self) -> None:
+        for receiver in self.receivers:
+            self.book.findings.extend(receiver.findings)
+            receiver.findings.clear()
+        for failure in self.loop.failures:
+            self.book.find(f"unhandled: {failure.get('message')}: {failure.get('exception')!r}")
+        self.loop.failures.clear()
+        if self.book.findings:
+            raise Finding(self.book.findings[0])
+
+
+def is_genuine(secrets: list[bytes], headers: dict[str, str], body: bytes) -> bool:
+    """Standard Webhooks, written anew from its text: a verifier of our own would share our own mistakes."""
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    signatures = headers["webhook-signature"].split(" ")
+    return any(
+        "v1," + base64.b64encode(hmac.new(secret, content, hashlib.sha256).digest()).decode() in signatures
+        for secret in secrets
+    )
