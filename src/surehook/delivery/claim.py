@@ -70,7 +70,9 @@ class Claim:
             if self._may_claim():
                 try:
                     full = await self._look()
-                except (NodeBuried, LedgerBroken) as error:
+                except NodeBuried as error:
+                    self._fail(error)
+                except LedgerBroken as error:
                     self._fail(error)
                     return
                 except LedgerUnavailable:

@@ -41,7 +41,18 @@ class Watch(Protocol):
 class Flight:
     """One request under way. Called by the transport with its answer, exactly once."""
 
-    __slots__ = ("deliver", "delivery", "exchange", "lane", "plan", "probe", "route", "started_at", "suspect")
+    __slots__ = (
+        "deliver",
+        "delivery",
+        "exchange",
+        "lane",
+        "life",
+        "plan",
+        "probe",
+        "route",
+        "started_at",
+        "suspect",
+    )
 
     def __init__(
         self,
@@ -61,6 +72,7 @@ class Flight:
         self.lane = lane
         self.probe = probe
         self.suspect = route.suspect
+        self.life = deliver.life
         self.started_at = started_at
         self.exchange: Exchange | None = None
 
@@ -99,7 +111,17 @@ class Deliver:
         self._breaker_changed = breaker_changed
         self.dispatch: Dispatch | None = None  # set by the engine: each needs the other
         self.flights: set[Flight] = set()
-        self.halted = False  # buried, or over: answers of requests under way are dropped
+        self.halted = False  # over: answers of requests under way are dropped
+        self._life = 0  # which node we are: answers to requests of an earlier one are dropped
+
+    @property
+    def life(self) -> int:
+        return self._life
+
+    def forget(self) -> None:
+        """This node was buried: whatever is under way belongs to somebody else now."""
+        self._life += 1
+        self.flights.clear()
 
     # -- out --------------------------------------------------------------------------------------------
 
@@ -173,6 +195,10 @@ class Deliver:
         assert self.dispatch is not None
         self.flights.discard(flight)
         if self.halted:
+            return
+        if flight.life != self._life:
+            self.dispatch.let_go(flight.route, len(flight.delivery.body))
+            self.dispatch.finished(flight.route, flight.lane, suspect=flight.suspect)
             return
         route, plan, delivery, lane = flight.route, flight.plan, flight.delivery, flight.lane
         now = self._clock.now()

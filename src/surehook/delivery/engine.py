@@ -85,6 +85,7 @@ class Engine:
         self._node_id = b""
         self._running = False
         self._stopping = False
+        self._reborn = False  # a burial is being answered
         self._tasks: list[asyncio.Task[None]] = []
         self._background: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
@@ -186,6 +187,10 @@ class Engine:
             self._tasks.append(self._spawn(name, loop()))
         self.telemetry.fact("engine.started", node=ids.text(ids.NODE, self._node_id))
 
+    def close_door(self) -> None:
+        """Take no new events; what waits for its commit still gets its answer."""
+        self.accept.closed = True
+
     async def stop(self) -> None:
         """Refuse new events, hand back what was not begun, let requests finish within the grace time, record
         them, and leave the book: what is still in flight then is freed as unknown."""
@@ -229,9 +234,7 @@ class Engine:
         await self.heartbeat.beat()
 
     async def _hand_back_queues(self) -> None:
-        waiting: list[tuple[Route, Delivery]] = list(self.claim.timers.drain())
-        for route in self.directory.routes.values():
-            waiting += [(route, delivery) for delivery in self.dispatch.drain(route)]
+        waiting = self._drain()
         for start in range(0, len(waiting), RELEASE_ROWS):
             chunk = waiting[start : start + RELEASE_ROWS]
             await self.ledger.release(
@@ -419,12 +422,37 @@ class Engine:
     def _fail(self, error: BaseException) -> None:
         """The ledger said no for good (broken), or this node was buried (begin again under a new id)."""
         if isinstance(error, NodeBuried) and self._running:
-            self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
+            if not self._reborn:
+                self._reborn = True
+                self._do(self._begin_again())
+            return
         if self.failure is None:
             self.failure = str(error) or type(error).__name__
             self.telemetry.fact("engine.failed", error=self.failure)
         self.dispatch.paused = True
         self.failed.set()
+
+    async def _begin_again(self) -> None:
+        """Others judged this node dead and freed its work: forget it, and enter under a new id."""
+        self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
+        self.dispatch.paused = True
+        self.deliver.forget()
+        for route, delivery in self._drain():
+            self.dispatch.let_go(route, len(delivery.body))
+        self.heartbeat.restart()
+        try:
+            await self._enter()
+        finally:
+            self._reborn = False
+        self._resume()
+        self.claim.wake()
+
+    def _drain(self) -> list[tuple[Route, Delivery]]:
+        """Everything in memory that was not begun."""
+        waiting: list[tuple[Route, Delivery]] = list(self.claim.timers.drain())
+        for route in self.directory.routes.values():
+            waiting += [(route, delivery) for delivery in self.dispatch.drain(route)]
+        return waiting
 
     async def _look_for_ever(self) -> None:
         while True:

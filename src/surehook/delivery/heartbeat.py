@@ -44,6 +44,12 @@ class Heartbeat:
         self._last_beat = 0.0
         self._seen: dict[bytes, tuple[int, float]] = {}  # node → counter, and when we first saw it
 
+    def restart(self) -> None:
+        """A new node begins: no lease, no counts."""
+        self._counter = 0
+        self._lease_until = 0.0
+        self._seen.clear()
+
     def left(self) -> float:
         """Seconds of lease that remain."""
         return self._lease_until - self._clock.boot()
@@ -81,7 +87,9 @@ class Heartbeat:
             await self._clock.sleep(self._settings.beat_s)
             try:
                 await self.beat()
-            except (NodeBuried, LedgerBroken) as error:
+            except NodeBuried as error:
+                self._fail(error)
+            except LedgerBroken as error:
                 self._fail(error)
                 return
             except LedgerUnavailable:

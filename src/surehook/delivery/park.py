@@ -111,7 +111,9 @@ class Park:
         while True:
             try:
                 await self._round()
-            except (NodeBuried, LedgerBroken) as error:
+            except NodeBuried as error:
+                self._fail(error)
+            except LedgerBroken as error:
                 self._fail(error)
                 return
             except LedgerUnavailable:

@@ -54,7 +54,10 @@ class Replays:
         manager = self._manager
         if len(await manager.ledger.unfinished_replays()) >= RUNNING_MAX:
             raise Problem(
-                "too_many_replays", f"{RUNNING_MAX} replays are running", hint="wait until one is done", status=409
+                "too_many_replays",
+                f"{RUNNING_MAX} replays are running",
+                hint="wait until one is done",
+                status=409,
             )
         now = manager.clock.now()
         job = ReplayJob(

@@ -1,0 +1,106 @@
+"""The breaker opens at its rate, lets one probe through, and closes or opens again by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from surehook.core.breaker import KEY_PROBE_AFTER_S, Breaker
+from surehook.core.policy import BreakerPolicy
+
+POLICY = BreakerPolicy(window=600.0, failure_ratio=0.4, calls=20, probe_after=300.0)
+NOW = 1_795_260_000_000
+
+
+def a_breaker() -> Breaker:
+    return Breaker("acme", "https://a.example/hook", POLICY)
+
+
+def call(breaker: Breaker, *, failed: int, ok: int, at: int = NOW) -> str | None:
+    changes = [breaker.after(False, at, probe=False) for _ in range(ok)]
+    changes += [breaker.after(True, at, probe=False) for _ in range(failed)]
+    return next((change for change in changes if change), None)
+
+
+@pytest.mark.parametrize(
+    ("failed", "ok", "opens"),
+    [
+        (19, 0, False),
+        (20, 0, True),
+        (8, 12, True),
+        (7, 13, False),
+        (40, 60, True),
+        (39, 61, False),
+        (0, 500, False),
+    ],
+)
+def test_it_opens_at_forty_percent_of_at_least_twenty_calls(failed: int, ok: int, opens: bool) -> None:
+    breaker = a_breaker()
+    assert (call(breaker, failed=failed, ok=ok) == "opened") is opens
+    assert breaker.is_closed is not opens
+
+
+def test_calls_older_than_the_window_are_forgotten() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=19, ok=0)
+    assert call(breaker, failed=1, ok=0, at=NOW + 601_000) is None
+    assert breaker.counts(NOW + 601_000) == (1, 1)
+
+
+def test_calls_within_the_window_are_kept() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=19, ok=0)
+    assert call(breaker, failed=1, ok=0, at=NOW + 580_000) == "opened"
+
+
+def test_no_probe_before_its_time_and_exactly_one_then() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    assert not breaker.take_probe(NOW + 299_999)
+    assert [breaker.take_probe(NOW + 300_000) for _ in range(50)].count(True) == 1
+    assert breaker.state == "half_open"
+
+
+def test_a_probe_that_fails_opens_it_for_as_long_again() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    breaker.take_probe(NOW + 300_000)
+    assert breaker.after(True, NOW + 310_000, probe=True) == "reopened"
+    assert not breaker.take_probe(NOW + 609_999)
+    assert breaker.take_probe(NOW + 610_000)
+
+
+def test_a_probe_that_succeeds_closes_it_with_a_clean_window() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    breaker.take_probe(NOW + 300_000)
+    assert breaker.after(False, NOW + 300_100, probe=True) == "closed"
+    assert breaker.counts(NOW + 300_100) == (0, 0)
+
+
+def test_answers_to_calls_begun_before_it_opened_change_nothing() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    assert breaker.after(False, NOW + 1, probe=False) is None
+    assert breaker.state == "open"
+
+
+def test_a_probe_that_was_not_sent_can_be_taken_by_the_next() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    assert breaker.take_probe(NOW + 300_000)
+    breaker.give_up_probe()
+    assert breaker.take_probe(NOW + 300_000)
+
+
+def test_key_trouble_opens_it_at_once_even_without_a_breaker_policy() -> None:
+    breaker = Breaker("acme", "https://a.example/hook", None)
+    assert breaker.trip("key", NOW) == "opened"
+    assert (breaker.reason, breaker.probe_at) == ("key", NOW + int(KEY_PROBE_AFTER_S * 1000))
+
+
+def test_it_goes_on_after_a_restart_where_the_book_says_it_stood() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    again = a_breaker()
+    again.restore(breaker.row())
+    assert (again.state, again.probe_at, again.reason) == ("open", breaker.probe_at, "failures")

@@ -1,0 +1,82 @@
+"""Lanes, timeouts, pace and shares."""
+
+from __future__ import annotations
+
+import pytest
+
+from surehook.core.lanes import Limit, Pace, first_lane, timeout_s
+from surehook.core.model import FIRST, RETRY
+from surehook.core.policy import parse_policy
+from surehook.core.profiles import PROFILES
+
+PATIENT = parse_policy(b'{"profile":"standard","timeouts":{"first":5,"retry":15}}', PROFILES)
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_slow", "lane"),
+    [
+        (PROFILES["standard"], False, FIRST),
+        (PROFILES["standard"], True, RETRY),
+        (PROFILES["yousign"], False, FIRST),
+        (PROFILES["yousign"], True, FIRST),
+        (PROFILES["insigner"], False, RETRY),
+        (PATIENT, False, RETRY),
+    ],
+)
+def test_the_first_attempt_takes_the_fast_lane_where_there_is_one_to_give(policy, is_slow, lane) -> None:  # type: ignore[no-untyped-def]
+    assert first_lane(policy, is_slow=is_slow) == lane
+
+
+def test_timeouts_follow_the_lane_and_the_place_in_the_schedule() -> None:
+    yousign, standard = PROFILES["yousign"], PROFILES["standard"]
+    assert timeout_s(yousign, lane=FIRST, place=1, is_slow=False) == 1.0
+    assert timeout_s(yousign, lane=RETRY, place=2, is_slow=False) == 10.0
+    assert timeout_s(yousign, lane=FIRST, place=1, is_slow=False, probe=True) == 10.0
+    assert timeout_s(standard, lane=RETRY, place=1, is_slow=True) == 15.0
+    assert timeout_s(PATIENT, lane=RETRY, place=1, is_slow=False) == 5.0
+
+
+def test_an_endpoint_is_slow_when_more_than_one_in_twenty_recent_answers_is() -> None:
+    pace = Pace()
+    for _ in range(9):
+        pace.note(True)
+    assert not pace.is_slow  # too few to say
+    pace.note(True)
+    assert pace.is_slow
+    for _ in range(38):
+        pace.note(False)
+    assert not pace.is_slow  # two of forty is not more than one in twenty
+
+
+def test_a_limit_halves_on_pushback_and_comes_back_with_successes() -> None:
+    limit = Limit(32)
+    limit.shrink()
+    limit.shrink()
+    assert limit.now == 8
+    for _ in range(8):
+        limit.grow()
+    assert limit.now == 9
+    for _ in range(2_000):
+        limit.grow()
+    assert limit.now == 32
+
+
+def test_a_limit_never_falls_below_its_floor() -> None:
+    limit = Limit(32)
+    for _ in range(50):
+        limit.shrink(floor=4)
+    assert limit.now == 4
+    for _ in range(50):
+        limit.shrink()
+    assert limit.now == 1
+
+
+def test_a_ramp_begins_with_one_and_doubles_a_round() -> None:
+    limit = Limit(32)
+    limit.ramp()
+    assert limit.now == 1
+    limit.grow()
+    assert limit.now == 2
+    limit.grow()
+    limit.grow()
+    assert limit.now == 4
