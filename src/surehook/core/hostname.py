@@ -15,6 +15,7 @@ from surehook.core.errors import Problem
 
 NAME_CHARS_MAX = 253  # RFC 1035 section 3.1, in text form
 
+_TEXT = re.compile(r"[A-Za-z0-9.\-]+", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(
     r"[0-9]+|0x[0-9a-f]*", re.ASCII
@@ -45,8 +46,8 @@ def read(text: str) -> Host:
         if found is None:
             raise bad_syntax("not an IPv6 address in brackets")
         return Host(found, literal=True)
-    if not text.isascii():
-        raise bad_syntax("only ASCII; write an international name as its xn-- form")
+    if not _TEXT.fullmatch(text):
+        raise bad_syntax("only ASCII letters, digits, dots and hyphens; write an international name in its xn-- form")
     name = text.lower()
     if (found := address.canonical(name)) is not None:
         return Host(found, literal=True)

@@ -141,7 +141,7 @@ def _split_host(authority: str) -> tuple[str, str | None]:
         if not bracket or (after and not after.startswith(":")):
             raise hostname.bad_syntax("brackets do not match")
         return host + "]", after[1:] if after else None
-    if _UNBRACKETED_SIX.fullmatch(authority):
+    if _UNBRACKETED_SIX.fullmatch(authority) or "]" in authority:
         raise hostname.bad_syntax("an IPv6 address stands in brackets")
     host, colon, port = authority.partition(":")
     if not host:
