@@ -20,13 +20,13 @@ from collections.abc import Sequence
 
 from surehook.core import limits, signature, verification
 from surehook.core.signature import SecretError
-from surehook.core.verification import Headers, Key, Verified, Verifier, VerifyError
+from surehook.core.verification import Headers, Key, Keys, Verified, Verifier, VerifyError
 
 __all__ = ["Key", "SecretError", "Verified", "Verifier", "VerifyError", "sign", "verify"]
 
 
 def verify(
-    keys: str | Key | Sequence[str | Key],
+    keys: Keys,
     headers: Headers,
     body: bytes | str,
     *,

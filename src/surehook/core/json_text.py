@@ -22,6 +22,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _any = msgspec.json.Decoder().decode
 
@@ -88,13 +89,13 @@ def flaw(data: bytes, *, depth: int, digits: int) -> str | None:
 def is_deeper(data: bytes, depth: int) -> bool:
     """Whether arrays and objects are nested more than `depth` deep. Of unbalanced text it says True.
 
-    Strings are cut out, brackets kept, and the innermost pairs taken away once per level.
+    Strings are cut out, brackets kept and made all alike, and the innermost pairs taken away once per level.
     """
-    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    brackets = _STRING.sub(b"", data).translate(_SQUARE, _NOT_BRACKETS)
     for _ in range(depth):
         if not brackets:
             return False
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        brackets = brackets.replace(b"[]", b"")
     return bool(brackets)
 
 

@@ -66,6 +66,9 @@ class Key(Struct, frozen=True):
     not_after: float | None = None
 
 
+Keys = str | Key | Sequence[str | Key]
+
+
 class Verified(Struct, frozen=True):
     """A message that may be believed: its id, the Unix seconds of the attempt, and which key it was signed with."""
 
@@ -77,12 +80,10 @@ class Verified(Struct, frozen=True):
 class Verifier:
     """Trusted keys, judged once. Raises VerifyError `bad_secret` for a key that must not be trusted."""
 
-    def __init__(
-        self, keys: str | Key | Sequence[str | Key], *, tolerance_s: float = limits.TOLERANCE_S
-    ) -> None:
-        given = [keys] if isinstance(keys, str | Key) else list(keys)
-        if not given:
-            raise VerifyError("bad_secret", "no key is configured")
+    def __init__(self, keys: Keys, *, tolerance_s: float = limits.TOLERANCE_S) -> None:
+        given = [keys] if isinstance(keys, str | Key) else keys
+        if not isinstance(given, Sequence) or not given:
+            raise VerifyError("bad_secret", "no key is configured", hint="a key, or a list of keys")
         self._tolerance_s = tolerance_s
         self._keys = [_trusted(key if isinstance(key, Key) else Key(key)) for key in given]
 
@@ -107,8 +108,7 @@ class Verifier:
             raise VerifyError("bad_timestamp", "a timestamp is 1 to 12 digits")
         timestamp = int(stamp)
         signatures = _signatures(found["signature"])
-        raw = body.encode("utf-8") if isinstance(body, str) else bytes(body)
-        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), raw)
+        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), _raw(body))
         key = self._signer(signatures, signed, now)
         # After the signature: a stranger learns nothing about this clock.
         if timestamp < now - self._tolerance_s:
@@ -144,7 +144,7 @@ class Verifier:
 
 
 def verify(
-    keys: str | Key | Sequence[str | Key],
+    keys: Keys,
     headers: Headers,
     body: bytes | str,
     *,
@@ -178,6 +178,15 @@ def _collected(headers: Headers) -> dict[str, str]:
         if part not in found:
             raise VerifyError("missing_header", f"webhook-{part} is missing")
     return found
+
+
+def _raw(body: object) -> bytes:
+    # Anything else is refused here: `bytes(109_000_000)` would be a hundred megabytes of zeros.
+    if isinstance(body, str):
+        return body.encode("utf-8")
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise VerifyError("bad_signature", "a body is bytes or text")
 
 
 def _text(value: object) -> str:
