@@ -25,6 +25,11 @@ IDEMPOTENCY_KEY_CHARS = 255  # visible ASCII, as header values travel unharmed
 EVENT_ID_AHEAD_S = 300  # an id from further ahead of the clock could not be told from a repeat later
 IDEMPOTENCY_KEPT_S = 24 * 3600  # the shortest time a key is remembered
 
+# -- texts of management -----------------------------------------------------------------------------------
+
+TENANT_CHARS = 64  # a tenant's id stands in every row and every key
+DESCRIPTION_CHARS = 1_024  # a paragraph: descriptions and notes
+
 # -- endpoints --------------------------------------------------------------------------------------------
 
 FILTERS = 100  # filters per endpoint; more is a sign that `*` was meant

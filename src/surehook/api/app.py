@@ -1,0 +1,150 @@
+"""The HTTP API as an ASGI application: the table of calls becomes routes, and every error becomes a problem.
+
+Management calls are plain routes: FastAPI holds them and the document together, while msgspec reads and writes
+the bodies, since a strict reading that names the field at fault is worth more here than a model per call.
+`ingest.py` answers the two publishing calls in front of this application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, compile_path
+
+from surehook import __version__
+from surehook.api import openapi, pages, problems
+from surehook.api.answering import answer, refuse
+from surehook.api.auth import Guard
+from surehook.api.calls import Call
+from surehook.api.services import Services
+from surehook.api.table import CALLS
+from surehook.core.errors import Problem
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def build(services: Services) -> FastAPI:
+    """The application over a started engine. It has no lifespan of its own: see `Services`."""
+    app = FastAPI(
+        title="surehook",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        routes=[*_call_routes(services), *_page_routes()],
+        exception_handlers={HTTPException: _not_routed},
+    )
+    app.openapi = openapi.document  # type: ignore[method-assign]
+    needs_key = frozenset() if services.metrics_open else frozenset({"/metrics"})
+    app.add_middleware(Guard, keys=services.keys, needs_key=needs_key)
+    return app
+
+
+# -- routes -------------------------------------------------------------------------------------------------
+
+
+def _call_routes(services: Services) -> list[Route]:
+    """One route a path, so that a wrong method is told all the right ones; fixed paths before patterns."""
+    by_path: dict[str, list[Call]] = {}
+    for call in CALLS:
+        by_path.setdefault(call.path, []).append(call)
+    return [
+        Route(
+            path,
+            _methods(services, by_path[path]),
+            methods=_handled(by_path[path]),
+            name=by_path[path][0].name,
+        )
+        for path in sorted(by_path, key=lambda path: ("{" in path, path))
+    ]
+
+
+def _handled(calls: list[Call]) -> list[str]:
+    """The methods of a path. One that is answered in front altogether takes all: no pattern is to take them."""
+    return [call.method for call in calls if call.handle is not None] or [
+        "GET",
+        "POST",
+        "PUT",
+        "PATCH",
+        "DELETE",
+    ]
+
+
+def _methods(services: Services, calls: list[Call]) -> Endpoint:
+    by_method = {call.method: call for call in calls if call.handle is not None}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]
+
+    async def endpoint(request: Request) -> Response:
+        call = by_method.get(request.method)
+        if call is None:
+            raise HTTPException(405)
+        return await _answered(call, services, request)
+
+    return endpoint
+
+
+async def _answered(call: Call, services: Services, request: Request) -> Response:
+    """One call from request to answer. Nothing but a cancellation leaves here as an exception."""
+    assert call.handle is not None
+    try:
+        asked = await call.read(services, request)
+        given = await call.handle(asked)
+        if isinstance(given.value, bytes):
+            return Response(given.value, media_type=METRICS_TYPE)
+        return answer(given.value, status=given.status, headers=given.headers)
+    except ClientDisconnect:
+        return Response(status_code=400)  # nobody is there to read it
+    except Exception as error:
+        return refuse(error)
+
+
+def _page_routes() -> list[Route]:
+    async def document(request: Request) -> Response:
+        return Response(openapi.document_bytes(), media_type="application/json")
+
+    async def docs(request: Request) -> Response:
+        return HTMLResponse(pages.docs(), headers=pages.HEADERS)
+
+    async def problem(request: Request) -> Response:
+        code = request.path_params["code"]
+        if code not in problems.CODES:
+            return refuse(_missing())
+        return HTMLResponse(pages.problem(code), headers=pages.HEADERS)
+
+    return [
+        Route("/openapi.json", document),
+        Route("/docs", docs),
+        Route("/problems/{code}", problem),
+    ]
+
+
+# -- what no route takes ------------------------------------------------------------------------------------
+
+
+async def _not_routed(request: Request, error: Any) -> Response:
+    if error.status_code == 405:
+        allowed = ", ".join(sorted(_allowed(request.url.path)))
+        detail = f"{request.method} is not possible here"
+        hint = f"possible: {allowed}"
+        return refuse(Problem("method_not_allowed", detail, hint=hint, status=405), {"allow": allowed})
+    return refuse(_missing())
+
+
+def _allowed(path: str) -> set[str]:
+    """The methods of the most exact path of the table that fits, those answered in front included."""
+    fitting = [call for call in CALLS if compile_path(call.path)[0].match(path)]
+    fixed = [call for call in fitting if call.path == path] or fitting
+    methods = {call.method for call in fixed} or {"GET"}
+    return methods | {"HEAD"} if "GET" in methods else methods
+
+
+def _missing() -> Problem:
+    return Problem("not_found", "there is nothing at this address", hint="/docs lists every call", status=404)

@@ -1,0 +1,142 @@
+"""Who is calling: `Authorization: Bearer KEY`, compared by digest.
+
+Keys are random and long, so a plain SHA-256 is enough, and looking a digest up in a set tells nothing about how
+much of a key was right. A key in the query string is refused even where it is right: it has been written to
+every log on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from surehook.api.answering import refuse
+from surehook.core.errors import LedgerError, Problem
+from surehook.ports.registry import Registry
+
+KEY_BYTES = 1_024  # longer ones are nobody's
+KEY_PARAMETERS = frozenset(
+    {"key", "api_key", "apikey", "api-key", "token", "access_token", "authorization", "bearer"}
+)
+
+
+class Keys:
+    """The digests of all valid keys: those of the settings and those of the book."""
+
+    def __init__(self, registry: Registry, *, own: Iterable[str] = ()) -> None:
+        self._registry = registry
+        self._own = frozenset(digest(key.encode()) for key in own)
+        self._digests = self._own
+        self._version = -1
+        self._lock = asyncio.Lock()
+        self._begun = self._ended = 0
+
+    def admits(self, authorization: bytes | None) -> bool:
+        """Whether this value of `Authorization` carries a key known in memory. No waiting: for the hot path."""
+        key = bearer(authorization)
+        return key is not None and digest(key) in self._digests
+
+    async def check(self, authorization: bytes | None) -> bool:
+        """Like `admits`; before it says no to a key it reads the book again, for the key may be new."""
+        key = bearer(authorization)
+        if key is None:
+            return False
+        found = digest(key)
+        if found not in self._digests:
+            await self.load()
+        return found in self._digests
+
+    def is_key(self, text: bytes) -> bool:
+        return digest(text) in self._digests
+
+    async def load(self) -> None:
+        """Read the book's keys where its version has changed. Those who wait at the same time share one reading,
+        if it began after they came."""
+        wanted = self._begun + 1
+        async with self._lock:
+            if self._ended >= wanted:
+                return
+            self._begun += 1
+            version = await self._registry.version()
+            if version != self._version:
+                rows = await self._registry.keys()
+                self._digests = self._own | {row.digest for row in rows}
+                self._version = version
+            self._ended = self._begun
+
+
+def digest(key: bytes) -> bytes:
+    """What is kept of a key."""
+    return hashlib.sha256(key).digest()
+
+
+def bearer(authorization: bytes | None) -> bytes | None:
+    """The key in a value of `Authorization`, or None where it is of another kind."""
+    if authorization is None or len(authorization) > KEY_BYTES:
+        return None
+    scheme, _, key = authorization.partition(b" ")
+    return (key.strip() or None) if scheme.lower() == b"bearer" else None
+
+
+def authorization_of(scope: MutableMapping[str, Any]) -> bytes | None:
+    """The one `Authorization` header of a request; None where there is none, or more than one."""
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    return values[0] if len(values) == 1 else None
+
+
+def has_key_in_query(query: bytes, keys: Keys) -> bool:
+    """Whether the query names a key, or holds one under any name."""
+    for part in query.split(b"&") if query else ():
+        name, _, value = part.partition(b"=")
+        if unquote_to_bytes(name).decode("utf-8", "replace").lower() in KEY_PARAMETERS:
+            return True
+        if value and keys.is_key(unquote_to_bytes(value)):
+            return True
+    return False
+
+
+def unauthorized(detail: str = "the request has no valid API key") -> Problem:
+    return Problem("unauthorized", detail, hint="Authorization: Bearer KEY", status=401)
+
+
+class Guard:
+    """ASGI: lets a request pass that carries a key, or asks for something open.
+
+    Everything under `/v1` needs a key, and so do the paths of `needs_key`. What is not there at all goes on to be
+    told so.
+    """
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, needs_key: frozenset[str]) -> None:
+        self._app = app
+        self._keys = keys
+        self._needs_key = needs_key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        problem = await self._judge(scope)
+        if problem is None:
+            await self._app(scope, receive, send)
+        else:
+            await refuse(problem)(scope, receive, send)
+
+    async def _judge(self, scope: Scope) -> Exception | None:
+        if has_key_in_query(scope.get("query_string", b""), self._keys):
+            scope["query_string"] = b"hidden"  # access logs are written from this very scope
+            return unauthorized(
+                "a key in the query string is not accepted, and should be replaced: it may be in logs"
+            )
+        path = scope["path"]
+        if not (path == "/v1" or path.startswith("/v1/") or path in self._needs_key):
+            return None
+        try:
+            admitted = await self._keys.check(authorization_of(scope))
+        except LedgerError as error:
+            return error
+        return None if admitted else unauthorized()

@@ -1,0 +1,138 @@
+"""Bodies of management calls: bounded, strict, and refused with the field that is at fault.
+
+A value is never bent to fit: `"1"` is no number, `true` is no 1, an unknown field is not dropped. The content
+type is not asked for, since the key in `Authorization` cannot be sent by a foreign page; a compressed body is
+refused (415), for its size could not be bounded before it is unpacked.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+
+from surehook.core import json_text, limits
+from surehook.core.errors import Problem
+
+B = TypeVar("B", bound=Struct)
+
+
+async def read(request: Request, *, limit: int) -> bytes:
+    """The body, at most `limit` bytes. Raises Problem `body_too_large`, at once where the length is announced."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise Problem("unsupported_encoding", "the body is compressed", hint="send it as it is", status=415)
+    announced = request.headers.get("content-length", "")
+    if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def decode(data: bytes, body: type[B], *, empty: bool = False) -> B:
+    """The value a body means. `empty`: no body at all means `{}`. Raises Problem with the field at fault."""
+    if not data.strip():
+        if not empty:
+            raise Problem("invalid_json", "the body is empty", hint="send a JSON object", status=400)
+        data = b"{}"
+    value = _value(data)
+    if not isinstance(value, dict):
+        raise Problem("wrong_type", "the body is not a JSON object", hint="send a JSON object")
+    try:
+        return msgspec.convert(value, body)
+    except msgspec.ValidationError as error:
+        raise _refused(error, body) from None
+
+
+def _value(data: bytes) -> Any:
+    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    if flaw is not None:
+        raise _flawed(flaw, data)
+    # Only this reader sees every pair of an object, so only it can see a key that is given twice.
+    return json.loads(data, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Problem("duplicate_key", f"the key {json_text.quoted(twice)} is given twice", field=twice[:200])
+    return found
+
+
+def _flawed(flaw: str, data: bytes) -> Problem:
+    if flaw == "too_deep":
+        return Problem(flaw, f"nested more than {limits.DATA_DEPTH} deep")
+    if flaw == "bad_text":
+        return Problem(flaw, "text holds U+0000, which cannot be stored everywhere")
+    if flaw == "number_out_of_range":
+        return Problem(flaw, "a number is too large for a double")
+    try:
+        json.loads(data, parse_constant=_constant)
+    except _Constant as error:
+        # Widely written, though no JSON: the value is at fault rather than the syntax.
+        return Problem("number_out_of_range", f"{error} is not a number in JSON", hint="use null")
+    except (ValueError, RecursionError):
+        return Problem("invalid_json", "the body is not JSON (RFC 8259)", status=400)
+    # Python's reader lets pass what is no text: half of a surrogate pair.
+    return Problem("bad_text", "text holds half of a surrogate pair")
+
+
+class _Constant(Exception):
+    """NaN or an infinity was met."""
+
+
+def _constant(word: str) -> Any:
+    raise _Constant(word)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem("body_too_large", f"the body is larger than {limit:,} bytes", status=413)
+
+
+def _refused(error: msgspec.ValidationError, body: type[Struct]) -> Problem:
+    fault = json_text.fault(error)
+    hint = None
+    if fault.code == "unknown_field":
+        hint = _did_you_mean(fault.path, body)
+    return Problem(fault.code, fault.detail, field=fault.path or None, hint=hint)
+
+
+def _did_you_mean(path: str, body: type[Struct]) -> str:
+    known = _fields_at(path.split(".")[:-1], body)
+    return did_you_mean(path.rsplit(".", 1)[-1], known)
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """A hint: the nearest known word, or all of them."""
+    near = difflib.get_close_matches(word[:64].lower(), known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else "known: " + ", ".join(known)
+
+
+def _fields_at(path: list[str], body: type[Struct]) -> list[str]:
+    """The field names of the object at a path inside a body; those of the body where the path leads elsewhere."""
+    here: type[Struct] = body
+    for step in path:
+        types = {field.name: field.type for field in msgspec.structs.fields(here)}
+        nested = [
+            kind for kind in _kinds(types.get(step)) if isinstance(kind, type) and issubclass(kind, Struct)
+        ]
+        if not nested:
+            break
+        here = nested[0]
+    return [field.encode_name for field in msgspec.structs.fields(here)]
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    return (kind, *getattr(kind, "__args__", ()))

@@ -1,0 +1,105 @@
+"""A call: one row of the table that routes, the OpenAPI document and the tests are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from surehook.api import bodies, cursors, query
+from surehook.api.query import LIMIT_DEFAULT, Parameter
+from surehook.api.services import Services
+from surehook.api.shapes import ListShape
+from surehook.core import ids, limits
+from surehook.core.errors import Problem
+from surehook.ports.registry import Page
+
+
+class Asked(Struct):
+    """One request, read and judged: what a handler works with."""
+
+    services: Services
+    address: str
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    where: Mapping[str, str]  # the filters as written: what a cursor is bound to
+    body: Any = None
+    limit: int = LIMIT_DEFAULT
+    after: bytes | None = None
+
+    def id(self, prefix: str, what: str) -> bytes:
+        """The id in the path. One that cannot exist is not found, like one that does not."""
+        raw = ids.try_parse(prefix, self.path["id"])
+        if raw is None:
+            raise Problem("not_found", f"there is no {what} with this id", status=404)
+        return raw
+
+    def page(self, page: Page, show: Callable[[Any], Any]) -> Answer:
+        """One page of a list."""
+        return self.rows([show(value) for value in page.data], page.next)
+
+    def rows(self, data: list[Any], following: bytes | None) -> Answer:
+        """A list of shapes and the position after it."""
+        return Answer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
+
+    def query_filters(self) -> dict[str, Any]:
+        """The values of the query that say which rows."""
+        return {name: value for name, value in self.query.items() if name not in ("limit", "cursor")}
+
+
+class Answer(Struct):
+    value: Any
+    status: int = 200
+    headers: dict[str, str] | None = None
+
+
+Handler = Callable[[Asked], Awaitable[Answer]]
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One method of one path.
+
+    answers     status to shape (None: no content); a list's shape is that of its members
+    problems    codes this call can answer with, beside those that every call can
+    handle      None: answered in front of the application (the ingest routes), documented here
+    """
+
+    method: str
+    path: str
+    name: str
+    about: str
+    answers: Mapping[int, Any]
+    handle: Handler | None = None
+    body: type[Struct] | None = None
+    body_limit: int = limits.MANAGEMENT_BODY_BYTES
+    body_optional: bool = False
+    query: tuple[Parameter, ...] = ()
+    is_list: bool = False
+    problems: tuple[str, ...] = ()
+    needs_key: bool = True
+    detail: str = ""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (*self.query, *query.PAGED) if self.is_list else self.query
+
+    async def read(self, services: Services, request: Request) -> Asked:
+        """Judge a request: query first, then the body. Raises Problem."""
+        values, texts = query.parse(request.scope["query_string"], self.parameters)
+        asked = Asked(
+            services=services,
+            address=request.url.path,
+            path=request.path_params,
+            query=values,
+            where=query.filters(texts),
+        )
+        if self.is_list:
+            asked.limit = values.get("limit", LIMIT_DEFAULT)
+            if "cursor" in values:
+                asked.after = cursors.read(values["cursor"], of=asked.address, where=asked.where)
+        if self.body is not None:
+            data = await bodies.read(request, limit=self.body_limit)
+            asked.body = bodies.decode(data, self.body, empty=self.body_optional)
+        return asked

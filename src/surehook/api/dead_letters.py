@@ -1,0 +1,57 @@
+"""/v1/dead-letters"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from surehook.api import query, show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.deliveries import DELIVERY_FILTERS
+from surehook.api.shapes import DeliveryShape
+from surehook.core import ids, limits
+from surehook.delivery import dead_letters
+from surehook.ports.reading import DeliveryFilter
+
+
+class Dismissal(Struct, forbid_unknown_fields=True):
+    note: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=limits.DESCRIPTION_CHARS,
+            description="Why it needs no delivery any more.",
+        ),
+    ]
+
+
+async def list_all(asked: Asked) -> Answer:
+    where = DeliveryFilter(**asked.query_filters())
+    page = await asked.services.engine.ledger.dead_letters(where, limit=asked.limit, after=asked.after)
+    return asked.page(page, show.delivery)
+
+
+async def dismiss(asked: Asked) -> Answer:
+    delivery = asked.id(ids.DELIVERY, "delivery")
+    seen = await dead_letters.dismiss(asked.services.engine, delivery, note=asked.body.note)
+    return Answer(show.delivery(seen))
+
+
+FILTERS = (
+    *(parameter for parameter in DELIVERY_FILTERS if parameter.name != "state"),
+    query.text("subject", "Subject of the event, exactly."),
+)
+
+CALLS = (
+    Call(
+        method="GET", path="/v1/dead-letters", name="list_dead_letters", handle=list_all,
+        about="Deliveries that gave up and were neither replayed nor dismissed, newest event first.",
+        answers={200: DeliveryShape}, is_list=True, query=FILTERS,
+    ),
+    Call(
+        method="POST", path="/v1/dead-letters/{id}/dismiss", name="dismiss_dead_letter", handle=dismiss,
+        body=Dismissal, about="Put a dead letter away with a note. The id is the delivery's.",
+        answers={200: DeliveryShape}, problems=("not_found", "not_a_dead_letter"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""/v1/deliveries"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from surehook.api import query, show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.shapes import AttemptShape, DeliveryShape
+from surehook.core import ids
+from surehook.core.model import Attempt, OutcomeName, State
+from surehook.delivery import cancel as cancelling
+from surehook.delivery import resend as resending
+from surehook.ports.reading import DeliveryFilter
+from surehook.ports.registry import Page
+
+STATES: tuple[str, ...] = get_args(State)
+OUTCOMES: tuple[str, ...] = get_args(OutcomeName)
+PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
+
+
+async def list_all(asked: Asked) -> Answer:
+    where = DeliveryFilter(**asked.query_filters())
+    page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
+    return asked.page(page, show.delivery)
+
+
+async def get(asked: Asked) -> Answer:
+    return Answer(show.delivery(await resending.find(asked.services.engine, _id(asked))))
+
+
+async def list_attempts(asked: Asked) -> Answer:
+    delivery = _id(asked)
+    await resending.find(asked.services.engine, delivery)
+    history = await asked.services.engine.ledger.attempts(delivery)
+    return asked.page(_newest(history, limit=asked.limit, after=asked.after), show.attempt)
+
+
+async def resend(asked: Asked) -> Answer:
+    seen, is_new = await resending.resend(asked.services.engine, _id(asked))
+    shape = show.delivery(seen)
+    return Answer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else Answer(shape)
+
+
+async def cancel(asked: Asked) -> Answer:
+    return Answer(show.delivery(await cancelling.cancel(asked.services.engine, _id(asked))))
+
+
+def _newest(history: list[Attempt], *, limit: int, after: bytes | None) -> Page:
+    """A page of a history, newest first. The position is how many entries lie before the page's end."""
+    end = len(history) if after is None else min(len(history), int.from_bytes(after, "big"))
+    start = max(0, end - limit)
+    position = start.to_bytes(PLACE_BYTES, "big") if start else None
+    return Page(data=history[start:end][::-1], next=position)
+
+
+def _id(asked: Asked) -> bytes:
+    return asked.id(ids.DELIVERY, "delivery")
+
+
+DELIVERY_FILTERS = (
+    query.tenant(),
+    query.an_id("endpoint", ids.ENDPOINT, "Id of an endpoint."),
+    query.one_of("state", STATES, "State of the delivery."),
+    query.event_type(),
+    query.one_of("outcome", OUTCOMES, "Outcome of its last attempt."),
+    query.instant("since", "Its event was accepted at this instant or later."),
+    query.instant("until", "Its event was accepted before this instant."),
+)
+
+CALLS = (
+    Call(
+        method="GET", path="/v1/deliveries", name="list_deliveries", handle=list_all,
+        about="Deliveries, open and finished, newest event first.", answers={200: DeliveryShape}, is_list=True,
+        query=DELIVERY_FILTERS,
+    ),
+    Call(
+        method="GET", path="/v1/deliveries/{id}", name="get_delivery", handle=get, about="One delivery.",
+        answers={200: DeliveryShape}, problems=("not_found",),
+    ),
+    Call(
+        method="GET", path="/v1/deliveries/{id}/attempts", name="list_attempts", handle=list_attempts,
+        about="The history of a delivery, newest entry first.", answers={200: AttemptShape}, is_list=True,
+        problems=("not_found",),
+    ),
+    Call(
+        method="POST", path="/v1/deliveries/{id}/resend", name="resend_delivery", handle=resend,
+        about="Deliver again: a new delivery for a finished one (201), or now instead of later for an open one (200).",
+        detail="A replay keeps the event's id and bytes; it has its own delivery id, `replay_of`, and starts with attempt 1.",
+        answers={201: DeliveryShape, 200: DeliveryShape}, problems=("not_found", "endpoint_gone", "event_gone"),
+    ),
+    Call(
+        method="POST", path="/v1/deliveries/{id}/cancel", name="cancel_delivery", handle=cancel,
+        about="Cancel a delivery that is not being sent.", answers={200: DeliveryShape},
+        problems=("not_found", "delivery_sending", "delivery_finished"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,168 @@
+"""/v1/endpoints"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from surehook.api import query, show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.given import given, stored
+from surehook.api.shapes import AttemptShape, EndpointShape
+from surehook.core import ids, limits, url
+from surehook.delivery import endpoints, testcall
+
+Url = Annotated[str, Meta(min_length=1, max_length=url.CHARS_MAX, description="Where requests go.")]
+EventTypes = Annotated[
+    list[str],
+    Meta(
+        min_length=1,
+        max_length=limits.FILTERS,
+        description="Event types (`document.signed`), prefixes (`document.*`), or `*`.",
+    ),
+]
+PolicyReference = Annotated[
+    str | dict[str, Any] | None,
+    Meta(
+        description="A profile's name, an object that starts from one and says what differs, or null "
+        "for the event type's policy, else `standard`."
+    ),
+]
+Headers = Annotated[
+    dict[str, str],
+    Meta(max_length=limits.HEADERS, description="Headers sent with every request, beside those of surehook."),
+]
+Order = Annotated[str, Meta(description="Only `none` is available in this version.")]
+Description = Annotated[str, Meta(max_length=limits.DESCRIPTION_CHARS)]
+
+
+class NewEndpoint(Struct, forbid_unknown_fields=True):
+    tenant: Annotated[str, Meta(min_length=1, max_length=limits.TENANT_CHARS)]
+    url: Url
+    event_types: EventTypes
+    policy: PolicyReference = None
+    headers: Headers | None = None
+    order: Order | None = None
+    description: Description | None = None
+
+
+class EndpointChange(Struct, forbid_unknown_fields=True):
+    url: Url | UnsetType = UNSET
+    event_types: EventTypes | UnsetType = UNSET
+    policy: PolicyReference | UnsetType = UNSET
+    headers: Headers | UnsetType = UNSET
+    order: Order | UnsetType = UNSET
+    description: Description | UnsetType | None = UNSET
+    status: Literal["active", "paused"] | UnsetType = UNSET
+
+
+class Rotation(Struct, forbid_unknown_fields=True):
+    overlap_s: Annotated[
+        int,
+        Meta(ge=0, le=endpoints.OVERLAP_MAX_S, description="Seconds the secrets before it sign on."),
+    ] = endpoints.OVERLAP_S
+
+
+async def create(asked: Asked) -> Answer:
+    body: NewEndpoint = asked.body
+    new = endpoints.New(
+        tenant=body.tenant,
+        url=body.url,
+        event_types=body.event_types,
+        policy=stored(body.policy),
+        headers=body.headers or {},
+        order=body.order or "none",
+        description=body.description,
+    )
+    made, secret = await endpoints.create(asked.services.engine, new)
+    shape = show.endpoint(made, secret)
+    return Answer(shape, 201, {"location": f"/v1/endpoints/{shape.id}"})
+
+
+async def list_all(asked: Asked) -> Answer:
+    page = await asked.services.engine.ledger.endpoints(
+        tenant=asked.query.get("tenant"),
+        status=asked.query.get("status"),
+        limit=asked.limit,
+        after=asked.after,
+    )
+    return asked.page(page, show.endpoint)
+
+
+async def get(asked: Asked) -> Answer:
+    return Answer(show.endpoint(await endpoints.find(asked.services.engine, _id(asked))))
+
+
+async def change(asked: Asked) -> Answer:
+    changes = given(asked.body)
+    if "policy" in changes:
+        changes["policy"] = stored(changes["policy"])
+    services = asked.services
+    return Answer(
+        show.endpoint(await endpoints.change(services.engine, services.chores, _id(asked), changes))
+    )
+
+
+async def remove(asked: Asked) -> Answer:
+    await endpoints.remove(asked.services.engine, asked.services.chores, _id(asked))
+    return Answer(None, 204)
+
+
+async def rotate_secret(asked: Asked) -> Answer:
+    found, secret = await endpoints.rotate_secret(
+        asked.services.engine, _id(asked), overlap_s=asked.body.overlap_s
+    )
+    return Answer(show.endpoint(found, secret))
+
+
+async def test(asked: Asked) -> Answer:
+    return Answer(show.attempt(await testcall.call(asked.services.engine, _id(asked))))
+
+
+def _id(asked: Asked) -> bytes:
+    return asked.id(ids.ENDPOINT, "endpoint")
+
+
+STATUSES = ("active", "paused", "inactive", "failure")
+_REFUSALS = (
+    "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "order_not_available", "invalid_url",
+    "address_forbidden",
+)  # fmt: skip
+
+CALLS = (
+    Call(
+        method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
+        about="Make an endpoint. Its `secret` is shown in this answer and after a rotation only.",
+        answers={201: EndpointShape}, problems=("unknown_tenant", *_REFUSALS),
+    ),
+    Call(
+        method="GET", path="/v1/endpoints", name="list_endpoints", handle=list_all,
+        about="Endpoints, newest first.", answers={200: EndpointShape}, is_list=True,
+        query=(query.tenant(), query.one_of("status", STATUSES, "Status of the endpoint.")),
+    ),
+    Call(
+        method="GET", path="/v1/endpoints/{id}", name="get_endpoint", handle=get, about="One endpoint.",
+        answers={200: EndpointShape}, problems=("not_found",),
+    ),
+    Call(
+        method="PATCH", path="/v1/endpoints/{id}", name="change_endpoint", handle=change, body=EndpointChange,
+        about="Change, pause or activate an endpoint. `active` sets `failure_count` to 0 and sends what was parked.",
+        answers={200: EndpointShape}, problems=("not_found", *_REFUSALS),
+    ),
+    Call(
+        method="DELETE", path="/v1/endpoints/{id}", name="delete_endpoint", handle=remove,
+        about="Delete an endpoint. Its open deliveries are cancelled, reason `deleted`.", answers={204: None},
+        problems=("not_found",),
+    ),
+    Call(
+        method="POST", path="/v1/endpoints/{id}/rotate-secret", name="rotate_secret", handle=rotate_secret,
+        body=Rotation, body_optional=True, about="Give an endpoint a new secret; the ones before it sign on for a while.",
+        answers={200: EndpointShape}, problems=("not_found", "too_many_secrets"),
+    ),
+    Call(
+        method="POST", path="/v1/endpoints/{id}/test", name="test_endpoint", handle=test,
+        about="Send one signed request (`surehook.test`) now, and answer with what came of it. Nothing is stored.",
+        answers={200: AttemptShape}, problems=("not_found",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""/v1/event-types"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from surehook.api import show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.endpoints import Description, PolicyReference
+from surehook.api.given import given, stored
+from surehook.api.shapes import EventTypeShape
+from surehook.core import limits, subscription
+from surehook.core.errors import Problem
+from surehook.delivery import event_types
+
+Name = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=limits.EVENT_TYPE_CHARS,
+        description="Letters, digits, _ and -, in segments joined by full stops.",
+    ),
+]
+Schema = Annotated[
+    dict[str, Any],
+    Meta(
+        description="JSON Schema of `data`, for readers. It is kept and shown; events are not checked against it."
+    ),
+]
+Version = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=limits.VERSION_CHARS,
+        description="Sent with events of this type that do not say their own.",
+    ),
+]
+
+
+class NewEventType(Struct, forbid_unknown_fields=True):
+    name: Name
+    description: Description | None = None
+    schema: Schema | None = None
+    schema_version: Version = "1"
+    policy: PolicyReference = None
+
+
+class EventTypeChange(Struct, forbid_unknown_fields=True):
+    description: Description | UnsetType | None = UNSET
+    schema: Schema | UnsetType | None = UNSET
+    schema_version: Version | UnsetType = UNSET
+    policy: PolicyReference | UnsetType = UNSET
+
+
+async def create(asked: Asked) -> Answer:
+    new: NewEventType = asked.body
+    made = await event_types.create(
+        asked.services.engine,
+        name=new.name,
+        description=new.description,
+        schema=stored(new.schema),
+        schema_version=new.schema_version,
+        policy=stored(new.policy),
+    )
+    return Answer(show.event_type(made), 201, {"location": f"/v1/event-types/{made.name}"})
+
+
+async def list_all(asked: Asked) -> Answer:
+    page = await asked.services.engine.ledger.event_types(limit=asked.limit, after=asked.after)
+    return asked.page(page, show.event_type)
+
+
+async def get(asked: Asked) -> Answer:
+    return Answer(show.event_type(await event_types.find(asked.services.engine, _name(asked))))
+
+
+async def change(asked: Asked) -> Answer:
+    changes = given(asked.body)
+    for name in ("schema", "policy"):
+        if name in changes:
+            changes[name] = stored(changes[name])
+    return Answer(show.event_type(await event_types.change(asked.services.engine, _name(asked), changes)))
+
+
+def _name(asked: Asked) -> str:
+    written = asked.path["name"]
+    if not subscription.is_event_type(written):
+        raise Problem("not_found", "there is no event type with this name", status=404)
+    return written
+
+
+CALLS = (
+    Call(
+        method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
+        body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
+        problems=("event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy"),
+    ),
+    Call(
+        method="GET", path="/v1/event-types", name="list_event_types", handle=list_all,
+        about="Registered event types, newest first.", answers={200: EventTypeShape}, is_list=True,
+    ),
+    Call(
+        method="GET", path="/v1/event-types/{name}", name="get_event_type", handle=get, about="One event type.",
+        answers={200: EventTypeShape}, problems=("not_found",),
+    ),
+    Call(
+        method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
+        body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
+        answers={200: EventTypeShape}, problems=("not_found", "invalid_policy", "unknown_policy"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""/v1/events: what was accepted. Publishing itself is answered in front of the application (`ingest.py`) and is
+described here, so that the document is whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from surehook.api import query, show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.deliveries import DELIVERY_FILTERS
+from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
+from surehook.core import ids, limits
+from surehook.core.errors import Problem
+from surehook.core.model import Event
+from surehook.ports.reading import DeliveryFilter, EventFilter
+from surehook.ports.registry import Page
+
+PIECE_ROWS = 20  # events read at once: their bodies are held in memory
+PAGE_BYTES = 4 * 1024 * 1024  # bodies of one page; a page that reaches it comes back short, with a cursor
+
+Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]
+Version = Annotated[str, Meta(max_length=limits.VERSION_CHARS)]
+
+
+class NewEvent(Struct, forbid_unknown_fields=True):
+    """The body of a publication, as the document shows it; `core.envelope` reads it."""
+
+    tenant: Annotated[str, Meta(max_length=limits.TENANT_CHARS)]
+    type: Annotated[str, Meta(max_length=limits.EVENT_TYPE_CHARS)]
+    data: Annotated[Any, Meta(description="Any JSON value. Its bytes are delivered as they are.")]
+    id: Annotated[str, Meta(description="`evt_…`, made by the client library or the outbox.")] | None = None
+    subject: Text | None = None
+    sequence: Annotated[int, Meta(ge=0)] | None = None
+    schema_version: Version | None = None
+    workflow_version: Version | None = None
+    correlation_id: Text | None = None
+    causation_id: Text | None = None
+    source: Text | None = None
+    occurred_at: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+
+
+class NewBatchEvent(NewEvent, forbid_unknown_fields=True):
+    idempotency_key: Annotated[str, Meta(max_length=limits.IDEMPOTENCY_KEY_CHARS)] | None = None
+
+
+async def get(asked: Asked) -> Answer:
+    return Answer(show.event(await _find(asked)))
+
+
+async def list_all(asked: Asked) -> Answer:
+    where = EventFilter(**asked.query_filters())
+    return asked.page(await _page(asked, where), show.event)
+
+
+async def list_deliveries(asked: Asked) -> Answer:
+    event = await _find(asked)
+    where = DeliveryFilter(event=event.id, **asked.query_filters())
+    page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
+    return asked.page(page, show.delivery)
+
+
+async def _find(asked: Asked) -> Event:
+    event = await asked.services.engine.ledger.event(asked.id(ids.EVENT, "event"))
+    if event is None:
+        raise Problem("not_found", "there is no event with this id", status=404)
+    return event
+
+
+async def _page(asked: Asked, where: EventFilter) -> Page:
+    """Read in pieces, so that a page of large events does not fill memory."""
+    found: list[Event] = []
+    after, size = asked.after, 0
+    while len(found) < asked.limit and size < PAGE_BYTES:
+        rows = min(PIECE_ROWS, asked.limit - len(found))
+        piece = await asked.services.engine.ledger.events(where, limit=rows, after=after)
+        found += piece.data
+        size += sum(len(event.body) for event in piece.data)
+        after = piece.next
+        if after is None or len(piece.data) < rows:
+            break  # the end, or a long stretch without matches: the ledger's own bound
+    return Page(data=found, next=after)
+
+
+EVENT_FILTERS = (
+    query.tenant(),
+    query.event_type(),
+    query.text("subject", "Subject, exactly."),
+    query.text("correlation_id", "Correlation id, exactly."),
+    query.instant("since", "Accepted at this instant or later."),
+    query.instant("until", "Accepted before this instant."),
+)
+PUBLISH_PROBLEMS = (
+    "unknown_tenant", "unknown_event_type", "invalid_event_type", "event_id_conflict", "overloaded", "disk_full",
+)  # fmt: skip
+
+CALLS = (
+    Call(
+        method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
+        detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "
+        "the same again is answered the same, another body is a 409.",
+        answers={202: AcceptedShape}, problems=("idempotency_conflict", *PUBLISH_PROBLEMS),
+    ),
+    Call(
+        method="POST", path="/v1/events/batch", name="publish_batch", body=NewBatchEvent,
+        about="Publish up to 1,000 events.",
+        detail="The body is a JSON array. The answer has one entry per event, in order: what was accepted, or its problem.",
+        answers={202: AcceptedShape}, problems=("overloaded", "disk_full"),
+    ),
+    Call(
+        method="GET", path="/v1/events", name="list_events", handle=list_all, about="Events, newest first.",
+        answers={200: EventShape}, is_list=True, query=EVENT_FILTERS,
+    ),
+    Call(
+        method="GET", path="/v1/events/{id}", name="get_event", handle=get,
+        about="One event. `data` has the bytes that were published.", answers={200: EventShape},
+        problems=("not_found",),
+    ),
+    Call(
+        method="GET", path="/v1/events/{id}/deliveries", name="list_event_deliveries", handle=list_deliveries,
+        about="The deliveries of an event, replays included.", answers={200: DeliveryShape}, is_list=True,
+        query=DELIVERY_FILTERS[1:], problems=("not_found",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""/healthz, /readyz, /metrics"""
+
+from __future__ import annotations
+
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.shapes import HealthShape
+from surehook.core.errors import Problem
+
+
+async def healthz(asked: Asked) -> Answer:
+    """The process answers; nothing else is asked."""
+    return Answer(HealthShape("ok"))
+
+
+async def readyz(asked: Asked) -> Answer:
+    reason = asked.services.engine.ready()
+    if reason is not None:
+        raise Problem("not_ready", reason, status=503)
+    return Answer(HealthShape("ready"))
+
+
+async def metrics(asked: Asked) -> Answer:
+    return Answer(asked.services.engine.metrics.render())
+
+
+CALLS = (
+    Call(
+        method="GET", path="/healthz", name="healthz", handle=healthz, about="The process is alive.",
+        answers={200: HealthShape}, needs_key=False,
+    ),
+    Call(
+        method="GET", path="/readyz", name="readyz", handle=readyz,
+        about="The ledger is reachable and the lease is held; else 503.", answers={200: HealthShape},
+        problems=("not_ready",), needs_key=False,
+    ),
+    Call(
+        method="GET", path="/metrics", name="metrics", handle=metrics, about="Prometheus text format.",
+        answers={200: bytes},
+    ),
+)  # fmt: skip

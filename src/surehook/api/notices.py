@@ -1,0 +1,53 @@
+"""/v1/notices"""
+
+from __future__ import annotations
+
+import re
+
+from surehook.api import query, show
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.query import Parameter
+from surehook.api.shapes import NoticeShape
+from surehook.core import ids
+from surehook.core.errors import Problem
+from surehook.ports.reading import NoticeFilter
+
+_KIND = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}", re.ASCII)
+KINDS = (
+    "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
+    "delivery.dead", "delivery.overdue",
+)  # fmt: skip
+
+
+async def list_all(asked: Asked) -> Answer:
+    where = NoticeFilter(**asked.query_filters())
+    page = await asked.services.engine.ledger.notices(where, limit=asked.limit, after=asked.after)
+    return asked.page(page, show.notice)
+
+
+def _read_kind(written: str) -> str:
+    """The list of kinds is open: a well-formed one that is not known finds nothing."""
+    if _KIND.fullmatch(written) is None:
+        raise Problem(
+            "bad_parameter", "not a kind of notice", field="kind", hint="such as " + ", ".join(KINDS)
+        )
+    return written
+
+
+KIND = Parameter(
+    "kind", "Kind of notice, such as " + ", ".join(KINDS) + ".", _read_kind,
+    {"type": "string", "pattern": r"^[a-z_]{1,32}\.[a-z_]{1,32}$", "examples": list(KINDS)},
+)  # fmt: skip
+
+CALLS = (
+    Call(
+        method="GET", path="/v1/notices", name="list_notices", handle=list_all,
+        about="What operators and tenants should know, newest first.", answers={200: NoticeShape}, is_list=True,
+        query=(
+            query.tenant(),
+            query.an_id("endpoint", ids.ENDPOINT, "Id of an endpoint."),
+            KIND,
+            query.instant("since", "At this instant or later."),
+        ),
+    ),
+)  # fmt: skip

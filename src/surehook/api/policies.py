@@ -1,0 +1,62 @@
+"""/v1/policies"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.policy_schema import PolicyDocument, PreviewDocument
+from surehook.api.shapes import PreviewShape
+from surehook.core.errors import Problem
+from surehook.core.policy import parse_policy, policy_json
+from surehook.core.preview import timeline
+from surehook.core.profiles import PROFILES
+
+
+class Preview(Struct, forbid_unknown_fields=True):
+    policy: Annotated[
+        str | dict[str, Any], Meta(description="A profile's name, or an object that starts from one.")
+    ]
+
+
+async def list_all(asked: Asked) -> Answer:
+    """All profiles, in their own order: the list is short and never changes, so its page is whole or cut by limit."""
+    names = list(PROFILES)
+    start = 0 if asked.after is None else int.from_bytes(asked.after, "big")
+    end = min(len(names), start + asked.limit)
+    following = end.to_bytes(1, "big") if end < len(names) else None
+    return asked.rows([policy_json(PROFILES[name]) for name in names[start:end]], following)
+
+
+async def get(asked: Asked) -> Answer:
+    policy = PROFILES.get(asked.path["name"])
+    if policy is None:
+        raise Problem(
+            "not_found", "there is no policy with this name", hint="known: " + ", ".join(PROFILES), status=404
+        )
+    return Answer(policy_json(policy))
+
+
+async def preview(asked: Asked) -> Answer:
+    policy = parse_policy(asked.body.policy, PROFILES)
+    return Answer(PreviewShape(policy_json(policy), timeline(policy)))
+
+
+CALLS = (
+    Call(
+        method="GET", path="/v1/policies", name="list_policies", handle=list_all, about="The named policies.",
+        answers={200: PolicyDocument}, is_list=True,
+    ),
+    Call(
+        method="GET", path="/v1/policies/{name}", name="get_policy", handle=get, about="One named policy.",
+        answers={200: PolicyDocument}, problems=("not_found",),
+    ),
+    Call(
+        method="POST", path="/v1/policies/preview", name="preview_policy", handle=preview, body=Preview,
+        about="A policy with its timeline: what a delivery that never succeeds would live through.",
+        detail="Waits are without jitter; `jitter_s` is what jitter may add to them.",
+        answers={200: PreviewDocument}, problems=("invalid_policy", "unknown_policy"),
+    ),
+)  # fmt: skip

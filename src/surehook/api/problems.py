@@ -1,0 +1,166 @@
+"""The one error map: what went wrong, as RFC 9457 problem+json.
+
+Every refusal has a stable `code`. The table below gives each code its status and its title; docs/api.md and
+the OpenAPI document print it. `type` is `/problems/CODE`, which every server serves as a page, so it works
+without the outside world.
+
+Rooms below raise `Problem` (the caller's fault, with field and hint) or one of the ledger's errors (ours, for
+now); whatever else arrives here is a defect: it is logged in full and shown as `internal`, nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec import Struct
+
+from surehook.core.errors import (
+    LedgerError,
+    LedgerFull,
+    Overloaded,
+    Problem,
+)
+
+log = logging.getLogger("surehook.api")
+
+TYPE_PREFIX = "/problems/"
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = (
+    1  # the ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly
+)
+RETRY_AFTER_FULL_S = 30
+
+# code → (status, title)
+CODES: dict[str, tuple[int, str]] = {
+    # who is calling
+    "unauthorized": (401, "No valid API key"),
+    # what is asked for
+    "not_found": (404, "There is no such thing"),
+    "method_not_allowed": (405, "This address has no such method"),
+    "bad_id": (422, "Not an id"),
+    # the body as bytes
+    "body_too_large": (413, "The body is too large"),
+    "unsupported_encoding": (415, "Bodies are read uncompressed"),
+    "invalid_json": (400, "The body is not JSON"),
+    "too_deep": (422, "Nested too deeply"),
+    "duplicate_key": (422, "A key is given twice"),
+    "bad_text": (422, "Text that cannot be stored"),
+    "number_out_of_range": (422, "A number is out of range"),
+    # the body as values
+    "missing_field": (422, "A field is missing"),
+    "unknown_field": (422, "There is no such field"),
+    "wrong_type": (422, "A value has the wrong type"),
+    "out_of_range": (422, "A value is out of range"),
+    "not_changeable": (422, "This cannot be changed"),
+    "not_available": (422, "Not available in this version"),
+    "order_not_available": (422, "Ordered delivery is not available in this version"),
+    # the query
+    "unknown_parameter": (422, "There is no such query parameter"),
+    "repeated_parameter": (422, "A query parameter is given twice"),
+    "bad_parameter": (422, "A query parameter has an unusable value"),
+    "bad_cursor": (422, "Not a cursor of this list"),
+    "bad_time": (422, "Not an instant"),
+    # values with a meaning
+    "invalid_event_type": (422, "Not an event type"),
+    "invalid_filter": (422, "Not an event type filter"),
+    "invalid_header": (422, "An endpoint cannot have this header"),
+    "invalid_policy": (422, "Not a policy"),
+    "unknown_policy": (422, "There is no such policy"),
+    "unknown_tenant": (422, "There is no such tenant"),
+    "unknown_event_type": (422, "The event type is not registered"),
+    "address_forbidden": (422, "The address may not be called"),
+    "invalid_url": (422, "Not a URL that can be called"),
+    "empty_filter": (422, "A replay needs a filter"),
+    # the state of things
+    "tenant_exists": (409, "The tenant exists already"),
+    "tenant_in_use": (409, "The tenant is in use"),
+    "event_type_exists": (409, "The event type exists already"),
+    "delivery_sending": (409, "The delivery is being sent"),
+    "delivery_finished": (409, "The delivery has finished"),
+    "not_a_dead_letter": (409, "Not a dead letter"),
+    "endpoint_gone": (409, "The endpoint is gone"),
+    "event_gone": (409, "The event is gone"),
+    "too_many_secrets": (409, "Too many secrets are active"),
+    "too_many_replays": (409, "Too many replays are running"),
+    # events on their way in
+    "idempotency_conflict": (409, "The idempotency key was used for another event"),
+    "event_id_conflict": (409, "The event id was used for another event"),
+    "unstorable": (422, "The event cannot be stored"),
+    # us
+    "not_ready": (503, "Not ready"),
+    "overloaded": (503, "Too much is waiting"),
+    "disk_full": (503, "The disk is at its floor"),
+    "ledger_unavailable": (503, "The ledger cannot answer now"),
+    "internal": (500, "A defect of surehook"),
+}
+
+
+class ProblemShape(Struct, frozen=True):
+    """problem+json, in the order of the contract. Absent values are null."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    field: str | None
+    hint: str | None
+
+
+class Refusal(Struct, frozen=True):
+    """A problem ready to leave: status, extra headers, and the value to encode."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    shape: ProblemShape
+
+    def body(self) -> bytes:
+        return msgspec.json.encode(self.shape)
+
+
+def refusal(error: BaseException) -> Refusal:
+    """What the caller is told about an error. Whatever is not ours is logged here, whole, and once."""
+    if isinstance(error, Problem):
+        return _refusal(error.code, error.detail, field=error.field, hint=error.hint, status=error.status)
+    if isinstance(error, Overloaded):
+        return _refusal("overloaded", error.detail, retry_after_s=error.retry_after_s)
+    if isinstance(error, LedgerFull):
+        return _refusal("disk_full", "there is too little free disk", retry_after_s=RETRY_AFTER_FULL_S)
+    if isinstance(error, LedgerError):
+        log.warning("the ledger could not answer: %s", error)
+        return _refusal(
+            "ledger_unavailable", "ask again; where something was to be made, look first whether it was"
+        )
+    log.error("unexpected %s in a request", type(error).__name__, exc_info=error)
+    return _refusal("internal", "something unexpected happened; the log of the server says what")
+
+
+def shape(problem: Problem) -> ProblemShape:
+    """A problem as a value, as it stands in the answer to a batch."""
+    return refusal(problem).shape
+
+
+def status_of(code: str, otherwise: int = 422) -> int:
+    return CODES[code][0] if code in CODES else otherwise
+
+
+def _refusal(
+    code: str,
+    detail: str,
+    *,
+    field: str | None = None,
+    hint: str | None = None,
+    status: int = 422,
+    retry_after_s: int | None = None,
+) -> Refusal:
+    known = CODES.get(code)
+    status, title = known or (status, code.replace("_", " ").capitalize())
+    headers: tuple[tuple[str, str], ...] = ()
+    if status == 503:
+        headers = (("retry-after", str(retry_after_s or RETRY_AFTER_S)),)
+    if status == 401:
+        headers = (("www-authenticate", "Bearer"),)
+    return Refusal(
+        status, headers, ProblemShape(TYPE_PREFIX + code, title, status, code, detail, field, hint)
+    )

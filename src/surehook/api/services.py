@@ -1,0 +1,62 @@
+"""What the HTTP door needs of the house behind it.
+
+`Engine` is the sender as far as the door sees it; `delivery.engine.Engine` satisfies it, and the tests of the
+door hand in a small one of their own. `Services` holds it together with the keys and the management side's
+background work. `start` it after the engine, `stop` it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from surehook.api.auth import Keys
+from surehook.delivery.chores import Chores
+from surehook.delivery.managing import BreakerView, Manager
+from surehook.delivery.replay import Replays
+
+
+class Metrics(Protocol):
+    def render(self) -> bytes:
+        """Everything in the Prometheus text format, version 0.0.4."""
+        ...
+
+
+class Engine(Manager, Protocol):
+    """The sender, as the door sees it."""
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    def ready(self) -> str | None:
+        """None where requests are welcome (ledger reachable, lease held), else the reason in a few words."""
+        ...
+
+    def slots(self) -> Sequence[int]:
+        """Slots of each lane, in the order of `model.LANES`."""
+        ...
+
+    def breaker_views(self) -> Sequence[BreakerView]:
+        """Every breaker in memory that is not in its resting state: open, half-open, or closed with calls counted."""
+        ...
+
+
+class Services:
+    """Handed to `app.build`."""
+
+    def __init__(self, engine: Engine, keys: Keys, *, metrics_open: bool = False) -> None:
+        """`metrics_open`: serve /metrics without a key."""
+        self.engine = engine
+        self.keys = keys
+        self.metrics_open = metrics_open
+        self.chores = Chores()
+        self.replays = Replays(engine, self.chores)
+
+    async def start(self) -> None:
+        """Read the keys, and go on with the replays that a restart interrupted."""
+        await self.keys.load()
+        await self.replays.resume()
+
+    async def stop(self) -> None:
+        """End the background work; what it was about stands in the book."""
+        await self.chores.stop()

@@ -1,0 +1,178 @@
+"""The shapes of answers. Fields, their order and their names are the contract (DESIGN section 12).
+
+An absent value is null and never left out. Instants are RFC 3339 UTC with milliseconds, ids carry their prefix.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Raw, Struct
+
+from surehook.core.model import AttemptKind, EndpointStatus, OutcomeName, Reason, State
+
+T = TypeVar("T")
+LaneName = Literal["first", "retry"]
+
+
+class ListShape(Struct, Generic[T], frozen=True):
+    data: list[T]
+    next: str | None
+
+
+class TenantShape(Struct, frozen=True):
+    id: str
+    name: str
+    strict: bool
+    created_at: str
+
+
+class EventTypeShape(Struct, frozen=True):
+    name: str
+    description: str | None
+    schema: Raw | None
+    schema_version: str
+    policy: Raw | None
+    created_at: str
+
+
+class EndpointShape(Struct, frozen=True):
+    id: str
+    tenant: str
+    url: str
+    event_types: tuple[str, ...]
+    policy: Raw | None
+    status: EndpointStatus
+    reason: str | None
+    failure_count: int
+    order: str
+    headers: dict[str, str]
+    description: str | None
+    created_at: str
+    updated_at: str
+    secret: str | None
+
+
+class EventShape(Struct, frozen=True):
+    id: str
+    tenant: str
+    type: str
+    subject: str | None
+    sequence: int | None
+    schema_version: str
+    workflow_version: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    source: str | None
+    occurred_at: str | None
+    accepted_at: str
+    deliveries: int
+    data: Raw | None
+
+
+class DeliveryShape(Struct, frozen=True):
+    id: str
+    event: str
+    endpoint: str
+    tenant: str
+    type: str
+    state: State
+    reason: Reason | None
+    lane: LaneName
+    attempts: int
+    outcome: OutcomeName | None
+    unknown: bool
+    due_at: str | None
+    finished_at: str | None
+    replay_of: str | None
+    replayed_by: str | None
+
+
+class TimingsShape(Struct, frozen=True):
+    dns: float | None
+    connect: float | None
+    tls: float | None
+    first_byte: float | None
+    total: float | None
+
+
+class ResponseShape(Struct, frozen=True):
+    headers: dict[str, str]
+    body: str | None
+    truncated: bool
+
+
+class AttemptShape(Struct, frozen=True):
+    id: str
+    delivery: str
+    number: int
+    kind: AttemptKind
+    lane: LaneName
+    started_at: str
+    outcome: OutcomeName | None
+    unknown: bool
+    status: int | None
+    error: str | None
+    hint: str | None
+    address: str | None
+    timings_ms: TimingsShape
+    response: ResponseShape
+    next_at: str | None
+
+
+class NoticeShape(Struct, frozen=True):
+    id: str
+    at: str
+    kind: str
+    tenant: str
+    endpoint: str | None
+    delivery: str | None
+    detail: str
+
+
+class ReplayShape(Struct, frozen=True):
+    id: str
+    filter: Raw
+    dry_run: bool
+    state: Literal["running", "done", "failed"]
+    matched: int
+    created: int
+    created_at: str
+    finished_at: str | None
+
+
+class BreakerShape(Struct, frozen=True):
+    tenant: str
+    url: str
+    state: Literal["closed", "open", "half_open"]
+    reason: str | None
+    failures: int
+    calls: int
+    window_s: float | None
+    opened_at: str | None
+    probe_at: str | None
+    parked: int
+
+
+class LaneShape(Struct, frozen=True):
+    name: LaneName
+    slots: int
+    in_flight: int
+    ready: int
+    oldest_due_s: float
+    scheduled: int
+    parked: int
+
+
+class HealthShape(Struct, frozen=True):
+    status: Literal["ok", "ready"]
+
+
+class AcceptedShape(Struct, frozen=True):
+    id: str
+    deliveries: int
+
+
+class PreviewShape(Struct, frozen=True):
+    policy: dict[str, Any]
+    timeline: list[dict[str, Any]]

@@ -1,0 +1,201 @@
+"""From the values of the rooms below to the shapes of answers."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import Raw
+
+from surehook.api import shapes
+from surehook.core import envelope, ids, instants
+from surehook.core.instants import render, render_optional
+from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
+from surehook.delivery.managing import BreakerView
+from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
+
+
+def tenant(seen: Tenant) -> shapes.TenantShape:
+    return shapes.TenantShape(seen.id, seen.name, seen.strict, render(seen.created_at))
+
+
+def event_type(seen: EventType) -> shapes.EventTypeShape:
+    return shapes.EventTypeShape(
+        name=seen.name,
+        description=seen.description,
+        schema=_raw(seen.schema),
+        schema_version=seen.schema_version,
+        policy=_raw(seen.policy),
+        created_at=render(seen.created_at),
+    )
+
+
+def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
+    return shapes.EndpointShape(
+        id=ids.text(ids.ENDPOINT, seen.id),
+        tenant=seen.tenant,
+        url=seen.url,
+        event_types=seen.event_types,
+        policy=_raw(seen.policy),
+        status=seen.status,
+        reason=seen.reason,
+        failure_count=seen.failure_count,
+        order=seen.order,
+        headers=seen.headers,
+        description=seen.description,
+        created_at=render(seen.created_at),
+        updated_at=render(seen.updated_at),
+        secret=secret,
+    )
+
+
+def event(seen: Event) -> shapes.EventShape:
+    """`data` is cut out of the stored bytes, never written anew; null once the bytes are past their retention."""
+    return shapes.EventShape(
+        id=ids.text(ids.EVENT, seen.id),
+        tenant=seen.tenant,
+        type=seen.type,
+        subject=seen.subject,
+        sequence=seen.sequence,
+        schema_version=seen.schema_version,
+        workflow_version=seen.workflow_version,
+        correlation_id=seen.correlation_id,
+        causation_id=seen.causation_id,
+        source=seen.source,
+        occurred_at=render_optional(seen.occurred_at),
+        accepted_at=render(seen.accepted_at),
+        deliveries=seen.fan_out,
+        data=Raw(envelope.split_data(seen.body)) if seen.body else None,
+    )
+
+
+def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
+    return shapes.DeliveryShape(
+        id=ids.text(ids.DELIVERY, seen.id),
+        event=ids.text(ids.EVENT, seen.event),
+        endpoint=ids.text(ids.ENDPOINT, seen.endpoint),
+        tenant=seen.tenant,
+        type=seen.type,
+        state=seen.state,  # type: ignore[arg-type]  # the ledger speaks the same closed lists
+        reason=seen.reason,  # type: ignore[arg-type]
+        lane=LANES[seen.lane],  # type: ignore[arg-type]
+        attempts=seen.attempts,
+        outcome=seen.outcome,  # type: ignore[arg-type]
+        unknown=seen.unknown,
+        due_at=render_optional(seen.due_at),
+        finished_at=render_optional(seen.finished_at),
+        replay_of=_id(ids.DELIVERY, seen.replay_of),
+        replayed_by=_id(ids.DELIVERY, seen.replayed_by),
+    )
+
+
+def attempt(seen: Attempt) -> shapes.AttemptShape:
+    return shapes.AttemptShape(
+        id=ids.text(ids.ATTEMPT, attempt_id(seen)),
+        delivery=ids.text(ids.DELIVERY, seen.delivery),
+        number=seen.number,
+        kind=seen.kind,
+        lane=LANES[seen.lane],  # type: ignore[arg-type]
+        started_at=render(seen.started_at),
+        outcome=seen.outcome,  # type: ignore[arg-type]
+        unknown=seen.unknown,
+        status=seen.status,
+        error=seen.error,
+        hint=None,
+        address=seen.address,
+        timings_ms=shapes.TimingsShape(
+            _ms(seen.dns_us),
+            _ms(seen.connect_us),
+            _ms(seen.tls_us),
+            _ms(seen.first_byte_us),
+            _ms(seen.total_us),
+        ),
+        response=shapes.ResponseShape(
+            headers=header_object(seen.headers),
+            body=seen.body.decode("utf-8", "backslashreplace") if seen.body else None,
+            truncated=seen.truncated,
+        ),
+        next_at=render_optional(seen.next_at),
+    )
+
+
+def attempt_id(seen: Attempt) -> bytes:
+    """A history line has no id of its own in the book: it is made from what names the line, the same every time."""
+    named = hashlib.sha256(b"%b %d %b" % (seen.delivery, seen.number, seen.kind.encode())).digest()
+    return ids.uuid7(seen.started_at, named[:10])
+
+
+def header_object(block: bytes) -> dict[str, str]:
+    """A stored header block as an object: names in lower case, repeats joined by a comma and a space."""
+    found: dict[str, str] = {}
+    for line in block.decode("latin-1").split("\r\n"):
+        name, colon, value = line.partition(":")
+        name = name.strip().lower()
+        if colon and name:
+            value = value.strip()
+            found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def notice(seen: Notice) -> shapes.NoticeShape:
+    return shapes.NoticeShape(
+        id=ids.text(ids.NOTICE, seen.id),
+        at=render(seen.at),
+        kind=seen.kind,
+        tenant=seen.tenant,
+        endpoint=_id(ids.ENDPOINT, seen.endpoint),
+        delivery=_id(ids.DELIVERY, seen.delivery),
+        detail=seen.detail,
+    )
+
+
+def replay(seen: ReplayJob) -> shapes.ReplayShape:
+    return shapes.ReplayShape(
+        id=ids.text(ids.REPLAY, seen.id),
+        filter=Raw(seen.filter),
+        dry_run=seen.dry_run,
+        state=seen.state,  # type: ignore[arg-type]
+        matched=seen.matched,
+        created=seen.created,
+        created_at=render(seen.created_at),
+        finished_at=render_optional(seen.finished_at),
+    )
+
+
+def breaker(seen: BreakerView, *, parked: int) -> shapes.BreakerShape:
+    return shapes.BreakerShape(
+        tenant=seen.tenant,
+        url=seen.url,
+        state=seen.state,  # type: ignore[arg-type]
+        reason=seen.reason,
+        failures=seen.failures,
+        calls=seen.calls,
+        window_s=seen.window_s,
+        opened_at=render_optional(seen.opened_at),
+        probe_at=render_optional(seen.probe_at),
+        parked=parked,
+    )
+
+
+def lane(name: str, slots: int, seen: LaneCount, *, now: int) -> shapes.LaneShape:
+    waited_ms = 0 if seen.oldest_due_at is None else max(0, now - seen.oldest_due_at)
+    return shapes.LaneShape(
+        name=name,  # type: ignore[arg-type]
+        slots=slots,
+        in_flight=seen.in_flight,
+        ready=seen.ready,
+        oldest_due_s=waited_ms / instants.SECOND_MS,
+        scheduled=seen.scheduled,
+        parked=seen.parked,
+    )
+
+
+def _raw(stored: bytes | None) -> Raw | None:
+    return None if stored is None else Raw(stored)
+
+
+def _id(prefix: str, raw: bytes | None) -> str | None:
+    return None if raw is None else ids.text(prefix, raw)
+
+
+def _ms(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1000

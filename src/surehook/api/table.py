@@ -1,0 +1,32 @@
+"""Every call there is, in the order of the document."""
+
+from __future__ import annotations
+
+from surehook.api import (
+    dead_letters,
+    deliveries,
+    endpoints,
+    event_types,
+    events,
+    health,
+    lanes,
+    notices,
+    policies,
+    replays,
+    tenants,
+)
+from surehook.api.calls import Call
+
+CALLS: tuple[Call, ...] = (
+    *events.CALLS,
+    *deliveries.CALLS,
+    *dead_letters.CALLS,
+    *replays.CALLS,
+    *endpoints.CALLS,
+    *tenants.CALLS,
+    *event_types.CALLS,
+    *policies.CALLS,
+    *lanes.CALLS,
+    *notices.CALLS,
+    *health.CALLS,
+)
