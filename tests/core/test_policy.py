@@ -88,6 +88,25 @@ def test_a_wait_factor_keeps_the_numbers_of_its_profile_or_the_documented_ones()
     assert parse({"schedule": {"wait_factor": {"factor": 50}}}).schedule == WaitFactor(50, 15)
 
 
+def test_what_is_not_said_comes_from_the_policy_that_was_started_from():
+    own = {
+        "breaker": parse({"breaker": {"window": 60, "calls": 3}}),
+        "patient": parse(
+            {"profile": "webhooks_uno", "schedule": {"wait_factor": {"factor": 50, "retries": 3}}}
+        ),
+    }
+    profiles = {**PROFILES, **own}
+    changed = parse_policy({"profile": "breaker", "breaker": {"calls": 4}}, profiles)
+    assert policy_json(changed)["breaker"] == {
+        "window": 60,
+        "failure_ratio": 0.4,
+        "calls": 4,
+        "probe_after": 300,
+    }
+    changed = parse_policy({"profile": "patient", "schedule": {"wait_factor": {"factor": 60}}}, profiles)
+    assert changed.schedule == WaitFactor(60, 3)
+
+
 def test_an_object_that_changes_nothing_is_the_profile():
     assert parse({"profile": "signing", "timeouts": {"first": 1}}) is PROFILES["signing"]
 

@@ -52,6 +52,14 @@ def test_a_leap_second_is_a_date():
     assert retry_after.parse("Sun, 06 Nov 1994 08:59:60 GMT", NOW) == 622.0
 
 
+@pytest.mark.parametrize(
+    ("year", "seconds"), [("26", 60.0), ("25", 0.0), ("76", 1e9), ("77", 0.0), ("99", 0.0)]
+)
+def test_two_digits_of_a_year_mean_at_most_fifty_years_ahead(year, seconds):
+    now = 1_795_257_960_000  # 2026-11-21 10:46:00 UTC
+    assert retry_after.parse(f"Saturday, 21-Nov-{year} 10:47:00 GMT", now) == seconds
+
+
 def test_milliseconds_of_the_clock_count():
     assert retry_after.parse("Sun, 06 Nov 1994 08:50:37 GMT", NOW + 250) == 59.75
 

@@ -1,14 +1,7 @@
-"""An event as bytes: the publisher's request in, the receiver's body out, and the digest that tells repeats.
+"""An event as bytes: the receiver's body, and the digest that tells repeats.
 
 `data` is never re-serialised: the bytes that were published are the bytes that are sent, on every attempt and
-every replay. So the envelope round it is decoded with `data` left raw, and `data` is only looked through.
-
-Speed matters here, since every accepted event passes. What is dear is done only for texts that could need it:
-
-- Keys given twice. Every key and every text of the envelope is written between two quotes, so where there is no
-  backslash and exactly as many quotes outside `data` as the fields that were found account for, no key was
-  given twice. Only other texts (escapes, nulls, repeats) are walked token by token.
-- Nesting. As many opening brackets as the depth allows cannot be nested deeper than it.
+every replay. Reading what a publisher sent is `published.py`; callers find both here.
 """
 
 from __future__ import annotations
@@ -18,215 +11,17 @@ import hashlib
 import msgspec
 from msgspec import Raw, Struct
 
-from surehook.core import ids, instants, json_text, limits
-from surehook.core.errors import Problem
-from surehook.core.idempotency import check_key
-from surehook.core.subscription import check_event_type
+from surehook.core.published import EventIn, decode_batch, decode_event
 
-
-class EventIn(Struct, frozen=True, gc=False):
-    """What a publisher sent, checked. `data` is the exact JSON bytes; `occurred_at` is in Unix milliseconds."""
-
-    tenant: str
-    type: str
-    data: bytes
-    id: bytes | None = None
-    subject: str | None = None
-    sequence: int | None = None
-    schema_version: str | None = None
-    workflow_version: str | None = None
-    correlation_id: str | None = None
-    causation_id: str | None = None
-    source: str | None = None
-    occurred_at: int | None = None
-    idempotency_key: str | None = None  # of a batch's item only
-
-
-class _Written(Struct, forbid_unknown_fields=True, gc=False):
-    """The request as JSON: the same fields before they were judged."""
-
-    tenant: str
-    type: str
-    data: Raw
-    id: str | None = None
-    subject: str | None = None
-    sequence: int | None = None
-    schema_version: str | None = None
-    workflow_version: str | None = None
-    correlation_id: str | None = None
-    causation_id: str | None = None
-    source: str | None = None
-    occurred_at: str | None = None
-
-
-class _WrittenItem(_Written, forbid_unknown_fields=True, gc=False):
-    idempotency_key: str | None = None
-
-
-_decode_one = msgspec.json.Decoder(_Written).decode
-_decode_item = msgspec.json.Decoder(_WrittenItem).decode
-_decode_items = msgspec.json.Decoder(list[_WrittenItem]).decode
-_decode_raws = msgspec.json.Decoder(list[Raw]).decode
-
-_DATA_FLAWS = {
-    "invalid_json": "`data` is not JSON",
-    "too_deep": f"`data` is nested more than {limits.DATA_DEPTH} deep",
-    "number_out_of_range": "`data` holds a number that no double can hold",
-    "bad_text": "`data` holds U+0000, which not every receiver can store",
-}
-
-
-def decode_event(raw: bytes) -> EventIn:
-    """One event from the body of a request.
-
-    Raises Problem, with the field where there is one: body_too_large (413), invalid_json, missing_field,
-    unknown_field, wrong_type, duplicate_key, bad_text, too_long, too_deep, number_out_of_range, out_of_range,
-    invalid_event_type, bad_id, bad_time.
-    """
-    if len(raw) > limits.EVENT_BODY_BYTES:
-        raise Problem("body_too_large", f"an event has at most {limits.EVENT_BODY_BYTES} bytes", status=413)
-    try:
-        written = _decode_one(raw)
-    except json_text.DECODE_ERRORS as error:
-        raise _problem(error) from None
-    return _judged(written, raw, None)
-
-
-def decode_batch(raw: bytes) -> list[EventIn | Problem]:
-    """The events of a batch in order, each bad one as its own Problem in its place.
-
-    Raises Problem where the body as a whole is no batch: body_too_large (413), invalid_json, wrong_type (not an
-    array), too_many_events.
-    """
-    if len(raw) > limits.BATCH_BODY_BYTES:
-        raise Problem("body_too_large", f"a batch has at most {limits.BATCH_BODY_BYTES} bytes", status=413)
-    try:
-        raws = _decode_raws(raw)
-    except json_text.DECODE_ERRORS as error:
-        raise _problem(error) from None
-    if len(raws) > limits.BATCH_EVENTS:
-        raise Problem("too_many_events", f"a batch has at most {limits.BATCH_EVENTS} events")
-    return [_item(bytes(each)) for each in raws]
-
-
-def _item(raw: bytes) -> EventIn | Problem:
-    try:
-        if len(raw) > limits.EVENT_BODY_BYTES:
-            raise Problem(
-                "body_too_large", f"an event has at most {limits.EVENT_BODY_BYTES} bytes", status=413
-            )
-        written = _decode_item(raw)
-        key = written.idempotency_key
-        return _judged(written, raw, None if key is None else check_key(key, field="idempotency_key"))
-    except Problem as problem:
-        return problem
-    except json_text.DECODE_ERRORS as error:
-        return _problem(error)
-
-
-def _judged(written: _Written, raw: bytes, key: str | None) -> EventIn:
-    data = bytes(written.data)
-    plain = (
-        written.id is None
-        and written.subject is None
-        and written.sequence is None
-        and written.schema_version is None
-        and written.workflow_version is None
-        and written.correlation_id is None
-        and written.causation_id is None
-        and written.source is None
-        and written.occurred_at is None
-        and key is None
-    )
-    _check_keys(raw, data, 10 if plain else _quotes(written, key))
-    check_event_type(written.type)
-    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
-    if flaw is not None:
-        raise Problem(flaw, _DATA_FLAWS[flaw], field="data")
-    if plain:
-        return EventIn(written.tenant, written.type, data)
-    return _full(written, data, key)
-
-
-def _full(written: _Written, data: bytes, key: str | None) -> EventIn:
-    """An event with more than tenant, type and data."""
-    if written.sequence is not None and not 0 <= written.sequence <= limits.SEQUENCE_MAX:
-        raise Problem("out_of_range", f"sequence is 0 to {limits.SEQUENCE_MAX}", field="sequence")
-    return EventIn(
-        written.tenant,
-        written.type,
-        data,
-        None if written.id is None else _event_id(written.id),
-        _text("subject", written.subject, limits.TEXT_CHARS),
-        written.sequence,
-        _text("schema_version", written.schema_version, limits.VERSION_CHARS),
-        _text("workflow_version", written.workflow_version, limits.VERSION_CHARS),
-        _text("correlation_id", written.correlation_id, limits.TEXT_CHARS),
-        _text("causation_id", written.causation_id, limits.TEXT_CHARS),
-        _text("source", written.source, limits.TEXT_CHARS),
-        None if written.occurred_at is None else instants.parse(written.occurred_at, field="occurred_at"),
-        key,
-    )
-
-
-def _text(field: str, text: str | None, chars: int) -> str | None:
-    if text is None:
-        return None
-    if len(text) > chars:
-        raise Problem("too_long", f"{field} has at most {chars} characters", field=field)
-    if "\x00" in text:
-        raise Problem("bad_text", f"{field} holds U+0000", field=field)
-    return text
-
-
-def _event_id(text: str) -> bytes:
-    raw = ids.try_parse(ids.EVENT, text)
-    if raw is None or not ids.is_uuid7(raw):
-        raise Problem(
-            "bad_id",
-            "not an event id",
-            field="id",
-            hint="ids are made by the client library or the outbox; other keys belong in Idempotency-Key",
-        )
-    return raw
-
-
-def _quotes(written: _Written, key: str | None) -> int:
-    """Quotes that the found fields account for: two for a key, two for a text."""
-    w = written
-    texts = (
-        (w.id is not None)
-        + (w.subject is not None)
-        + (w.schema_version is not None)
-        + (w.workflow_version is not None)
-        + (w.correlation_id is not None)
-        + (w.causation_id is not None)
-        + (w.source is not None)
-        + (w.occurred_at is not None)
-        + (key is not None)
-    )
-    return 10 + 4 * texts + 2 * (w.sequence is not None)
-
-
-def _check_keys(raw: bytes, data: bytes, quotes: int) -> None:
-    """Refuse an envelope that has a key twice (see the head of this file)."""
-    if raw.endswith(data, 0, -1):
-        around = raw[: -len(data) - 1]
-        clean = around.count(b'"') == quotes and b"\\" not in around
-    else:
-        clean = raw.count(b'"') - data.count(b'"') == quotes and b"\\" not in raw
-    if not clean:
-        twice = json_text.duplicate_key(raw)
-        if twice is not None:
-            raise Problem("duplicate_key", "the key is given twice", field=twice)
-
-
-def _problem(error: Exception) -> Problem:
-    fault = json_text.fault(error)
-    return Problem(fault.code, fault.detail, field=fault.path or None)
-
-
-# -- the way out -------------------------------------------------------------------------------------------
+__all__ = [
+    "EventIn",
+    "decode_batch",
+    "decode_event",
+    "digest",
+    "digest_of",
+    "render_body",
+    "split_data",
+]
 
 
 class _Body(Struct, kw_only=True, omit_defaults=True, gc=False):

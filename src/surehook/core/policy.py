@@ -13,13 +13,22 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from surehook.core import header_names, json_text, limits
 from surehook.core.errors import Problem
+from surehook.core.policy_given import (
+    GivenAutoDisable,
+    GivenBreaker,
+    GivenExponential,
+    GivenJitter,
+    GivenPolicy,
+    GivenSchedule,
+    GivenWaitFactor,
+)
 from surehook.core.policy_parts import (
     AutoDisable,
     BreakerPolicy,
@@ -58,95 +67,6 @@ __all__ = [
 
 DEFAULT = "standard"
 
-_Timeout = Annotated[float, Meta(ge=limits.TIMEOUT_S[0], le=limits.TIMEOUT_S[1])]
-_Wait = Annotated[float, Meta(ge=limits.WAIT_S[0], le=limits.WAIT_S[1])]
-_Retries = Annotated[int, Meta(ge=0, le=limits.SCHEDULE_STEPS)]
-
-
-class _Timeouts(Struct, forbid_unknown_fields=True):
-    first: _Timeout | UnsetType = UNSET
-    retry: _Timeout | UnsetType = UNSET
-    connect: _Timeout | UnsetType = UNSET
-
-
-class _Exponential(Struct, forbid_unknown_fields=True):
-    base: _Wait | UnsetType = UNSET
-    factor: Annotated[float, Meta(ge=limits.GROWTH[0], le=limits.GROWTH[1])] | UnsetType = UNSET
-    cap: _Wait | UnsetType = UNSET
-    retries: _Retries | UnsetType = UNSET
-
-
-class _WaitFactor(Struct, forbid_unknown_fields=True):
-    factor: Annotated[float, Meta(ge=limits.WAIT_FACTOR[0], le=limits.WAIT_FACTOR[1])] | UnsetType = UNSET
-    retries: _Retries | UnsetType = UNSET
-
-
-class _Schedule(Struct, forbid_unknown_fields=True):
-    fixed: Annotated[tuple[_Wait, ...], Meta(max_length=limits.SCHEDULE_STEPS)] | UnsetType = UNSET
-    exponential: _Exponential | UnsetType = UNSET
-    wait_factor: _WaitFactor | UnsetType = UNSET
-
-
-class _Jitter(Struct, forbid_unknown_fields=True):
-    ratio: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
-    full: bool | UnsetType = UNSET
-    add: Annotated[float, Meta(gt=limits.JITTER_ADD_S[0], le=limits.JITTER_ADD_S[1])] | UnsetType = UNSET
-
-
-class _AutoDisable(Struct, forbid_unknown_fields=True):
-    consecutive_failures: Annotated[int, Meta(ge=1, le=limits.AUTO_DISABLE_FAILURES)]
-
-
-class _Breaker(Struct, forbid_unknown_fields=True):
-    window: (
-        Annotated[float, Meta(ge=limits.BREAKER_WINDOW_S[0], le=limits.BREAKER_WINDOW_S[1])] | UnsetType
-    ) = UNSET
-    failure_ratio: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
-    calls: Annotated[int, Meta(ge=1, le=limits.BREAKER_CALLS)] | UnsetType = UNSET
-    probe_after: (
-        Annotated[float, Meta(ge=limits.PROBE_AFTER_S[0], le=limits.PROBE_AFTER_S[1])] | UnsetType
-    ) = UNSET
-
-
-class _HeaderNames(Struct, forbid_unknown_fields=True):
-    retry_count: str | UnsetType | None = UNSET
-    delivery_id: str | UnsetType | None = UNSET
-
-
-class _Given(Struct, forbid_unknown_fields=True):
-    """What a caller may write; every key is optional."""
-
-    name: str | UnsetType | None = UNSET
-    profile: str | UnsetType = UNSET
-    timeouts: _Timeouts | UnsetType = UNSET
-    success: (
-        Annotated[
-            tuple[Annotated[str, Meta(pattern=r"\A([234]xx|[234][0-9][0-9])\Z")], ...],
-            Meta(min_length=1, max_length=limits.SUCCESS_ENTRIES),
-        ]
-        | UnsetType
-    ) = UNSET
-    redirects: Annotated[int, Meta(ge=0, le=limits.REDIRECTS)] | UnsetType = UNSET
-    schedule: _Schedule | UnsetType = UNSET
-    jitter: _Jitter | UnsetType | None = UNSET
-    auto_retry: bool | UnsetType = UNSET
-    max_age: Annotated[float, Meta(ge=limits.MAX_AGE_S[0], le=limits.MAX_AGE_S[1])] | UnsetType | None = UNSET
-    terminal: (
-        Annotated[tuple[Annotated[int, Meta(ge=300, le=599)], ...], Meta(max_length=limits.TERMINAL_ENTRIES)]
-        | UnsetType
-    ) = UNSET
-    honour_retry_after: Annotated[float, Meta(ge=0, le=limits.WAIT_S[1])] | UnsetType | None = UNSET
-    obey_verdicts: bool | UnsetType = UNSET
-    on_exhausted: OnExhausted | UnsetType = UNSET
-    auto_disable: _AutoDisable | UnsetType | None = UNSET
-    breaker: _Breaker | UnsetType | None = UNSET
-    escalate_after: (
-        Annotated[float, Meta(ge=limits.ESCALATE_S[0], le=limits.ESCALATE_S[1])] | UnsetType | None
-    ) = UNSET
-    adaptive: bool | UnsetType = UNSET
-    headers: _HeaderNames | UnsetType = UNSET
-
-
 _HINTS = {
     "timeouts": 'such as {"first": 2, "retry": 15, "connect": 5}, seconds',
     "success": 'such as ["2xx"] or ["2xx", "304"]',
@@ -184,15 +104,15 @@ def parse_policy(reference: bytes | str | dict[str, Any] | None, profiles: Mappi
     return named
 
 
-def _read(reference: bytes | str | dict[str, Any] | None) -> _Given | str | None:
+def _read(reference: bytes | str | dict[str, Any] | None) -> GivenPolicy | str | None:
     if isinstance(reference, str) and reference[:1] not in ("{", '"'):
         return reference
     try:
         if not isinstance(reference, bytes | str):
-            return msgspec.convert(reference, type=_Given | str | None)
+            return msgspec.convert(reference, type=GivenPolicy | str | None)
         if len(reference) > limits.POLICY_REFERENCE_BYTES:
             raise _refused("", f"longer than {limits.POLICY_REFERENCE_BYTES} bytes")
-        return msgspec.json.decode(reference, type=_Given | str | None)
+        return msgspec.json.decode(reference, type=GivenPolicy | str | None)
     except json_text.DECODE_ERRORS as error:
         fault = json_text.fault(error)
         raise _refused(fault.path, fault.detail) from None
@@ -211,7 +131,7 @@ def _named(name: str, profiles: Mapping[str, Policy], *, field: str) -> Policy:
     )
 
 
-def _merged(given: _Given, start: Policy) -> Policy:
+def _merged(given: GivenPolicy, start: Policy) -> Policy:
     changes: dict[str, Any] = {
         key: value
         for key, value in msgspec.structs.asdict(given).items()
@@ -221,11 +141,11 @@ def _merged(given: _Given, start: Policy) -> Policy:
         changes["timeouts"] = _over(start.timeouts, given.timeouts)
     if given.headers is not UNSET:
         changes["headers"] = _over(start.headers, given.headers)
-    if isinstance(given.breaker, _Breaker):
+    if isinstance(given.breaker, GivenBreaker):
         changes["breaker"] = _over(start.breaker or BreakerPolicy(), given.breaker)
-    if isinstance(given.auto_disable, _AutoDisable):
+    if isinstance(given.auto_disable, GivenAutoDisable):
         changes["auto_disable"] = AutoDisable(given.auto_disable.consecutive_failures)
-    if isinstance(given.jitter, _Jitter):
+    if isinstance(given.jitter, GivenJitter):
         changes["jitter"] = _jitter(given.jitter)
     if given.schedule is not UNSET:
         changes["schedule"] = _schedule(given.schedule, start.schedule)
@@ -240,7 +160,7 @@ def _over(start: S, given: Struct) -> S:
     return msgspec.structs.replace(start, **laid)
 
 
-def _jitter(given: _Jitter) -> Jitter:
+def _jitter(given: GivenJitter) -> Jitter:
     kinds = [key for key, value in msgspec.structs.asdict(given).items() if value is not UNSET]
     if len(kinds) != 1:
         raise _refused("jitter", "exactly one kind of jitter is given")
@@ -251,19 +171,19 @@ def _jitter(given: _Jitter) -> Jitter:
     return JitterAdd(given.add) if isinstance(given.add, float) else JitterFull()
 
 
-def _schedule(given: _Schedule, start: Schedule) -> Schedule:
+def _schedule(given: GivenSchedule, start: Schedule) -> Schedule:
     kinds = [key for key, value in msgspec.structs.asdict(given).items() if value is not UNSET]
     if len(kinds) != 1:
         raise _refused("schedule", "exactly one kind of schedule is given")
-    if isinstance(given.wait_factor, _WaitFactor):
+    if isinstance(given.wait_factor, GivenWaitFactor):
         return _over(start if isinstance(start, WaitFactor) else WaitFactor(), given.wait_factor)
-    if isinstance(given.exponential, _Exponential):
+    if isinstance(given.exponential, GivenExponential):
         return _exponential(given.exponential, start)
     assert not isinstance(given.fixed, UnsetType)
     return Fixed(given.fixed)
 
 
-def _exponential(given: _Exponential, start: Schedule) -> Exponential:
+def _exponential(given: GivenExponential, start: Schedule) -> Exponential:
     if isinstance(start, Exponential):
         return _over(start, given)
     for key, value in msgspec.structs.asdict(given).items():
