@@ -26,8 +26,20 @@ class Connection(asyncio.BufferedProtocol):
     """Reads through one buffer of the client's, so that the loop never reads more than that at a time."""
 
     __slots__ = (
-        "_client", "_early", "_first_byte", "_is_decided", "_is_sent", "address", "alarm", "call", "due", "is_fit", "origin",
-        "reader", "transport",
+        "_client",
+        "_early",
+        "_first_byte",
+        "_is_decided",
+        "_is_sent",
+        "_listener",
+        "address",
+        "alarm",
+        "call",
+        "due",
+        "is_fit",
+        "origin",
+        "reader",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, client: Client, origin: Origin, address: str) -> None:
@@ -40,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self.due = self.alarm = NEVER
         self.is_fit = True  # open as far as we know, and nothing odd happened
         self._early = b""
+        self._listener: asyncio.Future[None] | None = None
         self._first_byte = 0.0
         self._is_decided = False  # the final head is complete
         self._is_sent = False  # the request was handed to the transport
@@ -148,6 +161,20 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.abort()
 
+    async def ask_first(self, request: bytes, limit: int) -> bytes:
+        """Write something before any call is carried and return the head that comes back, `limit` bytes at most.
+
+        For the proxy's CONNECT alone. Raises ConnectionResetError where the connection ends before.
+        """
+        self.transport.write(request)
+        while b"\r\n\r\n" not in self._early:
+            if not self.is_fit or len(self._early) >= limit:
+                raise ConnectionResetError
+            self._listener = asyncio.get_running_loop().create_future()
+            await self._listener
+        heard, self._early = self._early, b""
+        return heard
+
     @property
     def has_spoken_first(self) -> bool:
         """Whether the peer said something before it was asked."""
@@ -158,13 +185,19 @@ class Connection(asyncio.BufferedProtocol):
     def _unasked(self, data: bytes) -> None:
         if self.due == NEVER and self.is_fit:  # just opened: a banner, or an early answer
             self._early = (self._early + data)[:EARLY_BYTES]
+            self._wake()
         else:
             self.close()
+
+    def _wake(self) -> None:
+        if self._listener is not None and not self._listener.done():
+            self._listener.set_result(None)
 
     def _ended(self, failure: Failure) -> None:
         call, reader = self.call, self.reader
         if call is None:
             self.close()
+            self._wake()
             return
         now = self._client.boot()
         if reader.phase != DONE:

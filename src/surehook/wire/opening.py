@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from surehook.core import address
 from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Failure
-from surehook.wire import causes
+from surehook.wire import causes, proxy
 from surehook.wire.connection import Connection
 from surehook.wire.dial import Dialer
 from surehook.wire.exchange import Call, Opening
@@ -43,6 +43,7 @@ class Opener:
 
     def __init__(self, client: Client, resolver: Resolver, dialer: Dialer) -> None:
         self._client = client
+        self._proxy = None if client.settings.proxy is None else proxy.read(client.settings.proxy)
         self._resolver = resolver
         self._dialer = dialer
 
@@ -78,7 +79,7 @@ class Opener:
 
     async def _dial(self, opening: Opening, origin: Origin) -> Connection:
         started = self._client.boot()
-        opening.phase = "connect_timeout"
+        opening.phase = "connect_timeout" if self._proxy is None else "proxy_failure"
         connection = await race(
             origin.addresses, lambda judged: self._connect(origin, judged), lambda loser: loser.close()
         )
@@ -97,13 +98,39 @@ class Opener:
         if not self._client.pool.has_room():
             raise Stopped("no_resources")
         connection = self._client.new_connection(origin, judged)
+        if self._proxy is not None:
+            await self._tunnel(connection, self._proxy, judged, origin.url.port)
+            return connection
         try:
-            transport = await self._dialer.connect(judged, origin.url.port, connection)
+            connection.transport = await self._dialer.connect(judged, origin.url.port, connection)
         except OSError as error:
             raise Stopped(causes.of_connect(error, judged)) from error
-        connection.transport = transport
         self._compare(connection, judged, origin.url.port)
         return connection
+
+    async def _tunnel(self, connection: Connection, via: proxy.Proxy, judged: str, port: int) -> None:
+        """A connection to one judged address through the operator's proxy."""
+        at = via.address
+        if at is None:
+            resolved = await self._resolver.resolve(via.host)
+            at = address.canonical(resolved.addresses[0]) if resolved.addresses else None
+            if at is None:
+                raise Stopped("proxy_failure")
+        if (at, via.port) == (judged, port):
+            raise Stopped("address_forbidden")  # an endpoint that is the proxy itself
+        try:
+            connection.transport = await self._dialer.connect(at, via.port, connection)
+            self._compare(connection, at, via.port)
+            reply = await connection.ask_first(via.request(judged, port), proxy.REPLY_BYTES)
+        except (OSError, Stopped) as error:
+            connection.close()
+            raise Stopped("proxy_failure") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not proxy.accepts(reply):
+            connection.close()
+            raise Stopped("proxy_failure")
 
     async def _secure(self, connection: Connection, origin: Origin, context: ssl.SSLContext) -> None:
         try:

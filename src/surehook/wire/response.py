@@ -319,7 +319,7 @@ def _diagnose(head: bytes) -> Failure:
         return "not_http"
     if (failure := _oversize(head)) is not None:
         return failure
-    first = head[9 : head.find(b"\r\n")]
-    if _STATUS.fullmatch(first) or _STRAY.search(first):
+    stop = head.find(b"\r\n")
+    if _STATUS.fullmatch(head, 9, stop) or _STRAY.search(head, 9, stop + 2):
         return "bad_headers"
     return "bad_status"
