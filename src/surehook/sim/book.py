@@ -18,6 +18,8 @@ from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import END_STATES, Attempt, BreakerRow, Delivery, Event, Settled
 from surehook.ports.ledger import Incoming, Receipt, Recorded
 
+CHURN = 40  # moves of one delivery within a second; honest ones are a claim and a result for each attempt
+
 
 class Moment(Struct, frozen=True):
     """A row from the instant `at` on."""
@@ -80,9 +82,13 @@ class Book:
         self.breakers: dict[tuple[str, str], BreakerRow] = {}
         self._breaker_past: dict[tuple[str, str], list[tuple[float, BreakerRow | None]]] = {}
         self.findings: list[str] = []
+        self.on_finding: Callable[[str], None] = lambda sentence: None
         self.held: dict[bytes, set[bytes]] = {}  # node → rows
 
     def find(self, sentence: str) -> None:
+        """Something that must never be. The first one stops the story that is told (`on_finding`)."""
+        if not self.findings:
+            self.on_finding(sentence)
         self.findings.append(sentence)
 
     # -- nodes ------------------------------------------------------------------------------------------
@@ -289,6 +295,8 @@ class Book:
             self.held.setdefault(row.holder, set()).add(row.id)
 
     def _remember(self, row: Row) -> None:
+        if len(row.past) >= CHURN and self._time() - row.past[-CHURN].at < 1.0:
+            self.find(f"{row.name} moved {CHURN} times within a second: it goes round in a circle")
         row.past.append(
             Moment(
                 at=self._time(), state=row.state, holder=row.holder, attempt=row.attempt, due_at=row.due_at

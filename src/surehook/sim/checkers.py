@@ -29,8 +29,10 @@ from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.sim.book import Book, Row
+from surehook.sim.clock import SimClock
 from surehook.sim.receivers import Seen
 
+ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
 HOP = "/elsewhere"  # where redirects lead: a hop belongs to the attempt that followed it
 
 
@@ -39,6 +41,7 @@ class Sender(Struct):
 
     name: str
     nodes: list[bytes]
+    clock: SimClock
 
 
 class Checkers:
@@ -54,7 +57,7 @@ class Checkers:
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
         self.several_nodes = False
         self._book = book
-        self._probes: Counter[tuple[str, str, int, str]] = Counter()
+        self._probes: dict[tuple[str, str, int, str], list[Seen]] = {}
 
     def know(self, endpoint: bytes, tenant: str, url: str, policy: Any) -> None:
         self.urls[endpoint] = (tenant, url.partition("?")[0])
@@ -99,25 +102,30 @@ class Checkers:
             self._find(f"{row.name} says replay: {seen.replay}")
 
     def _check_time(self, row: Row, seen: Seen, then: Any) -> None:
-        if then is not None and seen.wrote_wall < then.due_at:
-            self._find(
-                f"{row.name} attempt {seen.attempt} left {then.due_at - seen.wrote_wall} ms before it was due"
-            )
+        """A clock that is set back between the start of an attempt and its first byte does not make it early."""
+        if then is None:
+            return
+        clock = self.senders[seen.sender].clock
+        wall = clock.highest(seen.wrote_wall, then.at - ACCEPT_S, seen.wrote_at)
+        if wall < then.due_at:
+            self._find(f"{row.name} attempt {seen.attempt} left {then.due_at - wall} ms before it was due")
 
     def _check_breaker(self, row: Row, seen: Seen) -> None:
         key = self.urls[row.endpoint]
         stand = self._book.breaker_at(key, seen.wrote_at)
         if stand is None or self.several_nodes:
             return
-        since, breaker = stand
+        number, breaker = stand
+        if seen.stamp * 1000 <= breaker.opened_at:
+            return  # begun before it opened, on a connection that took its time
         if seen.wrote_wall < breaker.probe_at:
-            self._find(
-                f"{row.name} was sent while its breaker is open, {breaker.probe_at - seen.wrote_wall} ms before the probe"
-            )
-        probe = (*key, since, seen.sender)
-        self._probes[probe] += 1
-        if self._probes[probe] > 1:
+            early = breaker.probe_at - seen.wrote_wall
+            self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
+        earlier = self._probes.setdefault((*key, number, seen.sender), [])
+        # A probe that was answered closes the breaker in memory; the ledger hears of it a moment later.
+        if earlier and not any(_shows_life(probe, seen.wrote_at) for probe in earlier):
             self._find(f"{row.name} is a second probe through one open breaker")
+        earlier.append(seen)
 
     # -- at the end --------------------------------------------------------------------------------------
 
@@ -196,7 +204,8 @@ class Checkers:
     def restless(self, now: int, statuses: dict[bytes, str]) -> list[str]:
         """What still has to move, each with its sentence; empty once the world is at rest.
 
-        `now` is the wall clock that judges due times, `statuses` the endpoints that still exist.
+        `now` is the wall clock that judges due times (or a later instant, to hear what would move until
+        then), `statuses` the endpoints that still exist.
         """
         sentences = []
         for row in self._book.rows.values():
@@ -209,14 +218,11 @@ class Checkers:
     def _unrest(self, row: Row, now: int, status: str | None) -> str | None:
         if status is None:
             return f"is {row.state} although its endpoint is deleted"
+        late = f"was due {now - row.due_at} ms ago"
         if row.state == "sending":
-            return None if row.due_at > now else "is held by a node and does not end"
+            return None if row.due_at > now else f"is held by a node, {late}, and does not end"
         if row.state != "parked":
-            return (
-                None
-                if row.due_at > now
-                else f"is {row.state}, was due {now - row.due_at} ms ago, and nobody sends it"
-            )
+            return None if row.due_at > now else f"is {row.state}, {late}, and nobody sends it"
         if row.parked in ("breaker", "key"):
             breaker = self._book.breakers.get(self.urls[row.endpoint])
             waits = breaker is not None and breaker.probe_at > now
@@ -225,7 +231,14 @@ class Checkers:
             return (
                 None if row.parked == status else f"is parked for {row.parked} while its endpoint is {status}"
             )
-        return None if row.due_at > now else f"is parked for {row.parked}"
+        return None if row.due_at > now else f"is parked for {row.parked}, {late}"
 
     def _find(self, sentence: str) -> None:
         self._book.find(sentence)
+
+
+def _shows_life(probe: Seen, by: float) -> bool:
+    """Whether the receiver had answered a probe in a way that closes the breaker by loop time `by`."""
+    if probe.answered is None or probe.answered_at is None or probe.answered_at > by:
+        return False
+    return probe.answered < 500 and probe.answered != 429

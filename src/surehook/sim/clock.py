@@ -22,6 +22,9 @@ class SimClock:
         self._began = loop.time()
         self._offset_ms = self._first_offset_ms = offset_ms
         self._rate = 1.0 + drift_ppm / 1e6
+        self._steps: list[
+            tuple[float, int]
+        ] = []  # loop time of each step, and what the clock showed before it
 
     def now(self) -> int:
         return EPOCH_MS + self._offset_ms + int((self._loop.time() - self._began) * self._rate * 1000)
@@ -34,8 +37,13 @@ class SimClock:
 
     def step(self, milliseconds: int) -> None:
         """Someone sets the wall clock. Boot time does not notice."""
+        self._steps.append((self._loop.time(), self.now()))
         self._offset_ms += milliseconds
 
     def put_right(self) -> None:
         """Undo all steps."""
-        self._offset_ms = self._first_offset_ms
+        self.step(self._first_offset_ms - self._offset_ms)
+
+    def highest(self, shown: int, since: float, until: float) -> int:
+        """The latest time it showed between two loop times, when it shows `shown` at `until`."""
+        return max([shown, *(before for at, before in self._steps if since <= at <= until)])

@@ -67,6 +67,7 @@ class Machine:
         process.wall = self.clock.now
         self._killed = killed = asyncio.Event()
         process.at_death.append(killed.set)
+        process.at_death.append(lambda: self._trace.note("died", process.name))
         self.process = process
         self._trace.note("start", process.name)
 

@@ -23,13 +23,20 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
         self.counts: Counter[str] = Counter()
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self.finding: str | None = None
 
     def note(self, kind: str, text: str = "") -> None:
         line = f"{self._loop.time() - self._began:12.4f} {self._loop.steps:8d} {kind} {text}"
         self._hash.update(line.encode())
         self._hash.update(b"\n")
         self.counts[kind.partition(" ")[0]] += 1
-        self.lines.append(line)
+        if self.finding is None:
+            self.lines.append(line)
+
+    def stop(self, finding: str) -> None:
+        """The lines end with what was found; what happens until the run ends is not worth reading."""
+        self.note("FINDING", finding)
+        self.finding = finding
 
     def fired(self, kind: str) -> None:
         """A fault or a rare branch that leaves no line of its own."""

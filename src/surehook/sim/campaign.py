@@ -1,0 +1,75 @@
+"""Many seeds: which failed, and which faults never fired.
+
+A check that no fault ever came near proves nothing, so a campaign of a hundred worlds or more also fails if
+one of the faults and rare branches in `MUST_FIRE` was never seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from surehook.sim.run import TAIL_LINES, Report, Storage, run
+
+ENOUGH = 100  # worlds after which every fault should have been met
+MUST_FIRE = (
+    "accepted", "refused", "request", "died", "blow-kill", "blow-power", "blow-ledger_death", "blow-stop", "blow-freeze",
+    "blow-step", "stall", "fault", "mood", "dns", "order-pause", "order-delete", "order-rotate", "order-resend",
+    "order-cancel", "fact-nodes.buried", "fact-breaker.opened", "fact-breaker.closed",
+    "fact-endpoint.failure", "fact-delivery.dead", "fact-delivery.overdue",
+)  # fmt: skip
+
+
+class Campaign(Struct):
+    """What a campaign came to. `never` are faults that should have fired and did not."""
+
+    ledger: str
+    runs: int
+    failed: list[Report]
+    counts: dict[str, int]
+    never: tuple[str, ...]
+    virtual_s: float
+    took_s: float
+
+    @property
+    def held(self) -> bool:
+        return not self.failed and not self.never
+
+
+def campaign(
+    first: int,
+    seeds: int,
+    *,
+    ledger: Storage = "memory",
+    nodes: int = 1,
+    failures_max: int = 5,
+    tail: int = TAIL_LINES,
+    told: Callable[[Report], None] = lambda report: None,
+) -> Campaign:
+    """Run `seeds` worlds from seed `first` on; stop after `failures_max` findings. `told` hears of each run."""
+    counts: Counter[str] = Counter()
+    failed: list[Report] = []
+    began, virtual_s, runs = time.perf_counter(), 0.0, 0
+    for seed in range(first, first + seeds):
+        report = run(seed, ledger=ledger, nodes=nodes, tail=tail)
+        runs += 1
+        counts.update(report.counts)
+        virtual_s += report.virtual_s
+        told(report)
+        if report.finding is not None:
+            failed.append(report)
+            if len(failed) >= failures_max:
+                break
+    never = tuple(name for name in MUST_FIRE if not counts[name]) if runs >= ENOUGH else ()
+    return Campaign(
+        ledger=ledger,
+        runs=runs,
+        failed=failed,
+        counts=dict(sorted(counts.items())),
+        never=never,
+        virtual_s=round(virtual_s, 1),
+        took_s=round(time.perf_counter() - began, 2),
+    )
