@@ -238,6 +238,8 @@ class Accept:
                 elif delivery.parked is not None:
                     route.parked.add(delivery.parked)
                     self._hungry(route)
+                else:
+                    self._dispatch.spilled = True
         if not waiting.done.done():
             waiting.done.set_result(answers)
 

@@ -17,7 +17,7 @@ from surehook.core.outcome import Outcome
 from surehook.core.signature import Signer
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.request import header_lines
-from surehook.delivery.routes import NEVER, Directory, Plan, Route, is_low
+from surehook.delivery.routes import NEVER, Directory, Plan, Route
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.transport import Answer, Exchange, Request, Transport
@@ -93,7 +93,6 @@ class Deliver:
         results: Results,
         watch: Watch,
         park: Callable[[Route, Delivery, str], None],
-        hungry: Callable[[Route], None],
         lease_left: Callable[[], float],
         lease_least_s: float,
         breaker_changed: Callable[[Route], None],
@@ -105,7 +104,6 @@ class Deliver:
         self._results = results
         self._watch = watch
         self._park = park
-        self._hungry = hungry
         self._lease_left = lease_left
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
@@ -211,15 +209,16 @@ class Deliver:
             )  # fmt: skip
         self._mind(flight, answer, result, now)
         if answer.failure == "aborted":
-            return  # shutdown: the book frees it, since whether it was seen is unknown
+            # Shutdown: the book frees it, since whether it was seen is unknown.
+            self.dispatch.let_go(route, len(delivery.body))
+            self.dispatch.finished(route, lane, suspect=flight.suspect)
+            return
         decision = decide(
-            delivery, result, policy=plan.policy, now=now,
+            delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
             fraction=0.0 if result is outcome.DELIVERED else self._entropy.fraction(),
         )  # fmt: skip
         self._settle(flight, answer, result, decision, now)
         self.dispatch.finished(route, lane, suspect=flight.suspect)
-        if route.parked and is_low(route):
-            self._hungry(route)
 
     def _mind(self, flight: Flight, answer: Answer, result: Outcome, now: int) -> None:
         """What the answer says about the endpoint: pace, share, breaker."""

@@ -46,6 +46,7 @@ class Dispatch:
         self.lanes = (LaneState(settings.slots_first), LaneState(settings.slots_retry))
         self.held = 0
         self.held_bytes = 0
+        self.spilled = False  # there is due work that only the book holds, for want of memory
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
 
     # -- memory -----------------------------------------------------------------------------------------
@@ -56,9 +57,12 @@ class Dispatch:
 
     def has_share(self, route: Route) -> bool:
         """Whether the endpoint may keep one more delivery in memory."""
-        if route.held < self._settings.endpoint_share:
-            return True
-        return route.held < (self._settings.memory_deliveries - self.held) >> 1
+        return self.share(route) > 0
+
+    def share(self, route: Route) -> int:
+        """How many more deliveries the endpoint may keep in memory."""
+        most = max(self._settings.endpoint_share, (self._settings.memory_deliveries - self.held) >> 1)
+        return max(0, most - route.held)
 
     def room(self) -> int:
         """How many more deliveries fit."""
@@ -100,8 +104,6 @@ class Dispatch:
         route.in_flight -= 1
         if suspect:
             state.suspects_busy -= 1
-            if state.suspects:
-                state.ring.append(state.suspects.popleft())
         self._join(route, lane)
         other: Lane = RETRY if lane == FIRST else FIRST
         if route.queues[other]:
@@ -126,13 +128,18 @@ class Dispatch:
     def _pump(self, lane: Lane) -> None:
         state = self.lanes[lane]
         ring = state.ring
-        while ring and state.busy < state.slots and not self.paused:
+        cap = max(1, state.slots >> 1)
+        while state.busy < state.slots and not self.paused:
+            if state.suspects and state.suspects_busy < cap:
+                ring.append(state.suspects.popleft())
+            if not ring:
+                break
             route = ring.popleft()
             queue = route.queues[lane]
             if not queue or route.in_flight >= route.limit.now:
                 route.ringed[lane] = False  # `finished` or `push` brings it back
                 continue
-            if route.suspect and state.suspects_busy >= state.slots >> 1:
+            if route.suspect and state.suspects_busy >= cap:
                 state.suspects.append(route)  # stays ringed: it stands in the other line
                 continue
             suspect = route.suspect

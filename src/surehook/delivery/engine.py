@@ -131,7 +131,6 @@ class Engine:
             results=self.record,
             watch=self.watch,
             park=self.park.put,
-            hungry=self.park.hungry,
             lease_left=self.heartbeat.left,
             lease_least_s=self.settings.lease_left_s,
             breaker_changed=self._breaker_changed,
@@ -139,6 +138,7 @@ class Engine:
         self.deliver.dispatch = self.record.dispatch = self.dispatch
         self.record.retry_hint = self.claim.hint
         self.record.settled = self._recorded
+        self.record.hungry = self.park.hungry
         self.park.deliver, self.park.claim = self.deliver, self.claim
         self.rescue = Rescue(
             **common,
@@ -343,7 +343,10 @@ class Engine:
         return self.deliver.start(route, delivery, lane)
 
     def _recorded(self) -> None:
-        """A window of results is in the book: sending that waited for it may go on."""
+        """A window of results is in the book: what waited for its memory may go on."""
+        if self.dispatch.spilled and self.dispatch.has_room():
+            self.dispatch.spilled = False
+            self.claim.wake()
         if (
             self.dispatch.paused
             and not self._stopping
@@ -399,7 +402,7 @@ class Engine:
 
         async def end() -> None:
             await self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
-            for endpoint in {delivery.endpoint for delivery in deliveries}:
+            for endpoint in sorted({delivery.endpoint for delivery in deliveries}):
                 await self.ledger.end_endpoint(
                     endpoint, reason="deleted", limit=RELEASE_ROWS, now=self.clock.now()
                 )

@@ -24,6 +24,8 @@ from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
 PULL_ROWS = 200  # rows taken back for one endpoint at a time
+PROBE_ROWS = 10  # rows looked through for one that is due
+ENDED_ROWS = 1000  # rows of a deleted endpoint ended in one look
 AGED_ROWS = 200  # parked rows ended by age in one round
 STATUSES = ("paused", "inactive", "failure")
 
@@ -126,6 +128,10 @@ class Park:
         for group in await self._ledger.parked_groups():
             route = self._directory.routes.get(group.endpoint)
             if route is None:
+                # Parked in the moment its endpoint was deleted: nobody else would end it.
+                await self._ledger.end_endpoint(
+                    group.endpoint, reason="deleted", limit=ENDED_ROWS, now=self._clock.now()
+                )
                 continue
             route.parked.add(group.reason)
             self.hungry(route)
@@ -152,7 +158,9 @@ class Park:
             return
         if not is_low(route):
             return  # `deliver` says hungry again as its queue runs low
-        limit = min(PULL_ROWS, route.limit.now * PULL_SLOTS, self._dispatch.room())
+        limit = min(
+            PULL_ROWS, route.limit.now * PULL_SLOTS, self._dispatch.room(), self._dispatch.share(route)
+        )
         restart = "failure" in route.parked
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
         if not reasons or limit <= 0:
@@ -164,19 +172,26 @@ class Park:
             self.hungry(route)  # what came was not due, or parked again: go on until something can be sent
 
     async def _probe(self, route: Route) -> None:
-        """Let one delivery through a half-open breaker."""
+        """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
         breaker = route.breaker
-        if not breaker.take_probe(self._clock.now()):
+        now = self._clock.now()
+        reasons = sorted(route.parked & {"breaker", "key", "share"})
+        if not reasons or not breaker.take_probe(now):
             return
         sent = False
         try:
-            reasons = sorted(route.parked & {"breaker", "key", "share"})
-            rows = await self._take(route, reasons, limit=1, restart=False, queue=False) if reasons else []
+            rows = await self._take(route, reasons, limit=PROBE_ROWS, restart=False, queue=False)
             if not rows:
                 route.parked.difference_update(reasons)
+            due = [delivery for delivery in rows if delivery.due_at <= now]
+            assert self.deliver is not None
+            sent = bool(due) and self.deliver.probe(route, due[0])
             for delivery in rows:
-                assert self.deliver is not None
-                sent = self.deliver.probe(route, delivery)
+                if not sent or delivery is not due[0]:
+                    self.put(route, delivery, "key" if breaker.reason == "key" else "breaker")
+            if rows and not due:
+                soonest = min(delivery.due_at for delivery in rows)
+                breaker.probe_at = min(soonest, now + int(self._settings.look_s * 1000))
         finally:
             if not sent:
                 breaker.give_up_probe()

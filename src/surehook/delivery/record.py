@@ -16,7 +16,7 @@ from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable,
 from surehook.core.model import BreakerRow, EndpointHealth, Notice, Settled
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.routes import Route
+from surehook.delivery.routes import Route, is_low
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -64,6 +64,7 @@ class Record:
         self.dispatch: Dispatch | None = None
         self.retry_hint: Callable[[int], None] = lambda due_at: None  # a retry was written for this instant
         self.settled: Callable[[], None] = lambda: None  # a window is in the book
+        self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
         self._batches: Batches[tuple[Route, Settled]] = Batches(
             self._flush, rows=settings.record_rows, window_s=settings.record_window_s
         )
@@ -176,6 +177,9 @@ class Record:
         assert self.dispatch is not None
         for route, result in batch:
             self.dispatch.let_go(route, len(result.delivery.body))
+        for route in {route for route, _ in batch if route.parked}:
+            if is_low(route):
+                self.hungry(route)
 
     def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:
         for notice in notices:
