@@ -89,6 +89,39 @@ def open_ledger(settings: Settings) -> Book:
     return SqliteLedger(str(settings.database_path), disk_floor_bytes=settings.disk_floor_mb << 20)
 
 
+def back_up(settings: Settings, path: str) -> None:
+    """Copy the ledger as of one instant, whether or not a server is on it. Raises Problem."""
+    asyncio.run(open_ledger(settings).backup(path))
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the ledger to the newest revision. Raises SettingsError while a server is on it."""
+
+    async def open_once() -> None:
+        ledger = open_ledger(settings)
+        await ledger.open(now=SystemClock().now())
+        await ledger.close()
+
+    asyncio.run(open_once())
+
+
+def revisions(settings: Settings) -> tuple[str | None, str]:
+    """The ledger's revision (None: it does not exist yet, or is empty) and the newest one. Changes nothing."""
+    from surehook.ledgers.migrations.head import HEAD
+    from surehook.ledgers.sqlite.driver import Driver
+    from surehook.ledgers.sqlite.opening import revision
+    from surehook.ledgers.sqlite.session import Session
+
+    if not settings.database_path.exists():
+        return None, HEAD
+    session = Session(Driver(), str(settings.database_path))
+    session.connect(("query_only = on",))
+    try:
+        return revision(session), HEAD
+    finally:
+        session.close()
+
+
 def open_transport(settings: Settings, clock: Clock) -> Transport:
     """The wire client under the operator's rules."""
     from surehook.wire.client import Client

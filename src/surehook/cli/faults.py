@@ -69,7 +69,8 @@ def explain(error: BaseException) -> tuple[str, str | None, int]:
     if isinstance(error, SettingsError):
         return f"{error.key}: {error.detail}", error.hint, USAGE
     if isinstance(error, Unreachable):
-        return str(error), error.hint, UNREACHABLE
+        start = "start it with `surehook serve`, or give its address with --url or SUREHOOK_URL"
+        return str(error), error.hint or start, UNREACHABLE
     if isinstance(error, Refused):
         return _refused(error)
     if isinstance(error, Problem):
@@ -94,7 +95,7 @@ def _refused(error: object) -> tuple[str, str | None, int]:
     assert isinstance(error, Refused)
     hint = error.hint
     if error.status in (401, 403) and hint is None:
-        hint = "give the server's key with --key or SUREHOOK_API_KEY"
+        hint = "give the server's key with --api-key or SUREHOOK_API_KEY"
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
 
 

@@ -27,24 +27,72 @@ def text_of(written: str) -> str:
         raise CommandError(f"{written}: not UTF-8 text", code=REJECTED) from None
 
 
-def json_of(written: str) -> Any:
-    """The value of a JSON argument."""
+def json_bytes(written: str) -> bytes:
+    """The bytes of a JSON argument as they were given, once they are known to be JSON."""
     from msgspec import DecodeError
     from msgspec.json import decode
 
     data = bytes_of(written)
     try:
-        return decode(data)
+        decode(data)
     except (DecodeError, UnicodeDecodeError) as error:
-        shown = written if written[:1] in "@-" else "the value"
+        shown = written if written[:1] in ("@", "-") else "the value"
         raise CommandError(
             f"{shown} is not JSON: {error}",
             hint='quote it in the shell: \'{"document_id": "doc_1"}\', or use @file or -',
             code=REJECTED,
         ) from None
+    return data
+
+
+def json_of(written: str) -> Any:
+    """The value of a JSON argument."""
+    from msgspec.json import decode
+
+    return decode(json_bytes(written))
+
+
+def json_each(written: str) -> list[bytes]:
+    """The entries of a JSON array, or of JSON lines, each as it was given."""
+    from msgspec import DecodeError, Raw
+    from msgspec.json import decode
+
+    data = bytes_of(written)
+    try:
+        if data.lstrip()[:1] == b"[":
+            decode(data)
+            return [bytes(entry) for entry in decode(data, type=list[Raw])]
+        lines = [line for line in data.splitlines() if line.strip()]
+        for number, line in enumerate(lines, start=1):
+            try:
+                decode(line)
+            except (DecodeError, UnicodeDecodeError) as error:
+                raise CommandError(f"line {number} is not JSON: {error}", code=REJECTED) from None
+        return lines
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"the array is not JSON: {error}", code=REJECTED) from None
 
 
 def _bounded(data: bytes) -> bytes:
     if len(data) > INPUT_BYTES_MAX:
         raise CommandError(f"more than {INPUT_BYTES_MAX // 1024 // 1024} MiB of input", code=REJECTED)
     return data
+
+
+def policy_of(written: str) -> Any:
+    """A policy as the API takes it: a name, an object, or None for `null`."""
+    text = text_of(written).strip()
+    return json_of(text) if text.startswith("{") or text == "null" else text
+
+
+def pairs_of(written: list[str]) -> dict[str, str]:
+    """`NAME=VALUE` arguments."""
+    from surehook.cli.faults import USAGE
+
+    pairs = {}
+    for text in written:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise CommandError(f"{text!r} is not NAME=VALUE", code=USAGE)
+        pairs[name] = value
+    return pairs

@@ -35,9 +35,9 @@ def serve(
     """
     flags = {"host": host, "port": port, "database_url": database_url, "log_level": log_level}
     settings = Settings.load(file=config, flags=flags, dev=dev)
-    from surehook import bootstrap
+    from surehook.bootstrap import serve as run_server
 
-    return bootstrap.serve(settings, started=lambda address, key: greet(settings, address, key))
+    return run_server(settings, started=lambda address, key: greet(settings, address, key))
 
 
 def greet(settings: Settings, address: str, new_key: str | None) -> None:

@@ -27,13 +27,13 @@ class AsyncCollection:
     async def get(self, name: str) -> Any:
         return await self._client.call("GET", f"{self._path}/{calls.segment(name)}")
 
-    async def update(self, name: str, **fields: Any) -> Any:
+    async def update(self, name: str, /, **fields: Any) -> Any:
         return await self._client.call("PATCH", f"{self._path}/{calls.segment(name)}", json=fields)
 
     async def delete(self, name: str) -> None:
         await self._client.call("DELETE", f"{self._path}/{calls.segment(name)}")
 
-    async def act(self, name: str, verb: str, **fields: Any) -> Any:
+    async def act(self, name: str, verb: str, /, **fields: Any) -> Any:
         """`POST …/{name}/{verb}`, such as `act(delivery_id, "resend")`."""
         return await self._client.call(
             "POST", f"{self._path}/{calls.segment(name)}/{verb}", json=fields or None

@@ -26,13 +26,13 @@ class Collection:
     def get(self, name: str) -> Any:
         return self._client.call("GET", f"{self._path}/{calls.segment(name)}")
 
-    def update(self, name: str, **fields: Any) -> Any:
+    def update(self, name: str, /, **fields: Any) -> Any:
         return self._client.call("PATCH", f"{self._path}/{calls.segment(name)}", json=fields)
 
     def delete(self, name: str) -> None:
         self._client.call("DELETE", f"{self._path}/{calls.segment(name)}")
 
-    def act(self, name: str, verb: str, **fields: Any) -> Any:
+    def act(self, name: str, verb: str, /, **fields: Any) -> Any:
         """`POST …/{name}/{verb}`, such as `act(delivery_id, "resend")`."""
         return self._client.call("POST", f"{self._path}/{calls.segment(name)}/{verb}", json=fields or None)
 

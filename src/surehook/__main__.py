@@ -1,0 +1,7 @@
+"""`python -m surehook`."""
+
+import sys
+
+from surehook.cli.main import run
+
+sys.exit(run())

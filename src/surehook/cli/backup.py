@@ -1,0 +1,37 @@
+"""`surehook backup`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import command
+from surehook.cli.output import Json, facts
+
+app = command()
+
+
+@app.command()
+def backup(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The copy; must not exist yet.")],
+    database_url: Annotated[
+        str | None, typer.Option(help="The ledger.", show_default="sqlite:///surehook.db")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Copy the ledger, as of one instant, while the server goes on. The copy is checked and synced."""
+    from surehook.bootstrap import back_up
+    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.config import Settings
+
+    settings = Settings.load(flags={"database_url": database_url})
+    if not settings.database_path.exists():
+        raise CommandError(
+            f"there is no ledger {settings.database_path}",
+            hint="give its place with --database-url or SUREHOOK_DATABASE_URL",
+            code=NOT_FOUND,
+        )
+    back_up(settings, str(path))
+    facts({"ledger": str(settings.database_path), "copy": str(path), "bytes": path.stat().st_size}, json=json)

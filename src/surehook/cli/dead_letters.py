@@ -1,0 +1,72 @@
+"""`surehook dead-letters`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, note
+from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+
+app = group("Dead letters: deliveries that gave up, kept whole until replayed or dismissed.")
+
+
+@app.command("list")
+def list_dead_letters(
+    tenant: Tenant = None,
+    endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
+    type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="Only with this last result, such as timed_out.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List dead letters, newest first."""
+    from surehook.cli.story import COLUMNS, row
+    from surehook.cli.times import instant
+
+    filters = {
+        "tenant": tenant,
+        "endpoint": endpoint,
+        "type": type,
+        "outcome": outcome,
+        "since": instant(since),
+        "until": instant(until),
+    }
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/dead-letters",
+            filters,
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=COLUMNS,
+            row=row,
+            nothing="no dead letters match",
+        )
+
+
+@app.command()
+def dismiss(
+    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="dlv_…")],
+    note_text: Annotated[str, typer.Option("--note", help="Why it need not arrive; kept with it.")],
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Put a dead letter away with a note."""
+    with server(url, key) as client:
+        answer = client.dead_letters.act(delivery, "dismiss", note=note_text)
+    if json:
+        document(answer)
+    else:
+        note(f"dismissed {delivery}")

@@ -1,0 +1,98 @@
+"""`surehook deliveries`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document
+from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+
+app = group("Deliveries: one event to one endpoint.")
+
+Ids = Annotated[list[str], typer.Argument(metavar="DELIVERY…", help="dlv_…, one or more.")]
+
+
+@app.command("list")
+def list_deliveries(
+    tenant: Tenant = None,
+    endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="scheduled, sending, retrying, parked, delivered, dead, dropped or cancelled."),
+    ] = None,
+    type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="Only with this last result, such as timed_out.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List deliveries, newest first."""
+    from surehook.cli.story import COLUMNS, row
+    from surehook.cli.times import instant
+
+    filters = {
+        "tenant": tenant,
+        "endpoint": endpoint,
+        "state": state,
+        "type": type,
+        "outcome": outcome,
+        "since": instant(since),
+        "until": instant(until),
+    }
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/deliveries",
+            filters,
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=COLUMNS,
+            row=row,
+            nothing="no deliveries match",
+        )
+
+
+@app.command()
+def show(
+    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="dlv_…")],
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Tell the whole story of a delivery: every attempt, what came back, what to do."""
+    with server(url, key) as client:
+        found = client.deliveries.get(delivery)
+        attempts = list(client.pages(f"/v1/deliveries/{delivery}/attempts"))
+    if json:
+        document({"delivery": found, "attempts": attempts})
+        return
+    from surehook.cli.story import tell
+    from surehook.cli.times import clock_ms
+
+    tell(found, sorted(attempts, key=lambda attempt: attempt["started_at"]), now_ms=clock_ms())
+
+
+@app.command()
+def resend(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
+    """Deliver finished ones again (as new deliveries of the same event), and open ones at once."""
+    from surehook.cli.each import each
+
+    return each(delivery, "resend", json=json, url=url, key=key)
+
+
+@app.command()
+def cancel(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
+    """End open deliveries that are not being sent at this moment."""
+    from surehook.cli.each import each
+
+    return each(delivery, "cancel", json=json, url=url, key=key)

@@ -1,0 +1,204 @@
+"""`surehook endpoints`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, facts, line, note
+from surehook.cli.server import (
+    Cursor,
+    Key,
+    Limit,
+    Tenant,
+    Url,
+    Yes,
+    confirm,
+    listing,
+    server,
+    settings_for,
+    tenant_of,
+)
+
+app = group("Endpoints: where a tenant's events go.")
+
+Id = Annotated[str, typer.Argument(metavar="ENDPOINT", help="ep_…")]
+Events = Annotated[
+    str | None,
+    typer.Option("--events", help="Event types, separated by commas: a.b, a.*, *", show_default="*"),
+]
+PolicyOption = Annotated[
+    str | None, typer.Option("--policy", help="A policy's name, a JSON object, or @file.")
+]
+Headers = Annotated[
+    list[str] | None, typer.Option("--header", help="NAME=VALUE sent along; may be repeated.")
+]
+Description = Annotated[str | None, typer.Option(help="A note for people.")]
+
+
+@app.command("list")
+def list_endpoints(
+    tenant: Tenant = None,
+    status: Annotated[str | None, typer.Option(help="active, paused, inactive or failure.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List endpoints, newest first."""
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/endpoints",
+            {"tenant": tenant, "status": status},
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=["id", "tenant", "status", "reason", "failures", "events", "url"],
+            row=lambda e: [e["id"], e["tenant"], e["status"], e["reason"], e["failure_count"], e["event_types"], e["url"]],
+            nothing="no endpoints; make one with `surehook endpoints create https://… --tenant NAME`",
+        )  # fmt: skip
+
+
+@app.command()
+def show(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Show one endpoint."""
+    with server(url, key) as client:
+        facts(client.endpoints.get(endpoint), json=json)
+
+
+@app.command()
+def create(
+    target: Annotated[str, typer.Argument(metavar="URL", help="Where requests go.")],
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose endpoint it is.", show_default="SUREHOOK_TENANT")
+    ] = None,
+    events: Events = None,
+    policy: PolicyOption = None,
+    header: Headers = None,
+    description: Description = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Create an endpoint. Its signing secret is shown now and not again."""
+    fields = _fields(events or "*", policy, header, description)
+    owner = tenant_of(settings_for(url, key, tenant))
+    with server(url, key) as client:
+        made = client.endpoints.create(tenant=owner, url=target, **fields)
+    _with_secret(made, json=json)
+
+
+@app.command()
+def update(
+    endpoint: Id,
+    target: Annotated[str | None, typer.Option("--target", help="The new URL that requests go to.")] = None,
+    events: Events = None,
+    policy: PolicyOption = None,
+    header: Headers = None,
+    description: Description = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Change what is given; everything else stays. `--policy null` takes the endpoint's own policy away."""
+    fields = _fields(events, policy, header, description)
+    if target is not None:
+        fields["url"] = target
+    if not fields:
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError(
+            "nothing to change", hint="give --target, --events, --policy, --header …", code=USAGE
+        )
+    with server(url, key) as client:
+        facts(client.endpoints.update(endpoint, **fields), json=json)
+
+
+@app.command()
+def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Stop sending. Events are still accepted and kept, parked."""
+    with server(url, key) as client:
+        facts(client.endpoints.update(endpoint, status="paused"), json=json)
+
+
+@app.command()
+def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Send again, from any status; what was parked goes out in order."""
+    with server(url, key) as client:
+        facts(client.endpoints.update(endpoint, status="active"), json=json)
+
+
+@app.command()
+def delete(endpoint: Id, yes: Yes = False, url: Url = None, key: Key = None) -> None:
+    """Delete an endpoint and cancel its open deliveries."""
+    confirm(f"Delete {endpoint} and cancel its open deliveries?", yes=yes)
+    with server(url, key) as client:
+        client.endpoints.delete(endpoint)
+    note(f"deleted {endpoint}")
+
+
+@app.command("rotate-secret")
+def rotate_secret(
+    endpoint: Id,
+    overlap: Annotated[
+        str | None,
+        typer.Option(help="How long the old secret signs as well, such as 24h.", show_default="24h"),
+    ] = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Make a new signing secret. It is shown now and not again."""
+    fields: dict[str, Any] = {}
+    if overlap is not None:
+        from surehook.cli.times import duration_s
+
+        fields["overlap_s"] = round(duration_s(overlap))
+    with server(url, key) as client:
+        _with_secret(client.endpoints.act(endpoint, "rotate-secret", **fields), json=json)
+
+
+@app.command("test")
+def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> int:
+    """Send a test event to this endpoint alone and show what came back; exit code 7 if it failed."""
+    from surehook.cli.faults import NOT_MET, OK
+    from surehook.cli.story import attempt_lines
+
+    with server(url, key) as client:
+        attempt = client.endpoints.act(endpoint, "test")
+    if json:
+        document(attempt)
+    else:
+        for text in attempt_lines(attempt):
+            line(text)
+    return OK if attempt["outcome"] == "delivered" else NOT_MET
+
+
+def _fields(
+    events: str | None, policy: str | None, header: list[str] | None, description: str | None
+) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if events is not None:
+        fields["event_types"] = [name.strip() for name in events.split(",") if name.strip()]
+    if policy is not None:
+        from surehook.cli.inputs import policy_of
+
+        fields["policy"] = policy_of(policy)
+    if header:
+        from surehook.cli.inputs import pairs_of
+
+        fields["headers"] = pairs_of(header)
+    if description is not None:
+        fields["description"] = description
+    return fields
+
+
+def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:
+    facts(endpoint, json=json)
+    if not json and endpoint.get("secret"):
+        line()
+        note("the secret is shown only now; receivers verify with it: surehook listen --secret …")

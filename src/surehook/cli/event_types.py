@@ -1,0 +1,76 @@
+"""`surehook event-types`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, facts
+from surehook.cli.server import Cursor, Key, Limit, Url, listing, server
+
+app = group("Event types: names, schemas and policies of events.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="such as document.signed")]
+
+
+@app.command("list")
+def list_event_types(
+    limit: Limit = 50, cursor: Cursor = None, json: Json = False, url: Url = None, key: Key = None
+) -> None:
+    """List event types, newest first."""
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/event-types",
+            {},
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=["name", "version", "policy", "schema", "description"],
+            row=lambda t: [
+                t["name"],
+                t["schema_version"],
+                t["policy"],
+                t["schema"] is not None,
+                t["description"],
+            ],
+            nothing="no event types; an unregistered type is accepted unless its tenant is strict",
+        )
+
+
+@app.command()
+def show(name: Name, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Show one event type."""
+    with server(url, key) as client:
+        facts(client.event_types.get(name), json=json)
+
+
+@app.command()
+def create(
+    name: Name,
+    description: Annotated[str | None, typer.Option(help="A note for people.")] = None,
+    schema: Annotated[str | None, typer.Option(help="JSON Schema of its data: JSON, @file or - .")] = None,
+    schema_version: Annotated[
+        str | None, typer.Option(help="Version of the schema.", show_default="1")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="A policy's name, a JSON object, or @file.")] = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Register an event type."""
+    from surehook.cli.inputs import json_of, policy_of
+
+    fields: dict[str, Any] = {"name": name}
+    if description is not None:
+        fields["description"] = description
+    if schema is not None:
+        fields["schema"] = json_of(schema)
+    if schema_version is not None:
+        fields["schema_version"] = schema_version
+    if policy is not None:
+        fields["policy"] = policy_of(policy)
+    with server(url, key) as client:
+        facts(client.event_types.create(**fields), json=json)

@@ -1,0 +1,86 @@
+"""`surehook events`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, facts, line, note, table
+from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+
+app = group("Events: what happened, immutable.")
+
+
+@app.command("list")
+def list_events(
+    tenant: Tenant = None,
+    type: Annotated[str | None, typer.Option(help="Only this event type.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
+    correlation_id: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List events, newest first."""
+    from surehook.cli.times import instant, local
+
+    filters = {
+        "tenant": tenant,
+        "type": type,
+        "subject": subject,
+        "correlation_id": correlation_id,
+        "since": instant(since),
+        "until": instant(until),
+    }
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/events",
+            filters,
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=["id", "accepted", "tenant", "type", "subject", "deliveries"],
+            row=lambda e: [
+                e["id"],
+                local(e["accepted_at"]),
+                e["tenant"],
+                e["type"],
+                e["subject"],
+                e["deliveries"],
+            ],
+            nothing="no events match; publish one with `surehook send TYPE --tenant NAME`",
+        )
+
+
+@app.command()
+def show(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="evt_…")],
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Show an event, its data and where it went."""
+    with server(url, key) as client:
+        found = client.events.get(event)
+        deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
+    if json:
+        document({"event": found, "deliveries": deliveries})
+        return
+    facts({name: value for name, value in found.items() if name != "data"}, json=False)
+    line()
+    document(found["data"])
+    line()
+    if deliveries:
+        rows = [
+            [d["id"], d["endpoint"], d["state"], d["reason"], d["outcome"], d["attempts"]] for d in deliveries
+        ]
+        table(["id", "endpoint", "state", "reason", "last result", "attempts"], rows)
+    else:
+        note("no endpoint wanted this event")

@@ -1,0 +1,173 @@
+"""What `surehook doctor` looks at. Every check returns one finding and none of them writes anything."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import socket
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from surehook.client import Client, Refused, Unreachable
+from surehook.config import Settings
+from surehook.core.errors import SettingsError
+
+PYTHON_MIN = (3, 11)
+SQLITE_MIN = (3, 35, 0)  # RETURNING
+CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
+DISK_WARNING = 4  # times the floor
+
+
+class Finding(Struct, frozen=True):
+    """`state`: ok, warning (works, but not for long or not as meant) or wrong."""
+
+    what: str
+    state: Literal["ok", "warning", "wrong"]
+    detail: str
+    hint: str | None = None
+
+
+def examine(url: str | None, key: str | None, *, online: bool) -> list[Finding]:
+    """All findings, in the order in which a person would look."""
+    findings = [python(), sqlite()]
+    try:
+        settings = Settings.load(flags={"url": url, "api_key": key})
+    except SettingsError as error:
+        return [*findings, Finding("settings", "wrong", f"{error.key}: {error.detail}", error.hint)]
+    given = len(settings.origins)
+    where = f" and {settings.file}" if settings.file else ""
+    findings.append(Finding("settings", "ok", f"{given} given, the rest are defaults{where}"))
+    findings += [clock(), disk(settings)]
+    holder = lock_holder(settings.database_path)
+    findings += database(settings, holder)
+    findings.append(port(settings, holder))
+    if online:
+        findings += server(settings)
+    return findings
+
+
+def python() -> Finding:
+    version = platform.python_version()
+    if sys.version_info < PYTHON_MIN:
+        return Finding("python", "wrong", version, "Python 3.11 or newer is needed")
+    return Finding("python", "ok", version)
+
+
+def sqlite() -> Finding:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < SQLITE_MIN:
+        return Finding(
+            "sqlite", "wrong", version, "SQLite 3.35 or newer is needed; a newer Python brings one"
+        )
+    return Finding("sqlite", "ok", version)
+
+
+def clock() -> Finding:
+    now = datetime.now(UTC)
+    if now < CLOCK_SINCE:
+        return Finding(
+            "clock", "wrong", f"{now:%Y-%m-%d %H:%M:%S} UTC", "set the clock; signatures carry the time"
+        )
+    return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def disk(settings: Settings) -> Finding:
+    folder = settings.database_path.absolute().parent
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        return Finding(
+            "disk", "wrong", f"{folder}: {error.strerror}", "make the folder, or correct database_url"
+        )
+    free_mb = found.f_bavail * found.f_frsize >> 20
+    detail = f"{free_mb:,} MiB free in {folder}, floor {settings.disk_floor_mb:,}"
+    if free_mb < settings.disk_floor_mb:
+        return Finding("disk", "wrong", detail, "free some space: below the floor events are refused (503)")
+    if free_mb < settings.disk_floor_mb * DISK_WARNING:
+        return Finding("disk", "warning", detail, "free some space soon")
+    if not os.access(folder, os.W_OK):
+        return Finding("disk", "wrong", f"{folder} is not writable by this user", "correct owner or rights")
+    return Finding("disk", "ok", detail)
+
+
+def lock_holder(path: Path) -> str | None:
+    """The pid that serves this database now; None: nobody does."""
+    side = path.with_name(path.name + "-lock")
+    try:
+        descriptor = os.open(side, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def database(settings: Settings, holder: str | None) -> Iterator[Finding]:
+    path = settings.database_path
+    if not path.exists():
+        yield Finding("ledger", "ok", f"{path} does not exist yet; `surehook serve` makes it")
+        return
+    size_mb = path.stat().st_size / (1 << 20)
+    try:
+        with closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=2.0)) as connection:
+            tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
+            waiting = connection.execute("select count(*) from delivery").fetchone()[0] if tables else 0
+    except sqlite3.Error as error:
+        hint = "is it a surehook ledger? `surehook backup` copies and checks one"
+        yield Finding("ledger", "wrong", f"{path} cannot be read: {error}", hint)
+        return
+    served = f"served by process {holder}" if holder else "not served now"
+    yield Finding("ledger", "ok", f"{path}, {size_mb:,.1f} MiB, {waiting:,} unfinished deliveries, {served}")
+
+
+def port(settings: Settings, holder: str | None) -> Finding:
+    place = f"{settings.host} port {settings.port}"
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((settings.host, settings.port))
+    except OSError as error:
+        if holder is not None:
+            return Finding("port", "ok", f"{place} is in use, and so is the ledger (process {holder})")
+        hint = "choose another with --port or SUREHOOK_PORT"
+        return Finding("port", "wrong", f"{place}: {error.strerror}", hint)
+    return Finding("port", "ok", f"{place} is free")
+
+
+def server(settings: Settings) -> Iterator[Finding]:
+    """Is it there, is it ready, and does it know our key?"""
+    with Client(settings.server_url, settings.api_key, timeout_s=5.0, patience_s=0) as client:
+        try:
+            client.call("GET", "/readyz")
+        except Unreachable as error:
+            yield Finding(
+                "server", "wrong", str(error), "start it with `surehook serve`, or give --url; or --no-server"
+            )
+            return
+        except Refused as error:
+            yield Finding("server", "wrong", f"not ready: {error.detail}", error.hint)
+            return
+        yield Finding("server", "ok", f"{settings.server_url} is ready")
+        try:
+            client.call("GET", "/v1/lanes")
+        except Refused as error:
+            hint = "give the server's key with --api-key or SUREHOOK_API_KEY"
+            yield Finding("key", "wrong", error.detail, error.hint or hint)
+            return
+        except Unreachable as error:
+            yield Finding("key", "wrong", str(error))
+            return
+        yield Finding("key", "ok", "accepted")

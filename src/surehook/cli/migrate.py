@@ -1,0 +1,40 @@
+"""`surehook migrate`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, facts
+
+app = group("Show or apply the ledger's migrations. `surehook serve` applies them by itself.")
+
+Database = Annotated[str | None, typer.Option(help="The ledger.", show_default="sqlite:///surehook.db")]
+
+
+@app.command()
+def status(database_url: Database = None, json: Json = False) -> int:
+    """Show the ledger's revision and the newest one; exit code 7 if they differ."""
+    from surehook.bootstrap import revisions
+    from surehook.cli.faults import NOT_MET, OK
+    from surehook.config import Settings
+
+    settings = Settings.load(flags={"database_url": database_url})
+    current, newest = revisions(settings)
+    facts({"ledger": settings.database_url, "revision": current, "newest": newest}, json=json)
+    return OK if current == newest else NOT_MET
+
+
+@app.command()
+def up(database_url: Database = None, json: Json = False) -> None:
+    """Bring the ledger to the newest revision. The server must not be running."""
+    from surehook.bootstrap import migrate, revisions
+    from surehook.config import Settings
+
+    settings = Settings.load(flags={"database_url": database_url})
+    before, _ = revisions(settings)
+    migrate(settings)
+    now, _ = revisions(settings)
+    facts({"ledger": settings.database_url, "was": before, "revision": now}, json=json)

@@ -1,0 +1,55 @@
+"""`surehook notices`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json
+from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Url, listing, server
+
+app = group("Notices: what an operator should know.")
+
+
+@app.callback()
+def notices() -> None:
+    """Notices: what an operator should know."""
+
+
+@app.command("list")
+def list_notices(
+    tenant: Tenant = None,
+    endpoint: Annotated[str | None, typer.Option(help="Only about this endpoint.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only of this kind, such as delivery.dead.")] = None,
+    since: Since = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List notices, newest first."""
+    from surehook.cli.times import instant, local
+
+    filters = {"tenant": tenant, "endpoint": endpoint, "kind": kind, "since": instant(since)}
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/notices",
+            filters,
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=["at", "kind", "tenant", "endpoint", "delivery", "detail"],
+            row=lambda n: [
+                local(n["at"]),
+                n["kind"],
+                n["tenant"],
+                n["endpoint"],
+                n["delivery"],
+                n["detail"],
+            ],
+            nothing="nothing to report",
+        )

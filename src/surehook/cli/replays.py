@@ -1,0 +1,87 @@
+"""`surehook replays`: deliver again everything that a filter matches."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, facts, note
+from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, server
+
+app = group("Replays: deliver again by filter.")
+
+POLL_S = 0.5
+
+
+@app.command()
+def create(
+    tenant: Tenant = None,
+    endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
+    type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only in this end state, such as dead.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="Only with this last result, such as timed_out.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until the job is done; exit code 7 if it fails.")
+    ] = False,
+    yes: Yes = False,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> int:
+    """Start a replay. The event ids and bytes stay the same, so receivers can tell a repeat."""
+    from surehook.cli.times import instant
+
+    chosen = {
+        "tenant": tenant,
+        "endpoint": endpoint,
+        "type": type,
+        "subject": subject,
+        "state": state,
+        "outcome": outcome,
+        "since": instant(since),
+        "until": instant(until),
+    }
+    where = {name: value for name, value in chosen.items() if value is not None}
+    if not dry_run:
+        said = ", ".join(f"{name} {value}" for name, value in where.items()) or "everything there is"
+        confirm(f"Deliver again: {said}?", yes=yes)
+    with server(url, key) as client:
+        job = client.replays.create(filter=where, dry_run=dry_run)
+        while wait and job["state"] == "running":
+            time.sleep(POLL_S)
+            job = client.replays.get(job["id"])
+    facts(job, json=json)
+    return _finish(job)
+
+
+@app.command()
+def show(
+    replay: Annotated[str, typer.Argument(metavar="REPLAY", help="rpl_…")],
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> int:
+    """Show how far a replay is."""
+    with server(url, key) as client:
+        job = client.replays.get(replay)
+    facts(job, json=json)
+    return _finish(job)
+
+
+def _finish(job: dict[str, Any]) -> int:
+    from surehook.cli.faults import NOT_MET, OK
+
+    if job["state"] == "failed":
+        return NOT_MET
+    if job["state"] == "running":
+        note(f"still running: surehook replays show {job['id']}")
+    return OK

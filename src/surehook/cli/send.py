@@ -1,0 +1,127 @@
+"""`surehook send`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import command
+from surehook.cli.output import Json, document, line, note
+from surehook.cli.server import Key, Url, server, settings_for, tenant_of
+
+if TYPE_CHECKING:
+    from surehook.client import Client
+
+app = command()
+
+POLL_S = 0.2
+END_STATES = ("delivered", "dead", "dropped", "cancelled")
+
+
+@app.command()
+def send(
+    type: Annotated[str, typer.Argument(metavar="TYPE", help="Event type, such as document.signed")],
+    data: Annotated[str, typer.Option("--data", "-d", help="JSON, @file or - for standard input.")] = "{}",
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose event it is.", show_default="SUREHOOK_TENANT")
+    ] = None,
+    subject: Annotated[str | None, typer.Option(help="What it is about, such as a document's id.")] = None,
+    sequence: Annotated[int | None, typer.Option(help="Its place among the subject's events.")] = None,
+    id: Annotated[str | None, typer.Option(help="Event id, evt_…; made here where there is none.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key again is the same event.")
+    ] = None,
+    correlation_id: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    occurred_at: Annotated[str | None, typer.Option(help="When it happened: RFC 3339, or 5m ago.")] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="The data is an array, or JSON lines: one event each.")
+    ] = False,
+    wait: Annotated[
+        str | None, typer.Option(help="Wait so long for its deliveries; exit code 7 unless all arrived.")
+    ] = None,
+    json: Json = False,
+    url: Url = None,
+    api_key: Key = None,
+) -> int | None:
+    """Publish an event. When this returns, the event and its deliveries are on the server's disk."""
+    from surehook.cli.times import duration_s, instant
+
+    settings = settings_for(url, api_key, tenant)
+    fields: dict[str, Any] = {
+        "tenant": tenant_of(settings),
+        "subject": subject,
+        "sequence": sequence,
+        "correlation_id": correlation_id,
+        "occurred_at": instant(occurred_at),
+    }
+    from surehook.cli.inputs import json_bytes, json_each
+
+    if batch:
+        _refuse_with_batch(id=id, key=key, wait=wait)
+        entries = json_each(data)
+        with server(url, api_key) as client:
+            return _send_batch(client, type, fields, entries, json=json)
+    patience_s = None if wait is None else duration_s(wait)
+    raw = json_bytes(data)
+    with server(url, api_key) as client:
+        sent = client.send(type, raw, key=key, id=id, **fields)
+        if json:
+            document(sent)
+        else:
+            line(f"{sent.id}  {_deliveries(sent.deliveries)}")
+        return None if patience_s is None else _wait(client, sent.id, patience_s)
+
+
+def _send_batch(client: Client, type: str, fields: dict[str, Any], data: list[bytes], *, json: bool) -> int:
+    """Publish one event for each entry; the answers in order. 8 when some were refused."""
+    from msgspec import Raw
+    from msgspec.structs import asdict
+
+    from surehook.cli.faults import OK, PARTLY, REJECTED
+    from surehook.client import Refused
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    answers = client.send_many({**given, "type": type, "data": Raw(entry)} for entry in data)
+    refused = [answer for answer in answers if isinstance(answer, Refused)]
+    if json:
+        document(
+            [{"code": a.code, "detail": a.detail} if isinstance(a, Refused) else asdict(a) for a in answers]
+        )
+    else:
+        for place, answer in enumerate(answers, start=1):
+            if isinstance(answer, Refused):
+                note(f"entry {place}: {answer.detail} ({answer.code})")
+            else:
+                line(f"{answer.id}  {_deliveries(answer.deliveries)}")
+    return REJECTED if refused and len(refused) == len(answers) else PARTLY if refused else OK
+
+
+def _refuse_with_batch(**given: object) -> None:
+    from surehook.cli.faults import USAGE, CommandError
+
+    for name, value in given.items():
+        if value is not None:
+            raise CommandError(f"--{name} is for one event, not for --batch", code=USAGE)
+
+
+def _wait(client: Client, event: str, patience_s: float) -> int:
+    """Look until every delivery has ended or the time is over. 0 when all arrived, else 7."""
+    from surehook.cli.faults import NOT_MET, OK
+    from surehook.cli.story import result
+
+    until = time.monotonic() + patience_s
+    while True:
+        deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
+        if all(d["state"] in END_STATES for d in deliveries) or time.monotonic() >= until:
+            break
+        time.sleep(POLL_S)
+    for d in deliveries:
+        reason = f" ({d['reason']})" if d["reason"] else ""
+        note(f"  {d['id']}  {d['state']}{reason}  {result(d)}")
+    return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET
+
+
+def _deliveries(count: int) -> str:
+    return "1 delivery" if count == 1 else f"{count} deliveries"

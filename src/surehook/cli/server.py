@@ -1,0 +1,105 @@
+"""How a command reaches the server: its options, and one client for the length of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surehook.cli.output import document, note, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from surehook.client import Client
+    from surehook.config import Settings
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", help="Where the server is.", show_default="SUREHOOK_URL, else host and port"),
+]
+Key = Annotated[str | None, typer.Option("--api-key", help="API key.", show_default="SUREHOOK_API_KEY")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many entries, newest first.")]
+Cursor = Annotated[str | None, typer.Option(help="Go on where an earlier list ended.")]
+Tenant = Annotated[str | None, typer.Option(help="Only this tenant's.")]
+Since = Annotated[str | None, typer.Option(help="From then on: RFC 3339, or 30m, 6h, 7d ago.")]
+Until = Annotated[str | None, typer.Option(help="Before then: RFC 3339, or 30m, 6h, 7d ago.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+PAGE_MAX = 200  # entries of one answer; the server's bound
+
+
+@contextmanager
+def server(url: str | None, key: str | None) -> Iterator[Client]:
+    """A client for the server of the settings. It asks once: a person sees at once what is wrong."""
+    settings = settings_for(url, key)
+    from surehook.client import Client
+
+    with Client(settings.server_url, settings.api_key, patience_s=0) as client:
+        yield client
+
+
+def settings_for(url: str | None, key: str | None = None, tenant: str | None = None) -> Settings:
+    from surehook.config import Settings
+
+    return Settings.load(flags={"url": url, "api_key": key, "tenant": tenant})
+
+
+def tenant_of(settings: Settings) -> str:
+    """The tenant a command means."""
+    if settings.tenant is None:
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError("which tenant?", hint="give --tenant NAME, or set SUREHOOK_TENANT", code=USAGE)
+    return settings.tenant
+
+
+def listing(
+    client: Client,
+    path: str,
+    filters: dict[str, Any],
+    *,
+    limit: int,
+    cursor: str | None,
+    json: bool,
+    columns: Sequence[str],
+    row: Callable[[dict[str, Any]], Sequence[Any]],
+    nothing: str,
+) -> None:
+    """Fetch up to `limit` entries, page by page, and print them; say how to get more."""
+    entries: list[dict[str, Any]] = []
+    position = cursor
+    while True:
+        size = min(PAGE_MAX, limit - len(entries))
+        page = client.call("GET", path, query={**filters, "limit": size, "cursor": position})
+        entries += page["data"]
+        position = page["next"]
+        if position is None or len(entries) >= limit:
+            break
+    if json:
+        document({"data": entries, "next": position})
+        return
+    if entries:
+        table(columns, [row(entry) for entry in entries])
+    else:
+        note(nothing)
+    if position is not None:
+        note(f"more: --cursor {position}")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be taken back. Without a terminal only --yes is an answer."""
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError(f"{question} Nobody is here to answer.", hint="add --yes", code=USAGE)
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise typer.Abort

@@ -1,0 +1,101 @@
+"""A delivery for people: one row in a list, or the whole story with every attempt and what to do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from surehook.cli.output import line, paint
+from surehook.cli.times import local
+from surehook.core.instants import parse, say
+
+COLUMNS = ["id", "state", "reason", "last result", "attempts", "next or end", "tenant", "type", "endpoint"]
+BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
+
+
+def row(delivery: dict[str, Any]) -> list[Any]:
+    at = delivery["finished_at"] or delivery["due_at"]
+    return [
+        delivery["id"],
+        delivery["state"],
+        delivery["reason"],
+        result(delivery),
+        delivery["attempts"],
+        local(at),
+        delivery["tenant"],
+        delivery["type"],
+        delivery["endpoint"],
+    ]
+
+
+def result(entry: dict[str, Any]) -> str:
+    """`timed_out?`: the question mark says that the receiver may have got it all the same."""
+    outcome = entry.get("outcome")
+    return "" if outcome is None else f"{outcome}?" if entry.get("unknown") else str(outcome)
+
+
+def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms: int) -> None:
+    """Print state, links and every attempt, oldest first."""
+    out = sys.stdout
+    line(f"{paint(delivery['id'], 'bold', out)}  {headline(delivery, now_ms)}")
+    for name in ("event", "type", "tenant", "endpoint", "replay_of", "replayed_by"):
+        if delivery[name] is not None:
+            line(f"  {paint(name.ljust(11), 'dim', out)}  {delivery[name]}")
+    line()
+    for attempt in attempts:
+        for text in attempt_lines(attempt):
+            line(text)
+    if not attempts:
+        line("  no attempt yet")
+    if any(attempt["unknown"] for attempt in attempts):
+        line("  ? sent, but no answer was seen: the receiver may have got it")
+
+
+def headline(delivery: dict[str, Any], now_ms: int) -> str:
+    """`retrying, attempt 3 in 4m 10s`; `parked (breaker)`; `delivered at …`."""
+    state = str(delivery["state"])
+    if delivery["reason"]:
+        state += f" ({delivery['reason']})"
+    if delivery["finished_at"] is not None:
+        return f"{state} at {local(delivery['finished_at'])} after {_times(delivery['attempts'])}"
+    if delivery["state"] in ("scheduled", "retrying") and delivery["due_at"] is not None:
+        left = parse(delivery["due_at"]) - now_ms
+        return f"{state}, attempt {delivery['attempts'] + 1} {'now' if left <= 0 else 'in ' + say(left)}"
+    return f"{state} after {_times(delivery['attempts'])}"
+
+
+def _times(attempts: int) -> str:
+    return f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
+
+
+def attempt_lines(attempt: dict[str, Any]) -> list[str]:
+    """One entry of the history: what happened, what it means, what was answered, what comes next."""
+    out = sys.stdout
+    at = local(attempt["started_at"])
+    if attempt["kind"] == "interrupted":
+        return [f"  –  {at}  interrupted: the server stopped; whether this one was sent is not known"]
+    if attempt["kind"] == "ended":
+        return [f"  –  {at}  ended without another attempt"]
+    colour = "green" if attempt["outcome"] == "delivered" else "red"
+    status = f" {attempt['status']}" if attempt["status"] is not None else ""
+    error = f" {attempt['error']}" if attempt["error"] else ""
+    what = paint(f"{result(attempt)}{status}{error}", colour, out)
+    lines = [f"  {attempt['number']}  {at}  {attempt['lane']:<5}  {what}  {_timings(attempt)}"]
+    if attempt["hint"]:
+        lines.append(f"     {paint('hint', 'yellow', out)}  {attempt['hint']}")
+    body = (attempt.get("response") or {}).get("body")
+    if body:
+        shown = " ".join(str(body).split())
+        lines.append(f"     said  {shown[:BODY_CHARS]}{'…' if len(shown) > BODY_CHARS else ''}")
+    if attempt["next_at"] is not None:
+        lines.append(f"     next  {local(attempt['next_at'])}")
+    return lines
+
+
+def _timings(attempt: dict[str, Any]) -> str:
+    timings = attempt.get("timings_ms") or {}
+    parts = [f"{name.replace('_', ' ')} {value:g} ms" for name, value in timings.items() if value is not None]
+    if attempt.get("address"):
+        parts.append(f"to {attempt['address']}")
+    return ", ".join(parts)

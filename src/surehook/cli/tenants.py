@@ -1,0 +1,81 @@
+"""`surehook tenants`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, facts, note
+from surehook.cli.server import Cursor, Key, Limit, Url, Yes, confirm, listing, server
+from surehook.cli.times import local
+
+app = group("Tenants: whose customers receive.")
+
+Id = Annotated[str, typer.Argument(metavar="TENANT")]
+
+
+@app.command("list")
+def list_tenants(
+    limit: Limit = 50, cursor: Cursor = None, json: Json = False, url: Url = None, key: Key = None
+) -> None:
+    """List tenants, newest first."""
+    with server(url, key) as client:
+        listing(
+            client,
+            "/v1/tenants",
+            {},
+            limit=limit,
+            cursor=cursor,
+            json=json,
+            columns=["id", "name", "strict", "created"],
+            row=lambda t: [t["id"], t["name"], t["strict"], local(t["created_at"])],
+            nothing="no tenants; make one with `surehook tenants create NAME`",
+        )
+
+
+@app.command()
+def show(tenant: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Show one tenant."""
+    with server(url, key) as client:
+        facts(client.tenants.get(tenant), json=json)
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people.")],
+    id: Annotated[str | None, typer.Option(help="Your own id: 1 to 64 of a-z, 0-9, _ and -.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse events whose type is not registered.")
+    ] = False,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Create a tenant."""
+    fields = {"name": name, "strict": strict} if id is None else {"id": id, "name": name, "strict": strict}
+    with server(url, key) as client:
+        facts(client.tenants.create(**fields), json=json)
+
+
+@app.command()
+def rename(
+    tenant: Id,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Change a tenant's name."""
+    with server(url, key) as client:
+        facts(client.tenants.update(tenant, name=name), json=json)
+
+
+@app.command()
+def delete(tenant: Id, yes: Yes = False, url: Url = None, key: Key = None) -> None:
+    """Delete a tenant that has no endpoints and nothing under way."""
+    confirm(f"Delete tenant {tenant}?", yes=yes)
+    with server(url, key) as client:
+        client.tenants.delete(tenant)
+    note(f"deleted {tenant}")

@@ -1,0 +1,113 @@
+"""What the demonstration plays: the workflow, the receivers, and policies short enough to watch.
+
+The policies are objects that start from a profile; the profiles themselves stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.demo.receiver import Behaviour
+
+TENANT = "demo"
+STEPS = ("document.sent", "document.viewed", "document.signed", "document.completed")
+DOCUMENTS = 200
+PUBLISH_S = 12.0  # all steps of all documents within this time
+KILL_AT = 0.5  # of the events accepted
+SETTLE_S = 32.0  # after the last event, at most; set-up, publishing and this stay under 60 s
+
+
+class Part(Struct, frozen=True):
+    """One receiver: what it gets, how it behaves (None: nothing listens there), how it is treated."""
+
+    name: str
+    about: str
+    event_types: tuple[str, ...]
+    behaviour: Behaviour | None
+    policy: dict[str, Any]
+    ends: bool  # whether its deliveries are sure to end while we watch
+
+
+def _policy(**changes: Any) -> dict[str, Any]:
+    """`standard` with short waits: a second where it has minutes."""
+    start = {
+        "profile": "standard",
+        "timeouts": {"first": 1.0, "retry": 5.0, "connect": 1.0},
+        "schedule": {"fixed": [0.5, 1, 2, 3, 3, 3]},
+        "jitter": {"ratio": 0.2},
+    }
+    return start | changes
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        name="healthy",
+        about="answers at once",
+        event_types=("document.*",),
+        behaviour=Behaviour(),
+        policy=_policy(),
+        ends=True,
+    ),
+    Part(
+        name="slow",
+        about="answers after 2 s; first tries give up after 1 s",
+        event_types=("document.completed",),
+        behaviour=Behaviour(delay_s=2.0),
+        policy=_policy(),
+        ends=True,
+    ),
+    Part(
+        name="flaky",
+        about="fails 3 of 10: a 500, or hangs up",
+        event_types=("document.*",),
+        behaviour=Behaviour(flaky=0.3),
+        policy=_policy(breaker=None, schedule={"fixed": [0.3, 0.5, 0.5, 1, 1, 1, 2, 2, 2, 2]}),
+        ends=True,
+    ),
+    Part(
+        name="hanging",
+        about="never answers; too old after 12 s",
+        event_types=("document.signed",),
+        behaviour=Behaviour(hangs=True),
+        policy=_policy(
+            timeouts={"first": 0.5, "retry": 1.0, "connect": 0.5},
+            breaker={"window": 10, "failure_ratio": 0.4, "calls": 20, "probe_after": 3},
+            max_age=12,
+        ),
+        ends=True,
+    ),
+    Part(
+        name="refusing",
+        about="nothing listens there; kept until somebody does",
+        event_types=("document.viewed",),
+        behaviour=None,
+        policy=_policy(
+            schedule={"fixed": [2, 5, 10, 60, 600]},
+            max_age=None,
+            breaker={"window": 10, "failure_ratio": 0.4, "calls": 20, "probe_after": 5},
+        ),
+        ends=False,
+    ),
+)
+
+
+class Step(Struct, frozen=True):
+    """One event of the workflow. `key` makes a repeat the same event."""
+
+    type: str
+    subject: str
+    sequence: int
+    key: str
+    data: dict[str, Any]
+
+
+def workflow(documents: int) -> Iterator[Step]:
+    """Every document goes through all four steps; documents take turns, so that all are under way at once."""
+    for sequence, type in enumerate(STEPS, start=1):
+        for number in range(1, documents + 1):
+            document = f"doc_{number:04d}"
+            data = {"document_id": document, "step": sequence, "signer": f"signer{number % 7}@example.com"}
+            yield Step(type, document, sequence, f"{document}:{type}", data)

@@ -1,0 +1,93 @@
+"""The receivers of the demonstration as one process: `python -m surehook.demo.receivers`.
+
+Its first line on stdout is JSON: the URL of every receiver and of `control`, where `POST /secrets` hands out
+the signing secrets and `GET /seen` returns what was seen. It ends when its standard input does, so that it
+cannot outlive the demonstration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import sys
+import time
+
+from msgspec.json import decode, encode
+
+from surehook.core.verification import Verifier
+from surehook.demo.memory import Memory
+from surehook.demo.plan import PARTS, Part
+from surehook.demo.receiver import Receiver, Reply, Request
+
+
+class Stage:
+    """All receivers, their memories, and the control that is asked about them."""
+
+    def __init__(self, parts: tuple[Part, ...], host: str = "127.0.0.1") -> None:
+        self.memories = {part.name: Memory(seen={}) for part in parts}
+        self.urls: dict[str, str] = {}
+        self._parts = parts
+        self._host = host
+        self._verifiers: dict[str, Verifier] = {}
+        self._receivers: list[Receiver] = []
+        self._closed: list[socket.socket] = []
+
+    async def start(self) -> None:
+        for part in self._parts:
+            port = self._refuse() if part.behaviour is None else await self._listen(part)
+            self.urls[part.name] = f"http://{self._host}:{port}/hooks/{part.name}"
+        control = Receiver(self._control)
+        self._receivers.append(control)
+        self.urls["control"] = f"http://{self._host}:{await control.start(self._host, 0)}"
+
+    async def stop(self) -> None:
+        for receiver in self._receivers:
+            await receiver.stop()
+        for taken in self._closed:
+            taken.close()
+
+    async def _listen(self, part: Part) -> int:
+        memory, behaviour = self.memories[part.name], part.behaviour
+        assert behaviour is not None
+
+        async def answer(request: Request) -> Reply:
+            memory.note(request, self._verifiers.get(part.name), now=time.time())
+            return behaviour.reply(random.random())
+
+        receiver = Receiver(answer, memory.answered)
+        self._receivers.append(receiver)
+        return await receiver.start(self._host, 0)
+
+    def _refuse(self) -> int:
+        """A port that is taken but not listened on: connections are refused, and nobody else gets it."""
+        taken = socket.socket()
+        taken.bind((self._host, 0))
+        self._closed.append(taken)
+        return int(taken.getsockname()[1])
+
+    async def _control(self, request: Request) -> Reply:
+        if request.method == "POST" and request.path == "/secrets":
+            secrets: dict[str, str] = decode(request.body, type=dict[str, str])
+            self._verifiers = {name: Verifier(secret) for name, secret in secrets.items()}
+            return Reply(204)
+        if request.path == "/counts":
+            return Reply(200, encode({name: memory.requests for name, memory in self.memories.items()}))
+        return Reply(200, encode(self.memories))
+
+
+async def main() -> None:
+    stage = Stage(PARTS)
+    await stage.start()
+    sys.stdout.write(encode(stage.urls).decode() + "\n")
+    sys.stdout.flush()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ended.set)  # readable without a writer: the end
+    await ended.wait()
+    loop.remove_reader(sys.stdin.fileno())
+    await stage.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,151 @@
+"""The play: set the stage, publish, kill, restart, wait until what can end has ended, and count."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from surehook.client import Client, Refused, Unreachable
+from surehook.demo.children import DemoError, Receivers, Server
+from surehook.demo.memory import Memory
+from surehook.demo.plan import DOCUMENTS, KILL_AT, PARTS, PUBLISH_S, SETTLE_S, TENANT, workflow
+from surehook.demo.publishing import Publisher
+from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
+from surehook.demo.watching import Watch
+
+LOOK_S = 0.5
+
+
+def run(*, documents: int = DOCUMENTS) -> int:
+    """Play it in a temporary folder. The result is the last line on stdout; 0 only if nothing was lost."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, Watch() as watch:
+        play = Play(Path(folder), watch, began, documents)
+        try:
+            totals = play.run()
+        finally:
+            play.stop()
+    sys.stdout.write(totals.line(time.monotonic() - began) + "\n")
+    sys.stdout.flush()
+    return 0 if totals.lost == 0 else 1
+
+
+class Play:
+    """The cast: one server, one process of receivers, one publisher."""
+
+    def __init__(self, folder: Path, watch: Watch, began: float, documents: int) -> None:
+        self._key = secrets.token_urlsafe(24)
+        self._server = Server(folder, self._key)
+        self._receivers = Receivers()
+        self._client = Client(self._server.url, self._key, timeout_s=5.0, patience_s=0)
+        self._steps = list(workflow(documents))
+        self._publisher = Publisher(self._server.url, self._key, self._steps, seconds=PUBLISH_S)
+        self._names: dict[str, str] = {}  # endpoint id to receiver
+        self._watch = watch
+        self._began = began
+        self._deliveries: list[dict[str, Any]] = []
+
+    def run(self) -> Totals:
+        self._set_stage()
+        self._tell(f"publishing {len(self._steps)} events of a signing workflow")
+        self._publisher.start()
+        self._until_accepted(KILL_AT)
+        pid = self._server.kill()
+        self._tell(
+            f"kill -9 {pid} with {len(self._publisher.accepted)} events accepted; the publisher repeats"
+        )
+        took = self._server.start()
+        self._tell(f"the server is back after {took:.1f} s, on the same file")
+        self._until_accepted(1.0)
+        self._tell("everything is published; waiting for what can end")
+        self._until_settled()
+        return self._count()
+
+    def stop(self) -> None:
+        self._publisher.stop()
+        self._client.close()
+        self._server.stop()
+        self._receivers.stop()
+
+    def _set_stage(self) -> None:
+        self._receivers.start()
+        took = self._server.start()
+        self._tell(f"the server listens on {self._server.url} after {took:.1f} s")
+        self._client.tenants.create(id=TENANT, name="Demonstration")
+        keys = {}
+        for part in PARTS:
+            made = self._client.endpoints.create(
+                tenant=TENANT,
+                url=self._receivers.urls[part.name],
+                event_types=list(part.event_types),
+                policy=part.policy,
+                description=part.about,
+            )
+            self._names[made["id"]] = part.name
+            keys[part.name] = made["secret"]
+        self._receivers.hand_out(keys)
+
+    def _until_accepted(self, share: float) -> None:
+        """Watch until so much of the workflow is accepted."""
+        publisher = self._publisher
+        while publisher.share < share and not publisher.is_done:
+            self._look(f"publishing, {len(publisher.accepted)} of {len(self._steps)} accepted")
+            time.sleep(LOOK_S if share - publisher.share > 0.1 else LOOK_S / 10)
+        if publisher.failure is not None:
+            raise DemoError(f"the publisher gave up: {publisher.failure}")
+
+    def _until_settled(self) -> None:
+        """Watch until every delivery of the receivers that let theirs end has ended, or the time is over."""
+        until = time.monotonic() + SETTLE_S
+        ending = {part.name for part in PARTS if part.ends}
+        while time.monotonic() < until:
+            self._look("settling")
+            waiting = sum(
+                1
+                for d in self._deliveries
+                if d["state"] in OPEN_STATES and self._names[d["endpoint"]] in ending
+            )
+            if self._deliveries and not waiting:
+                return
+            time.sleep(LOOK_S)
+
+    def _count(self) -> Totals:
+        memories = self._receivers.seen()
+        self._deliveries = self._list()
+        totals = tally(self._publisher.accepted, self._deliveries, memories.values())
+        counts = by_endpoint(self._names, self._deliveries)
+        self._watch.show(counts, status="done", at_s=self._now(), last=True)
+        self._explain(totals, memories)
+        return totals
+
+    def _explain(self, totals: Totals, memories: dict[str, Memory]) -> None:
+        """In words what the last line says in numbers."""
+        unverified = sum(memory.unverified for memory in memories.values())
+        requests = sum(memory.requests for memory in memories.values())
+        self._tell(f"receivers saw {requests} requests; signatures that did not hold: {unverified}")
+        if totals.open:
+            self._tell(f"{totals.open} open: kept, each with its reason, until their receiver answers")
+        if totals.dead:
+            self._tell(f"{totals.dead} dead letters: kept whole, to be replayed or dismissed")
+        if totals.duplicated:
+            self._tell(f"{totals.duplicated} sent again after the kill: same event id, same bytes")
+
+    def _look(self, status: str) -> None:
+        try:
+            self._deliveries = self._list()
+        except (Unreachable, Refused):
+            status = "the server does not answer"
+        self._watch.show(by_endpoint(self._names, self._deliveries), status=status, at_s=self._now())
+
+    def _list(self) -> list[dict[str, Any]]:
+        return list(self._client.deliveries.iter(tenant=TENANT))
+
+    def _tell(self, text: str) -> None:
+        self._watch.tell(text, at_s=self._now())
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began

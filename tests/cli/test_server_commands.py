@@ -1,0 +1,433 @@
+"""Commands that talk to a server: what they ask, what they print where, and how they end."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.fake_api import (
+    DELIVERY,
+    ENDPOINT,
+    EVENT,
+    KEY,
+    T0,
+    attempt,
+    delivery,
+    endpoint,
+    event,
+    fake_api,
+)
+from tests.client.stand_in import answer, stand_in
+
+LISTS = [
+    ("endpoints", "/v1/endpoints", endpoint()),
+    ("events", "/v1/events", event()),
+    ("deliveries", "/v1/deliveries", delivery()),
+    ("dead-letters", "/v1/dead-letters", delivery(state="dead")),
+    ("tenants", "/v1/tenants", {"id": "acme", "name": "Acme", "strict": False, "created_at": T0}),
+    ("event-types", "/v1/event-types", {"name": "a.b", "description": None, "schema": None, "schema_version": "1", "policy": None, "created_at": T0}),
+    ("notices", "/v1/notices", {"id": "ntc_1", "at": T0, "kind": "delivery.dead", "tenant": "acme", "endpoint": None, "delivery": None, "detail": "gave up"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("noun", "path", "entry"), LISTS)
+def test_a_list_is_one_document_or_a_table(
+    surehook: Run, noun: str, path: str, entry: dict[str, object]
+) -> None:
+    with fake_api(**{f"GET {path}": [entry] * 3}) as api:
+        as_json = surehook(noun, "list", "--json", env=api.env)
+        as_table = surehook(noun, "list", env=api.env)
+    assert as_json.json == {"data": [entry] * 3, "next": None}
+    assert (as_json.code, as_json.err) == (0, "")
+    assert len(as_table.out.splitlines()) == 4
+    first = str(entry.get("id", entry.get("name")))
+    assert first in as_table.out or noun == "notices"
+
+
+@pytest.mark.parametrize(("noun", "path", "entry"), LISTS)
+def test_an_empty_list_says_so_on_stderr(
+    surehook: Run, noun: str, path: str, entry: dict[str, object]
+) -> None:
+    with fake_api(**{f"GET {path}": []}) as api:
+        ran = surehook(noun, "list", env=api.env)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.strip()
+
+
+def test_a_list_goes_on_over_pages_and_says_how_to_get_more(surehook: Run) -> None:
+    with fake_api(**{"GET /v1/deliveries": [delivery() for _ in range(500)]}) as api:
+        ran = surehook("deliveries", "list", "--limit", "450", "--tenant", "acme", env=api.env)
+    assert len(ran.out.splitlines()) == 451
+    assert ran.err == "more: --cursor 450\n"
+    assert api.asked == [
+        "GET /v1/deliveries?tenant=acme&limit=200",
+        "GET /v1/deliveries?tenant=acme&limit=200&cursor=200",
+        "GET /v1/deliveries?tenant=acme&limit=50&cursor=400",
+    ]
+
+
+def test_filters_reach_the_server_and_durations_become_times(surehook: Run) -> None:
+    with fake_api(**{"GET /v1/deliveries": []}) as api:
+        surehook(
+            "deliveries", "list", "--state", "dead", "--outcome", "timed_out", "--endpoint", ENDPOINT,
+            "--since", "6h", "--until", T0, env=api.env,
+        )  # fmt: skip
+    (asked,) = api.asked
+    assert "state=dead" in asked
+    assert "outcome=timed_out" in asked
+    assert f"endpoint={ENDPOINT}" in asked
+    assert "since=20" in asked
+    assert "until=2026-11-21T10%3A46%3A00.000Z" in asked
+
+
+def test_send_publishes_with_every_field(surehook: Run) -> None:
+    with fake_api(**{"POST /v1/events": {"id": EVENT, "deliveries": 2}}) as api:
+        ran = surehook(
+            "send", "document.signed", "--tenant", "acme", "--data", '{"n": 1.10}', "--subject", "doc_1",
+            "--key", "doc_1:signed", "--sequence", "3", env=api.env,
+        )  # fmt: skip
+    assert (ran.code, ran.out, ran.err) == (0, f"{EVENT}  2 deliveries\n", "")
+    assert api.last.headers["idempotency-key"] == "doc_1:signed"
+    assert api.last.json == {
+        "tenant": "acme",
+        "type": "document.signed",
+        "subject": "doc_1",
+        "sequence": 3,
+        "data": {"n": 1.1},
+    }
+    assert b'{"n": 1.10}' in api.last.body
+
+
+def test_send_reads_a_file_and_standard_input(
+    surehook: Run, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+    import sys
+
+    with open("d.json", "w") as file:
+        file.write('{"from": "file"}')
+    with fake_api(**{"POST /v1/events": {"id": EVENT, "deliveries": 1}}) as api:
+        assert (
+            surehook("send", "a", "--tenant", "t", "--data", "@d.json", "--json", env=api.env).json[
+                "deliveries"
+            ]
+            == 1
+        )
+        assert api.last.json["data"] == {"from": "file"}
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"from": "stdin"}')))
+        surehook("send", "a", "--tenant", "t", "--data", "-", env=api.env)
+        assert api.last.json["data"] == {"from": "stdin"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("--data", "{n: 1}", "--tenant", "t"), 5, "is not JSON"),
+        (("--data", "@nowhere", "--tenant", "t"), 1, "nowhere"),
+        (("--data", "{}"), 2, "which tenant?"),
+        (("--data", "{}", "--tenant", "T"), 2, "expected 1 to 64 of a-z"),
+        (("--batch", "--data", "[1]", "--key", "k", "--tenant", "t"), 2, "--key is for one event"),
+        (("--batch", "--data", '{"a":1}\n{b}', "--tenant", "t"), 5, "line 2 is not JSON"),
+        (("--wait", "soon", "--tenant", "t"), 2, "is not a duration"),
+    ],
+)
+def test_send_refuses_what_cannot_be_meant_before_it_asks_the_server(
+    surehook: Run, args: tuple[str, ...], code: int, words: str
+) -> None:
+    with fake_api() as api:
+        ran = surehook("send", "a", *args, env=api.env)
+    assert (ran.code, api.asked) == (code, [])
+    assert words in ran.err
+
+
+@pytest.mark.parametrize("data", ["[{}, 2]", "{}\n\n2\n"])
+def test_a_batch_is_an_array_or_json_lines_and_partly_done_is_8(surehook: Run, data: str) -> None:
+    reply = answer(202, [{"id": EVENT, "deliveries": 1}, {"code": "bad", "detail": "No.", "status": 422}])
+    with fake_api(**{"POST /v1/events/batch": reply}) as api:
+        ran = surehook("send", "a", "--batch", "--tenant", "t", "--data", data, env=api.env)
+    assert [entry["data"] for entry in api.last.json] == [{}, 2]
+    assert ran.code == 8
+    assert ran.out == f"{EVENT}  1 delivery\n"
+    assert ran.err == "entry 2: No. (bad)\n"
+
+
+@pytest.mark.parametrize(("state", "code"), [("delivered", 0), ("dead", 7), ("retrying", 7)])
+def test_send_can_wait_for_its_deliveries(surehook: Run, state: str, code: int) -> None:
+    values = {
+        "POST /v1/events": {"id": EVENT, "deliveries": 1},
+        f"GET /v1/events/{EVENT}/deliveries": [delivery(state=state)],
+    }
+    with fake_api(**values) as api:
+        ran = surehook("send", "a", "--tenant", "t", "--wait", "0s", env=api.env)
+    assert ran.code == code
+    assert state in ran.err
+
+
+def test_a_delivery_tells_its_whole_story(surehook: Run) -> None:
+    attempts = [
+        attempt(),
+        attempt(number=2, kind="interrupted", outcome=None, unknown=False, hint=None, error=None, next_at=None),
+        attempt(number=2, outcome="refused", unknown=False, status=500, error=None, hint="Look at its log.",
+                response={"headers": {}, "body": "oh\nno", "truncated": False}, next_at=None),
+    ]  # fmt: skip
+    values = {
+        f"GET /v1/deliveries/{DELIVERY}": delivery(),
+        f"GET /v1/deliveries/{DELIVERY}/attempts": attempts,
+    }
+    with fake_api(**values) as api:
+        shown = surehook("deliveries", "show", DELIVERY, env=api.env)
+        as_json = surehook("deliveries", "show", DELIVERY, "--json", env=api.env)
+    assert as_json.json == {"delivery": delivery(), "attempts": attempts}
+    for words in (
+        "retrying, attempt 2 in 365", "timed_out? timeout", "It took longer than 1 s.", "total 1000.2 ms",
+        "to 203.0.113.7", "interrupted: the server stopped", "refused 500", "Look at its log.", "said  oh no",
+        "the receiver may have got it",
+    ):  # fmt: skip
+        assert words in shown.out, words
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline"),
+    [
+        ({"state": "parked", "reason": "breaker"}, "parked (breaker) after 1 attempt"),
+        ({"state": "dead", "finished_at": T0, "attempts": 3}, "dead at "),
+        ({"state": "retrying", "due_at": T0}, "retrying, attempt 2 now"),
+        ({"state": "cancelled", "reason": "request", "finished_at": T0}, "cancelled (request) at "),
+    ],
+)
+def test_the_headline_says_state_reason_and_time(
+    surehook: Run, changes: dict[str, object], headline: str
+) -> None:
+    values = {
+        f"GET /v1/deliveries/{DELIVERY}": delivery(**changes),
+        f"GET /v1/deliveries/{DELIVERY}/attempts": [],
+    }
+    with fake_api(**values) as api:
+        out = surehook("deliveries", "show", DELIVERY, env=api.env).out
+    assert headline in out.splitlines()[0]
+    assert "no attempt yet" in out
+
+
+def test_an_event_is_shown_with_its_data_and_where_it_went(surehook: Run) -> None:
+    values = {f"GET /v1/events/{EVENT}": event(), f"GET /v1/events/{EVENT}/deliveries": [delivery()]}
+    with fake_api(**values) as api:
+        out = surehook("events", "show", EVENT, env=api.env).out
+        as_json = surehook("events", "show", EVENT, "--json", env=api.env).json
+    assert '"n": 1' in out
+    assert DELIVERY in out
+    assert as_json == {"event": event(), "deliveries": [delivery()]}
+
+
+@pytest.mark.parametrize("words", [("resend",), ("deliveries", "resend"), ("deliveries", "cancel")])
+def test_an_act_on_several_deliveries_ends_honestly(surehook: Run, words: tuple[str, ...]) -> None:
+    verb = words[-1]
+    again = delivery(id="dlv_new", state="scheduled", replay_of=DELIVERY)
+    with fake_api(**{f"POST /v1/deliveries/{DELIVERY}/{verb}": again}) as api:
+        good = surehook(*words, DELIVERY, env=api.env)
+        partly = surehook(*words, DELIVERY, "dlv_none", env=api.env)
+        none = surehook(*words, "dlv_none", "dlv_nil", "--json", env=api.env)
+    assert (good.code, good.out) == (0, f"dlv_new  scheduled  (again for {DELIVERY})\n")
+    assert partly.code == 8
+    assert "dlv_none: There is no such thing." in partly.err
+    assert (none.code, none.json) == (4, [])
+
+
+def test_an_endpoint_is_created_from_flags_and_its_secret_shown(surehook: Run) -> None:
+    with fake_api(**{"POST /v1/endpoints": endpoint(secret="whsec_x")}) as api:
+        ran = surehook(
+            "endpoints", "create", "https://acme.example/hooks", "--tenant", "acme", "--events", "a.*, b",
+            "--policy", '{"profile": "yousign"}', "--header", "x-a=1", "--description", "first", env=api.env,
+        )  # fmt: skip
+    assert api.last.json == {
+        "tenant": "acme",
+        "url": "https://acme.example/hooks",
+        "event_types": ["a.*", "b"],
+        "policy": {"profile": "yousign"},
+        "headers": {"x-a": "1"},
+        "description": "first",
+    }
+    assert "whsec_x" in ran.out
+    assert "shown only now" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "body"),
+    [
+        (("update", ENDPOINT, "--target", "https://b.example"), {"url": "https://b.example"}),
+        (("update", ENDPOINT, "--policy", "null"), {"policy": None}),
+        (
+            ("update", ENDPOINT, "--policy", "signing", "--events", "*"),
+            {"policy": "signing", "event_types": ["*"]},
+        ),
+        (("pause", ENDPOINT), {"status": "paused"}),
+        (("resume", ENDPOINT), {"status": "active"}),
+    ],
+)
+def test_an_endpoint_is_changed_by_exactly_what_was_said(
+    surehook: Run, args: tuple[str, ...], body: object
+) -> None:
+    with fake_api(**{f"PATCH /v1/endpoints/{ENDPOINT}": endpoint()}) as api:
+        assert surehook("endpoints", *args, env=api.env).code == 0
+        assert api.last.json == body
+
+
+def test_nothing_to_change_is_a_usage_error(surehook: Run) -> None:
+    with fake_api() as api:
+        assert surehook("endpoints", "update", ENDPOINT, env=api.env).code == 2
+        assert surehook("endpoints", "update", ENDPOINT, "--header", "novalue", env=api.env).code == 2
+    assert api.asked == []
+
+
+def test_a_secret_is_rotated_with_the_overlap_in_seconds(surehook: Run) -> None:
+    with fake_api(**{f"POST /v1/endpoints/{ENDPOINT}/rotate-secret": endpoint(secret="whsec_new")}) as api:
+        ran = surehook("endpoints", "rotate-secret", ENDPOINT, "--overlap", "2h", "--json", env=api.env)
+    assert api.last.json == {"overlap_s": 7200}
+    assert ran.json["secret"] == "whsec_new"
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("delivered", 0), ("unreachable", 7)])
+def test_a_test_event_ends_as_it_went(surehook: Run, outcome: str, code: int) -> None:
+    with fake_api(**{f"POST /v1/endpoints/{ENDPOINT}/test": attempt(outcome=outcome, unknown=False)}) as api:
+        ran = surehook("endpoints", "test", ENDPOINT, env=api.env)
+    assert ran.code == code
+    assert outcome in ran.out
+
+
+def test_nothing_is_deleted_without_a_yes(surehook: Run) -> None:
+    with fake_api(**{f"DELETE /v1/endpoints/{ENDPOINT}": answer(204)}) as api:
+        refused = surehook("endpoints", "delete", ENDPOINT, env=api.env)
+        assert (refused.code, api.asked) == (2, [])
+        assert "--yes" in refused.err
+        assert surehook("endpoints", "delete", ENDPOINT, "--yes", env=api.env).code == 0
+    assert api.asked == [f"DELETE /v1/endpoints/{ENDPOINT}"]
+
+
+def test_tenants_and_event_types_are_created(surehook: Run) -> None:
+    values = {
+        "POST /v1/tenants": {"id": "acme", "name": "Acme", "strict": True, "created_at": T0},
+        "POST /v1/event-types": {"name": "a.b"},
+    }
+    with fake_api(**values) as api:
+        surehook("tenants", "create", "Acme", "--id", "acme", "--strict", env=api.env)
+        assert api.last.json == {"id": "acme", "name": "Acme", "strict": True}
+        surehook(
+            "event-types",
+            "create",
+            "a.b",
+            "--schema",
+            '{"type": "object"}',
+            "--policy",
+            "signing",
+            env=api.env,
+        )
+        assert api.last.json == {"name": "a.b", "schema": {"type": "object"}, "policy": "signing"}
+
+
+def test_a_dead_letter_is_dismissed_with_its_note(surehook: Run) -> None:
+    with fake_api(**{f"POST /v1/dead-letters/{DELIVERY}/dismiss": answer(204)}) as api:
+        ran = surehook("dead-letters", "dismiss", DELIVERY, "--note", "known customer", env=api.env)
+    assert (ran.code, api.last.json) == (0, {"note": "known customer"})
+
+
+def job(**changes: object) -> dict[str, object]:
+    return {
+        "id": "rpl_1", "filter": {}, "dry_run": False, "state": "done", "matched": 4, "created": 4, "created_at": T0,
+        "finished_at": T0,
+    } | changes  # fmt: skip
+
+
+def test_a_dry_run_counts_without_asking(surehook: Run) -> None:
+    with fake_api(**{"POST /v1/replays": job(dry_run=True, created=0)}) as api:
+        ran = surehook(
+            "replays", "create", "--state", "dead", "--endpoint", ENDPOINT, "--dry-run", "--json", env=api.env
+        )
+    assert api.last.json == {"filter": {"endpoint": ENDPOINT, "state": "dead"}, "dry_run": True}
+    assert ran.json["matched"] == 4
+
+
+def test_a_replay_wants_a_yes_and_is_waited_for(surehook: Run) -> None:
+    values = {"POST /v1/replays": job(state="running"), "GET /v1/replays/rpl_1": job(state="failed")}
+    with fake_api(**values) as api:
+        assert surehook("replays", "create", "--state", "dead", env=api.env).code == 2
+        assert api.asked == []
+        assert surehook("replays", "create", "--state", "dead", "--yes", "--wait", env=api.env).code == 7
+        started = surehook("replays", "create", "--state", "dead", "--yes", env=api.env)
+    assert started.code == 0
+    assert "surehook replays show rpl_1" in started.err
+
+
+def test_lanes_and_breakers_are_tables(surehook: Run) -> None:
+    lane = {
+        "name": "first",
+        "slots": 512,
+        "in_flight": 1,
+        "ready": 2,
+        "oldest_due_s": 0.5,
+        "scheduled": 3,
+        "parked": 4,
+    }
+    breaker = {
+        "tenant": "acme", "url": "https://x", "state": "open", "reason": "failures", "failures": 31, "calls": 40,
+        "window_s": 600, "opened_at": T0, "probe_at": T0, "parked": 118,
+    }  # fmt: skip
+    values = {
+        "GET /v1/lanes": {"data": [lane], "next": None},
+        "GET /v1/breakers": {"data": [breaker], "next": None},
+    }
+    with fake_api(**values) as api:
+        assert surehook("lanes", env=api.env).out.splitlines()[1].split() == [
+            "first",
+            "512",
+            "1",
+            "2",
+            "0.5",
+            "3",
+            "4",
+        ]
+        assert "31 of 40 in 600 s" in surehook("breakers", "list", env=api.env).out
+        assert surehook("lanes", "--json", env=api.env).json["data"] == [lane]
+
+
+# -- mistakes a person makes ------------------------------------------------------------------------------
+
+
+def test_a_missing_key_is_exit_code_3_with_what_to_do(surehook: Run) -> None:
+    with fake_api(**{"GET /v1/tenants": []}) as api:
+        ran = surehook("tenants", "list", env={"SUREHOOK_URL": api.url})
+    assert ran.code == 3
+    assert "SUREHOOK_API_KEY" in ran.err
+
+
+def test_a_flag_beats_the_environment_for_url_and_key(surehook: Run) -> None:
+    with fake_api(**{"GET /v1/tenants": []}) as api:
+        env = {"SUREHOOK_URL": "http://127.0.0.1:9", "SUREHOOK_API_KEY": "another-key-of-16-chars"}
+        assert surehook("tenants", "list", "--url", api.url, "--api-key", KEY, env=env).code == 0
+
+
+def test_an_unknown_id_is_exit_code_4(surehook: Run) -> None:
+    with fake_api() as api:
+        assert surehook("events", "show", EVENT, env=api.env).code == 4
+
+
+def test_no_server_is_exit_code_6_at_once_with_what_to_do(surehook: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    ran = surehook("lanes", "--url", url)
+    assert ran.code == 6
+    assert "connection refused" in ran.err
+    assert "surehook serve" in ran.err
+
+
+def test_another_program_on_the_port_is_recognised(surehook: Run) -> None:
+    with stand_in(b"HTTP/1.1 404 X\r\ncontent-length: 6\r\n\r\n<html>") as other:
+        ran = surehook("lanes", "--url", other.url)
+    assert ran.code == 4
+    assert "no surehook server gives" in ran.err
+
+
+def test_a_url_without_a_scheme_is_a_usage_error(surehook: Run) -> None:
+    ran = surehook("lanes", "--url", "localhost:8080")
+    assert ran.code == 2
+    assert "expected an http:// or https:// address" in ran.err
