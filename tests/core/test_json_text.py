@@ -133,6 +133,19 @@ def test_no_bytes_make_it_raise(data):
         json.loads(data)
 
 
+@given(st.lists(st.sampled_from(["\ud83d", "\ude00", "a", "\\", "u", "d800", "\U0001f600"]), max_size=6))
+def test_half_of_a_surrogate_pair_is_found_where_encoding_fails(parts):
+    text = "".join(parts)
+    halves = text.encode("utf-16-le", "surrogatepass")
+    try:
+        halves.decode("utf-16-le")
+    except UnicodeDecodeError:
+        lone = True
+    else:
+        lone = False
+    assert json_text.has_lone_surrogate(json.dumps(text).encode()) is lone
+
+
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
     numbers: list[float] = []
 

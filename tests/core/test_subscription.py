@@ -62,6 +62,7 @@ def test_filters_are_kept_in_order():
     ("filters", "field"),
     [
         ([], "event_types"),
+        ("abc", "event_types"),
         (["a"] * 101, "event_types"),
         (["a", ""], "event_types.1"),
         (["a", "b", "a"], "event_types.2"),

@@ -21,6 +21,8 @@ _KEY = re.compile(r"(required|unknown) field `(.*?)`", re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
@@ -102,6 +104,11 @@ def is_deeper(data: bytes, depth: int) -> bool:
 def has_nul(data: bytes) -> bool:
     r"""Whether a string of this valid JSON holds U+0000: an escape `\u0000` whose backslash is not itself escaped."""
     return _NUL.search(data) is not None
+
+
+def has_lone_surrogate(text: bytes) -> bool:
+    """Whether half of a surrogate pair is escaped here, which the decoder calls many things, "truncated" among them."""
+    return _HALF.search(_PAIR.sub(b" ", text)) is not None
 
 
 def has_long_number(data: bytes, digits: int) -> bool:

@@ -83,7 +83,7 @@ def decode_event(raw: bytes) -> EventIn:
     try:
         written = _decode_one(raw)
     except json_text.DECODE_ERRORS as error:
-        raise _problem(error) from None
+        raise _problem(error, raw) from None
     return _judged(written, raw, None)
 
 
@@ -98,7 +98,7 @@ def decode_batch(raw: bytes) -> list[EventIn | Problem]:
     try:
         raws = _decode_raws(raw)
     except json_text.DECODE_ERRORS as error:
-        raise _problem(error) from None
+        raise _problem(error, raw) from None
     if len(raws) > limits.BATCH_EVENTS:
         raise Problem("too_many_events", f"a batch has at most {limits.BATCH_EVENTS} events")
     return [_item(bytes(each)) for each in raws]
@@ -116,7 +116,7 @@ def _item(raw: bytes) -> EventIn | Problem:
     except Problem as problem:
         return problem
     except json_text.DECODE_ERRORS as error:
-        return _problem(error)
+        return _problem(error, raw)
 
 
 def _judged(written: _Written, raw: bytes, key: str | None) -> EventIn:
@@ -215,6 +215,8 @@ def _check_keys(raw: bytes, data: bytes, quotes: int) -> None:
             raise Problem("duplicate_key", "the key is given twice", field=twice)
 
 
-def _problem(error: Exception) -> Problem:
+def _problem(error: Exception, raw: bytes) -> Problem:
     fault = json_text.fault(error)
+    if fault.code == "invalid_json" and json_text.has_lone_surrogate(raw):
+        return Problem("bad_text", "a text holds half of a surrogate pair, which no UTF-8 text can")
     return Problem(fault.code, fault.detail, field=fault.path or None)

@@ -40,7 +40,8 @@ def check_event_type(name: str, *, field: str = "type") -> str:
 
 def check_filters(filters: Sequence[object], *, field: str = "event_types") -> tuple[str, ...]:
     """The filters as a tuple, in order. Raises Problem `invalid_filter` with the field `event_types.N`."""
-    if not 0 < len(filters) <= limits.FILTERS:
+    # A text is a sequence too, of one-letter filters.
+    if isinstance(filters, str) or not 0 < len(filters) <= limits.FILTERS:
         raise Problem(
             "invalid_filter", f"one to {limits.FILTERS} filters are given", field=field, hint='["*"] for all'
         )
