@@ -20,7 +20,9 @@ from typing import Any
 
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, Problem, SettingsError
-from surehook.delivery.engine import Book, Engine
+from surehook.core.model import LANES
+from surehook.delivery.engine import Engine
+from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
 from surehook.host import process
 from surehook.host.clock import SystemClock
@@ -29,6 +31,7 @@ from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
+from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 
 Started = Callable[[str, str | None], None]
 
@@ -125,11 +128,43 @@ def revisions(settings: Settings) -> tuple[str | None, str]:
 def open_transport(settings: Settings, clock: Clock) -> Transport:
     """The wire client under the operator's rules."""
     from surehook.wire.client import Client
-    from surehook.wire.resolver import system_resolver
+    from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import Settings as WireSettings
 
     wire = WireSettings(allow_http=settings.allow_http, allow_networks=settings.allow_networks)
-    return Client(clock=clock, resolver=system_resolver(clock), settings=wire)
+    return Client(clock=clock, resolver=DnsResolver(clock.boot), settings=wire)
+
+
+def snapshot(engine: Engine) -> Snapshot:
+    """The engine's counters as a scrape shows them."""
+    now = engine.clock.now()
+    counts = dict(zip(LANES, engine.lane_counts, strict=False))
+    parked: dict[str, int] = {}
+    for (_, reason), count in engine.parked_counts.items():
+        parked[reason] = parked.get(reason, 0) + count
+    return Snapshot(
+        accepted=engine.accept.accepted,
+        attempts=engine.watch.attempts_by_lane(),
+        retries=engine.watch.retries,
+        finished=engine.watch.finished_by_state,
+        notices=engine.watch.notices,
+        latency=engine.watch.latency,
+        lateness=engine.watch.lateness,
+        in_flight=engine.dispatch.in_flight(),
+        slots=dict(zip(LANES, engine.lanes(), strict=True)),
+        depth={
+            (lane, state): getattr(count, state)
+            for lane, count in counts.items()
+            for state in ("ready", "in_flight", "scheduled", "parked")
+        },
+        oldest_due_s={
+            lane: 0.0 if count.oldest_due_at is None else max(0, now - count.oldest_due_at) / 1000
+            for lane, count in counts.items()
+        },
+        parked=parked,
+        memory_deliveries=engine.dispatch.held,
+        waiting_events=engine.accept.waiting,
+    )
 
 
 def serve(settings: Settings, *, started: Started) -> int:
@@ -168,7 +203,7 @@ def bind(settings: Settings) -> socket.socket:
 
 
 async def _serve(settings: Settings, bound: socket.socket, started: Started) -> int:
-    from surehook.api.serving import Server, build
+    from surehook.api.serving import Server, open_door
     from surehook.telemetry.logging import configure
 
     telemetry = configure(settings.log_level, settings.log_format)
@@ -187,20 +222,22 @@ async def _serve(settings: Settings, bound: socket.socket, started: Started) -> 
         raise SettingsError("database_url", problem.detail, hint=problem.hint) from None
     except LedgerError as error:
         raise SettingsError("database_url", f"the ledger cannot be opened: {error}") from None
-    app, new_key = await build(engine, settings)
-    server = Server(app)
+    engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
+    door = await open_door(engine, own_key=settings.api_key, metrics_open=settings.metrics_open)
+    server = Server(door.app)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     with _signals(server):
         serving = asyncio.ensure_future(server.serve(sockets=[bound]))
         failed = asyncio.ensure_future(engine.failed.wait())
-        started(address(settings, bound), new_key)
+        started(address(settings, bound), door.new_key)
         await asyncio.wait({serving, failed}, return_when=asyncio.FIRST_COMPLETED)
         engine.close_door()
         server.should_exit = True
         await serving
         failed.cancel()
+        await door.services.stop()
         await engine.stop()
     return EXIT_FAILED if engine.failure is not None else 0
 

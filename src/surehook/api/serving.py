@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from base64 import b32encode
 from collections.abc import Iterator
+from typing import Protocol
 
 import uvicorn
+from msgspec import Struct
 
-from surehook.api.ingest import App
+from surehook.api import app as application
+from surehook.api.auth import Keys, digest
+from surehook.api.ingest import App, Ingest, Taking
+from surehook.api.services import Engine, Services
+from surehook.core import ids
+from surehook.ports.registry import ApiKey
 
 KEEP_ALIVE_S = 75  # idle connections of callers
 CLOSE_S = 5  # requests under way at a shutdown may take this long
-HEADER_BYTES = 32 * 1024
+NEW_KEY_BYTES = 25  # of chance in a key that the server makes: 200 bits
 
 
 class Server(uvicorn.Server):
@@ -20,7 +28,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: App) -> None:
         super().__init__(
             uvicorn.Config(
-                app,  # type: ignore[arg-type]
+                app,
                 http="httptools",
                 loop="none",
                 lifespan="off",
@@ -38,3 +46,36 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class Sender(Engine, Taking, Protocol):
+    """The engine, as both doors need it."""
+
+
+class Door(Struct):
+    """The API, ready to be served. `new_key` is the admin key that was made for an empty book."""
+
+    app: App
+    services: Services
+    new_key: str | None
+
+
+async def open_door(engine: Sender, *, own_key: str | None, metrics_open: bool) -> Door:
+    """The application over a started engine. Without a key in the settings an empty book gets one, shown once."""
+    new_key = None
+    if own_key is None and not await engine.ledger.keys():
+        new_key = "shk_" + b32encode(engine.entropy.bits(NEW_KEY_BYTES)).decode().lower()
+        now = engine.clock.now()
+        await engine.ledger.add_key(
+            ApiKey(
+                id=ids.uuid7(now, engine.entropy.bits(10)),
+                digest=digest(new_key.encode()),
+                name="made at first start",
+                created_at=now,
+            )
+        )
+    keys = Keys(engine.ledger, own=[] if own_key is None else [own_key])
+    services = Services(engine, keys, metrics_open=metrics_open)
+    await services.start()
+    app = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
+    return Door(app, services, new_key)

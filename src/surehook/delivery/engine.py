@@ -25,6 +25,7 @@ from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.heartbeat import Heartbeat
+from surehook.delivery.managing import Book, BreakerView
 from surehook.delivery.park import Park
 from surehook.delivery.prune import Prune
 from surehook.delivery.record import Record
@@ -35,17 +36,12 @@ from surehook.delivery.settings import EngineSettings
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.ledger import Ledger, Taken
-from surehook.ports.reading import Reading
-from surehook.ports.registry import Registry
+from surehook.ports.ledger import Taken
+from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 
 RELEASE_ROWS = 1000  # deliveries handed back in one transaction
-
-
-class Book(Ledger, Registry, Reading, Protocol):
-    """One object that is all three ports."""
 
 
 class Host(Protocol):
@@ -53,6 +49,19 @@ class Host(Protocol):
 
     def this_node(self, node_id: bytes, *, now: int) -> Node: ...
     def is_gone(self, node: Node) -> bool: ...
+
+
+class Metrics(Protocol):
+    """Renders the engine's counters (telemetry/prometheus.py)."""
+
+    def render(self) -> bytes: ...
+
+
+class NoMetrics:
+    """Where nobody asks for metrics."""
+
+    def render(self) -> bytes:
+        return b""
 
 
 class Engine:
@@ -78,6 +87,9 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.telemetry = telemetry
         self.watch = Watch()
+        self.lane_counts: list[LaneCount] = []  # as of the last look
+        self.parked_counts: dict[tuple[bytes, str], int] = {}
+        self.metrics: Metrics = NoMetrics()
         self.failure: str | None = None
         self.failed = asyncio.Event()
         self._host = host
@@ -333,6 +345,37 @@ class Engine:
             return "the ledger has not answered for too long: the lease is running out"
         return None
 
+    def lanes(self) -> Sequence[int]:
+        """Slots of each lane, in the order of `model.LANES`."""
+        return [lane.slots for lane in self.dispatch.lanes]
+
+    def breakers(self) -> Sequence[BreakerView]:
+        """Every breaker that is open, half-open, or closed with calls counted."""
+        now = self.clock.now()
+        endpoints: dict[int, list[bytes]] = {}
+        for route in self.directory.routes.values():
+            endpoints.setdefault(id(route.breaker), []).append(route.endpoint.id)
+        views = []
+        for breaker in self.directory.breakers.values():
+            calls, failures = breaker.counts(now)
+            if breaker.is_closed and not calls:
+                continue
+            views.append(
+                BreakerView(
+                    tenant=breaker.tenant,
+                    url=breaker.key,
+                    state=breaker.state,
+                    reason=breaker.reason,
+                    failures=failures,
+                    calls=calls,
+                    window_s=None if breaker.policy is None else breaker.policy.window,
+                    opened_at=None if breaker.is_closed else breaker.opened_at,
+                    probe_at=None if breaker.is_closed else breaker.probe_at,
+                    endpoints=tuple(endpoints.get(id(breaker), ())),
+                )
+            )
+        return views
+
     # -- wires between the parts ------------------------------------------------------------------------
 
     def _start_delivery(self, route: Route, delivery: Delivery, lane: Any) -> bool:
@@ -464,6 +507,8 @@ class Engine:
                 await self.changed()
                 await self.park.look()
                 await self.rescue.look()
+                self.lane_counts = await self.ledger.lane_counts(now=self.clock.now())
+                self.parked_counts = await self.ledger.parked_counts()
             except NodeBuried as error:
                 self._fail(error)
             except LedgerUnavailable as error:

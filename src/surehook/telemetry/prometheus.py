@@ -6,9 +6,10 @@ because their number is the customers' to choose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -31,8 +32,8 @@ class Buckets(Protocol):
     def total(self) -> int: ...
 
 
-class Snapshot(Protocol):
-    """What a scrape shows. Counters are since the start of the process."""
+class Snapshot(Struct, frozen=True):
+    """What a scrape shows. Counters are since the start of the process; depths are as of the last ten-second look."""
 
     accepted: int
     attempts: Mapping[tuple[str, str], int]  # (lane, outcome)
@@ -50,12 +51,20 @@ class Snapshot(Protocol):
     waiting_events: int
 
 
-class _Collector:
-    def __init__(self, snapshot: Snapshot) -> None:
+class PrometheusMetrics:
+    """Renders what `snapshot` answers with."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._snapshot = snapshot
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def render(self) -> bytes:
+        """The whole exposition."""
+        return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        s = self._snapshot
+        s = self._snapshot()
         yield _counter("accepted_events", "Events answered 202, repeats not counted.", [], {(): s.accepted})
         yield _counter("attempts", "Requests by lane and outcome.", ["lane", "outcome"], s.attempts)
         yield _counter("retries", "Requests after the first of a delivery.", [], {(): s.retries})
@@ -74,13 +83,6 @@ class _Collector:
         yield _gauge("parked_deliveries", "Parked deliveries by reason.", ["reason"], _keyed(s.parked))
         yield _gauge("memory_deliveries", "Deliveries kept in memory.", [], {(): s.memory_deliveries})
         yield _gauge("waiting_events", "Events waiting for their commit.", [], {(): s.waiting_events})
-
-
-def render(snapshot: Snapshot) -> bytes:
-    """The whole exposition."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(snapshot))
-    return generate_latest(registry)
 
 
 def _keyed(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
