@@ -1,0 +1,37 @@
+"""What one record window does to an endpoint: the fold that every ledger makes inside its transaction."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from surehook.core import ids
+from surehook.core.model import EndpointChange, EndpointHealth, EndpointStatus, Notice
+
+
+def folded(
+    health: EndpointHealth, failure_count: int, status: EndpointStatus, reason: str | None
+) -> EndpointChange:
+    """The endpoint's count and status after the window.
+
+    A forced status wins; otherwise an active endpoint that reaches its limit becomes inactive.
+    """
+    count = (0 if health.succeeded else failure_count) + health.failures
+    if health.status is not None:
+        status, reason = health.status, health.reason
+    elif status == "active" and health.limit is not None and count >= health.limit:
+        status, reason = "inactive", "consecutive_failures"
+    return EndpointChange(health.endpoint, count, status, reason)
+
+
+def disabled_notice(change: EndpointChange, *, tenant: str, now: int) -> Notice:
+    """The notice of an endpoint that reached its limit; its id follows from what it says, without chance."""
+    seed = sha256(b"endpoint.disabled" + change.endpoint + now.to_bytes(8, "big", signed=True)).digest()
+    return Notice(
+        id=ids.uuid7(now, seed),
+        at=now,
+        kind="endpoint.disabled",
+        tenant=tenant,
+        endpoint=change.endpoint,
+        delivery=None,
+        detail=f"inactive after {change.failure_count} consecutive failures",
+    )

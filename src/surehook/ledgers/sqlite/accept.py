@@ -1,0 +1,182 @@
+"""The way in: one transaction, about five statements whatever the batch.
+
+Most items are new beyond doubt (our own id, no key), so nothing is looked up for them; a row that is
+there all the same, or that cannot be stored, fails the batch once, and it is run again item by item,
+each in a savepoint of its own, so that the one bad row alone is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from surehook.core.ids import millis
+from surehook.core.instants import DAY_MS
+from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.rows import run_batch
+from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.statements import batch as batch_statement
+from surehook.ledgers.sqlite.statements import query
+from surehook.ports.ledger import Incoming, Receipt, Taken
+
+KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
+
+
+class _First(NamedTuple):
+    """What an id or a key stands for: the first event that came with it."""
+
+    event: bytes
+    tenant: str
+    digest: bytes
+    fan_out: int
+
+
+def accept(session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+    try:
+        with session.writing():
+            seen = fence(session, node)
+            if version < seen.version:
+                return Receipt(True, [])
+            return Receipt(False, _take(session, batch, seen.number, now, seen.lag_ms, careful=False))
+    except Unstorable:
+        pass
+    with session.writing():
+        seen = fence(session, node)
+        if version < seen.version:
+            return Receipt(True, [])
+        return Receipt(False, [_take_alone(session, item, seen.number, now, seen.lag_ms) for item in batch])
+
+
+def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: int) -> Taken:
+    session.rows("savepoint item")
+    try:
+        (taken,) = _take(session, (item,), node, now, lag_ms, careful=True)
+    except Unstorable:
+        session.rows("rollback to item")
+        taken = Taken(item.event.id, 0, False, "unstorable")
+    session.rows("release item")
+    return taken
+
+
+def _take(
+    session: Session, batch: Sequence[Incoming], node: int, now: int, lag_ms: int, *, careful: bool
+) -> list[Taken]:
+    """Write what is new and answer for all. `careful`: even our own ids may be there already."""
+    doubtful = [item for item in batch if item.given or item.key is not None or careful]
+    if not doubtful:
+        _write(session, batch, node, now, lag_ms)
+        return [Taken(item.event.id, item.event.fan_out, True) for item in batch]
+    keys = _known_keys(session, doubtful, now)
+    events = _known_events(session, doubtful if careful else [item for item in doubtful if item.given])
+    fresh: list[Incoming] = []
+    taken: list[Taken] = []
+    for item in batch:
+        answer = _repeat(session, item, keys, events)
+        if answer is None:
+            event = item.event
+            first = _First(event.id, event.tenant, event.digest, event.fan_out)
+            events[event.id] = first
+            if item.key is not None:
+                keys[event.tenant, item.key] = first
+            fresh.append(item)
+            answer = Taken(event.id, event.fan_out, True)
+        taken.append(answer)
+    if fresh:
+        _write(session, fresh, node, now, lag_ms)
+        _write_keys(session, fresh, now)
+    return taken
+
+
+def _repeat(
+    session: Session, item: Incoming, keys: dict[tuple[str, str], _First], events: dict[bytes, _First]
+) -> Taken | None:
+    """The answer for an item that was here before; None where it is new."""
+    event = item.event
+    if item.key is not None:
+        known = keys.get((event.tenant, item.key))
+        if known is not None:
+            if known.digest != event.digest:
+                return Taken(known.event, known.fan_out, False, "idempotency_conflict")
+            return Taken(known.event, known.fan_out, known.event == event.id and _is_ours(session, item))
+    there = events.get(event.id)
+    if there is None:
+        return None
+    if there.tenant != event.tenant or there.digest != event.digest:
+        return Taken(there.event, there.fan_out, False, "event_id_conflict")
+    return Taken(there.event, there.fan_out, _is_ours(session, item))
+
+
+def _is_ours(session: Session, item: Incoming) -> bool:
+    """Whether rows that are there were written by this very item, in a commit whose answer was lost.
+
+    An id that we made can be nobody else's. One that the publisher chose may come twice, but the
+    deliveries' ids are made new for each item.
+    """
+    if not item.given:
+        return True
+    ids: list[Any] = [delivery.id for delivery in item.deliveries]
+    return any(session.rows(*piece) for piece in batch_statement("known_deliveries").pieces(ids))
+
+
+def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
+    values: list[Any] = []
+    for item in items:
+        if item.key is not None:
+            values += (item.event.tenant, item.key)
+    known: dict[tuple[str, str], _First] = {}
+    for piece in batch_statement("known_keys").pieces(values, after=(now,)):
+        for tenant, key, event, digest, fan_out in session.rows(*piece):
+            known[tenant, key] = _First(event, tenant, digest, fan_out)
+    return known
+
+
+def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _First]:
+    values: list[Any] = [item.event.id for item in items]
+    return {
+        event: _First(event, tenant, digest, fan_out)
+        for piece in batch_statement("known_events").pieces(values)
+        for event, tenant, digest, fan_out in session.rows(*piece)
+    }
+
+
+def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
+    events: list[Any] = []
+    deliveries: list[Any] = []
+    late = max(0, now - lag_ms).to_bytes(6, "big")
+    lagging = False
+    for item in items:
+        e = item.event
+        events += (
+            e.id, e.tenant, e.type, e.schema_version, e.subject, e.sequence, e.workflow_version, e.correlation_id,
+            e.causation_id, e.source, e.occurred_at, e.accepted_at, e.digest, e.fan_out, e.body,
+        )  # fmt: skip
+        if e.id < late:
+            lagging = True
+        for d in item.deliveries:
+            parked = d.parked
+            deliveries += (
+                d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at, d.overdue_at,
+                node if d.held and parked is None else None, parked, None if parked is None else now,
+            )  # fmt: skip
+    run_batch(session, "accept_events", events)
+    if deliveries:
+        run_batch(session, "accept_deliveries", deliveries)
+    if lagging:
+        _raise_lag(session, items, lag_ms)
+
+
+def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
+    values: list[Any] = []
+    for item in items:
+        if item.key is not None:
+            e = item.event
+            values += (e.tenant, item.key, e.id, e.digest, e.fan_out, now + KEY_LIFE_MS)
+    if values:
+        run_batch(session, "accept_keys", values)
+
+
+def _raise_lag(session: Session, items: Sequence[Incoming], lag_ms: int) -> None:
+    """Remember the greatest distance between an id's instant and its acceptance, as the next power of two."""
+    greatest = max(item.event.accepted_at - millis(item.event.id) for item in items)
+    if greatest > lag_ms:
+        session.run(query("raise_lag"), (1 << greatest.bit_length(),))

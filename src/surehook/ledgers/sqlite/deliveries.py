@@ -1,0 +1,222 @@
+"""Deliveries as people see them: unfinished rows and last lines of finished ones, merged by id.
+
+Each of the two sources is read down to an id (where its rows end, the page is full, or enough rows were
+looked at). Above the higher of the two, the merge knows everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, exists, select
+
+from surehook.core.ids import delivery_range
+from surehook.core.model import END_STATES, Attempt, Delivery
+from surehook.ledgers import history, schema
+from surehook.ledgers.sqlite import rows as row_values
+from surehook.ledgers.sqlite.core_sql import rows
+from surehook.ledgers.sqlite.paging import HIGHEST, LOWEST, instant_floor, look_down
+from surehook.ledgers.sqlite.session import Session
+from surehook.ports.reading import DeliveryFilter, DeliveryView
+from surehook.ports.registry import Page
+
+_open, _line, _dead, _replayed = schema.delivery, schema.attempt, schema.dead_letter, schema.replayed
+_OPEN_COLUMNS = (
+    _open.c.id, _open.c.event, _open.c.endpoint, _open.c.tenant, _open.c.type, _open.c.holder, _open.c.parked,
+    _open.c.lane, _open.c.attempt, _open.c.outcome, _open.c.unknown, _open.c.due_at, _open.c.replay_of,
+)  # fmt: skip
+_LINE_COLUMNS = (
+    _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
+    _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
+    _replayed.c.replacement,
+)  # fmt: skip
+_LINES = _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
+_IS_LAST = _line.c.end.is_not(None)
+
+
+class _Source(NamedTuple):
+    views: list[DeliveryView]
+    lowest: bytes  # everything that fits at or above this id is in `views`; LOWEST: read to the end
+
+
+def delivery(session: Session, delivery: bytes) -> DeliveryView | None:
+    with session.snapshot():
+        found = rows(session, select(*_OPEN_COLUMNS).where(_open.c.id == delivery))
+        if found:
+            return _open_view(found[0])
+        found = rows(
+            session, select(*_LINE_COLUMNS).select_from(_LINES).where(_line.c.delivery == delivery, _IS_LAST)
+        )
+        return _finished_view(found[0]) if found else None
+
+
+def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+    with session.snapshot():
+        found = row_values.read_deliveries(session, [delivery])
+        if not found:
+            return None
+        holder = (
+            select(schema.node.c.id)
+            .join(_open, _open.c.holder == schema.node.c.number)
+            .where(_open.c.id == delivery)
+        )
+        held_by = rows(session, holder)
+        return found[0], held_by[0][0] if held_by else None
+
+
+def attempts(session: Session, delivery: bytes) -> list[Attempt]:
+    sql = f"select {row_values.ATTEMPT_COLUMNS} from attempt where delivery = ? order by seq"
+    return [row_values.attempt(row) for row in session.rows(sql, (delivery,))]
+
+
+def deliveries(session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+    low, high = _range(where, after)
+    is_open = where.state is None or where.state not in END_STATES
+    is_finished = where.state is None or where.state in END_STATES
+    with session.snapshot():
+        sources = []
+        if is_open:
+            sources.append(_open_ones(session, where, low, high, limit))
+        if is_finished:
+            sources.append(_finished_ones(session, where, low, high, limit))
+    return _merged(sources, limit)
+
+
+def dead_letters(session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+    low, high = _range(where, after)
+    with session.snapshot():
+        key: ColumnElement[bytes] = _dead.c.delivery
+        walk = [key >= low, key < high]
+        lowest = look_down(session, key, walk)
+        if lowest is not None:
+            walk.append(key >= lowest)
+        listing = (
+            select(*_LINE_COLUMNS)
+            .select_from(_LINES.join(_dead, _dead.c.delivery == _line.c.delivery))
+            .where(*walk, _IS_LAST, *_shared(_line, where))
+            .order_by(key.desc())
+            .limit(limit + 1)
+        )
+        if where.state is not None:
+            listing = listing.where(_line.c.end == where.state)
+        views = [_finished_view(row) for row in rows(session, listing)]
+    return _merged([_source(views, lowest, limit)], limit)
+
+
+def _open_ones(session: Session, where: DeliveryFilter, low: bytes, high: bytes, limit: int) -> _Source:
+    key: ColumnElement[bytes] = _open.c.id
+    walk = [key >= low, key < high]
+    lowest = look_down(session, key, walk)
+    if lowest is not None:
+        walk.append(key >= lowest)
+    listing = (
+        select(*_OPEN_COLUMNS).where(*walk, *_shared(_open, where)).order_by(key.desc()).limit(limit + 1)
+    )
+    if where.state is not None:
+        listing = listing.where(_state_is(where.state))
+    return _source([_open_view(row) for row in rows(session, listing)], lowest, limit)
+
+
+def _finished_ones(session: Session, where: DeliveryFilter, low: bytes, high: bytes, limit: int) -> _Source:
+    key: ColumnElement[bytes] = _line.c.delivery
+    walk = [key >= low, key < high]
+    lowest = look_down(session, key, walk)
+    if lowest is not None:
+        walk.append(key >= lowest)
+    listing = (
+        select(*_LINE_COLUMNS)
+        .select_from(_LINES)
+        .where(*walk, _IS_LAST, *_shared(_line, where))
+        .order_by(key.desc())
+        .limit(limit + 1)
+    )
+    if where.state is not None:
+        listing = listing.where(_line.c.end == where.state)
+    return _source([_finished_view(row) for row in rows(session, listing)], lowest, limit)
+
+
+def _source(views: list[DeliveryView], lowest: bytes | None, limit: int) -> _Source:
+    if len(views) > limit:
+        return _Source(views, views[-1].id)
+    return _Source(views, LOWEST if lowest is None else lowest)
+
+
+def _merged(sources: list[_Source], limit: int) -> Page:
+    lowest = max(source.lowest for source in sources)
+    known = [view for source in sources for view in source.views if view.id >= lowest]
+    known.sort(key=lambda view: view.id, reverse=True)
+    if len(known) > limit:
+        return Page(known[:limit], known[limit - 1].id)
+    return Page(known, lowest or None)
+
+
+def _range(where: DeliveryFilter, after: bytes | None) -> tuple[bytes, bytes]:
+    """The ids a list can hold: from the first (inclusive) to the second (exclusive)."""
+    low, high = LOWEST, HIGHEST if after is None else after
+    if where.since is not None:
+        low = max(low, instant_floor(where.since))
+    if where.until is not None:
+        high = min(high, instant_floor(where.until))
+    if where.event is not None:
+        first, last = delivery_range(where.event)
+        low, high = max(low, first), min(high, last + b"\x00")
+    return low, high
+
+
+def _shared(table: Any, where: DeliveryFilter) -> list[ColumnElement[bool]]:
+    """Conditions on what both sources carry."""
+    conditions: list[ColumnElement[bool]] = []
+    if where.tenant is not None:
+        conditions.append(table.c.tenant == where.tenant)
+    if where.endpoint is not None:
+        conditions.append(table.c.endpoint == where.endpoint)
+    if where.type is not None:
+        conditions.append(table.c.type == where.type)
+    if where.outcome is not None:
+        conditions.append(table.c.outcome == where.outcome)
+    if where.event is not None:
+        conditions.append(table.c.event == where.event)
+    if where.subject is not None:
+        event = schema.event
+        conditions.append(exists().where(event.c.id == table.c.event, event.c.subject == where.subject))
+    return conditions
+
+
+def _state_is(state: str) -> ColumnElement[bool]:
+    """The condition on an unfinished row of what `_open_view` calls its state."""
+    unheld = _open.c.holder.is_(None)
+    if state == "sending":
+        return ~unheld
+    if state == "parked":
+        return unheld & _open.c.parked.is_not(None)
+    tries = _open.c.attempt == 1 if state == "scheduled" else _open.c.attempt > 1
+    return unheld & _open.c.parked.is_(None) & tries
+
+
+def _open_view(row: tuple[Any, ...]) -> DeliveryView:
+    id, event, endpoint, tenant, type, holder, parked, lane, attempt, outcome, unknown, due_at, replay_of = (
+        row
+    )
+    if holder is not None:
+        state = "sending"
+    elif parked is not None:
+        state = "parked"
+    else:
+        state = "retrying" if attempt > 1 else "scheduled"
+    return DeliveryView(
+        id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=state, reason=parked, lane=lane,
+        attempts=attempt - 1, outcome=outcome, unknown=unknown != 0, due_at=due_at, finished_at=None,
+        replay_of=replay_of, replayed_by=None,
+    )  # fmt: skip
+
+
+def _finished_view(row: tuple[Any, ...]) -> DeliveryView:
+    (
+        id, event, endpoint, tenant, type, end, reason, lane, seq, outcome, unknown, finished_at, replay_of,
+        replayed_by,
+    ) = row  # fmt: skip
+    return DeliveryView(
+        id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
+        attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
+        replay_of=replay_of, replayed_by=replayed_by,
+    )  # fmt: skip

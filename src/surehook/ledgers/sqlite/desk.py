@@ -1,0 +1,107 @@
+"""What all parts of the ledger stand on: the sessions, who works on them, and the order of opening."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from surehook.core.errors import LedgerBroken
+from surehook.ledgers.sqlite.driver import Driver
+from surehook.ledgers.sqlite.opening import open_reader, open_writer
+from surehook.ledgers.sqlite.place import FLOOR_BYTES, Nowhere, Place
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.workers import Inline, Thread, Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Desk:
+    """Two sessions on one file: one writes, on one thread; one reads, on another.
+
+    path              the database file
+    inline            everything on the calling thread and one connection, so that a simulated loop orders it
+    driver            the binding; the standard library's unless told otherwise
+    disk_floor_bytes  free bytes below which no new work is taken (LedgerFull)
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        inline: bool = False,
+        driver: Driver | None = None,
+        disk_floor_bytes: int = FLOOR_BYTES,
+    ) -> None:
+        self.path = path
+        self._driver = driver if driver is not None else Driver()
+        self._inline = inline
+        self._place = Place(path, floor_bytes=disk_floor_bytes) if self._driver.on_disk else Nowhere()
+        self._writing = Session(self._driver, path)
+        self._reading = self._writing if inline else Session(self._driver, path)
+        self._writer: Worker = Inline()
+        self._reader: Worker = Inline()
+
+    async def open(self, *, now: int) -> None:
+        """Take the place, connect, bring the schema to its head. Raises SettingsError where it cannot serve."""
+        if not self._inline:
+            self._writer, self._reader = Thread("ledger-writer"), Thread("ledger-reader")
+        try:
+            await self._writer.call(self._open_writing)
+            if not self._inline:
+                await self._reader.call(partial(open_reader, self._reading))
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open_writing(self) -> None:
+        self._place.take()
+        open_writer(self._writing)
+
+    async def close(self) -> None:
+        """Close the connections, the writing one last (it empties the log into the file), and leave the place."""
+        if self._reading is not self._writing:
+            await self._reader.call(self._reading.close)
+        await self._writer.call(self._writing.close)
+        self._reader.stop()
+        self._writer.stop()
+        self._writer = self._reader = Inline()
+        self._place.leave()
+
+    async def _write(
+        self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        return await self._writer.call(partial(work, self._writing, *args, **kwargs))
+
+    async def _add(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Write new work, where there is room for it."""
+        return await self._writer.call(
+            partial(self._with_room, partial(work, self._writing, *args, **kwargs))
+        )
+
+    async def _read(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._reader.call(partial(work, self._reading, *args, **kwargs))
+
+    def _with_room(self, work: Callable[[], R]) -> R:
+        try:
+            self._place.check_room()
+        except LedgerBroken as error:
+            self._writing.give_up(str(error))
+            raise
+        return work()
+
+    async def _beside(self, work: Callable[[], R]) -> R:
+        """Run long work on a thread of its own, so that neither writing nor reading waits for it."""
+        worker: Worker = Inline() if self._inline else Thread("ledger-beside")
+        try:
+            return await worker.call(work)
+        finally:
+            worker.dismiss()
+
+    async def _module(self, name: str) -> Any:
+        """A module that needs SQLAlchemy, imported when first asked for, and not on the writer's thread."""
+        full = f"surehook.ledgers.sqlite.{name}"
+        return sys.modules.get(full) or await self._reader.call(partial(import_module, full))

@@ -1,0 +1,186 @@
+"""All parts together: one object for the three ports. Each method picks the work and where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from surehook.core.model import (
+    BreakerRow,
+    Delivery,
+    EndpointHealth,
+    Lane,
+    Node,
+    Notice,
+    Settled,
+)
+from surehook.ledgers.sqlite import accept, backup, claim, endings, record
+from surehook.ledgers.sqlite import nodes as nodes_
+from surehook.ledgers.sqlite.driver import Driver
+from surehook.ledgers.sqlite.place import FLOOR_BYTES
+from surehook.ledgers.sqlite.prune import Pruning
+from surehook.ledgers.sqlite.reading import Reads
+from surehook.ledgers.sqlite.registering import Registering
+from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+
+if TYPE_CHECKING:
+    from surehook.ports.ledger import Ledger
+    from surehook.ports.reading import Reading
+    from surehook.ports.registry import Registry
+
+
+class SqliteLedger(Registering, Reads):
+    """The book in one SQLite file (`Desk` says what the arguments mean)."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        inline: bool = False,
+        driver: Driver | None = None,
+        disk_floor_bytes: int = FLOOR_BYTES,
+    ) -> None:
+        super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
+        self._pruning = Pruning()
+        self._endpoint_walks = endings.EndpointWalks()
+        self._aged_walks = endings.AgedWalks()
+
+    # -- the life of a node -----------------------------------------------------------------------------
+
+    async def enter(self, node: Node, *, now: int) -> None:
+        await self._write(nodes_.enter, node, now=now)
+
+    async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
+        return await self._write(nodes_.beat, node, counter, now=now)
+
+    async def nodes(self) -> list[Node]:
+        return await self._read(nodes_.nodes)
+
+    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
+        return await self._write(nodes_.bury, nodes, now=now)
+
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        await self._write(nodes_.free, ids, node=node, now=now)
+
+    async def held_count(self, node: bytes) -> int:
+        return await self._read(nodes_.held_count, node)
+
+    async def held(self, node: bytes, *, limit: int) -> list[bytes]:
+        return await self._read(nodes_.held, node, limit=limit)
+
+    # -- the way of an event ----------------------------------------------------------------------------
+
+    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+        return await self._add(accept.accept, batch, node=node, version=version, now=now)
+
+    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+        return await self._write(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+
+    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+        return await self._write(claim.claim_ids, ids, node=node, now=now)
+
+    async def unpark(
+        self,
+        endpoint: bytes,
+        reasons: Sequence[str],
+        *,
+        node: bytes,
+        limit: int,
+        now: int,
+        restart: bool = False,
+    ) -> list[Delivery]:
+        return await self._write(
+            claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
+        )
+
+    async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
+        await self._write(claim.park, deliveries, reason, node=node, now=now)
+
+    async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+        await self._write(claim.release, deliveries, node=node, now=now)
+
+    async def record(
+        self,
+        settled: Sequence[Settled],
+        *,
+        node: bytes,
+        health: Sequence[EndpointHealth],
+        breakers: Sequence[BreakerRow],
+        notices: Sequence[Notice],
+        now: int,
+    ) -> Recorded:
+        return await self._write(
+            record.record, settled, node=node, health=health, breakers=breakers, notices=notices, now=now
+        )
+
+    async def breakers(self) -> list[BreakerRow]:
+        return await self._read(record.breakers)
+
+    # -- waiting and ending -----------------------------------------------------------------------------
+
+    async def next_due(self, lane: Lane) -> int | None:
+        return await self._read(claim.next_due, lane)
+
+    async def parked_groups(self) -> list[ParkedGroup]:
+        return await self._read(endings.parked_groups)
+
+    async def parked_aged(
+        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
+    ) -> list[Delivery]:
+        look = self._aged_walks.look
+        return await self._read(look, endpoint, reason, born_before=born_before, limit=limit)
+
+    async def overdue(self, *, now: int, limit: int) -> list[Delivery]:
+        return await self._read(endings.overdue, now=now, limit=limit)
+
+    async def mark_overdue(
+        self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    ) -> None:
+        await self._write(endings.mark_overdue, deliveries, notices, now=now)
+
+    async def end(
+        self,
+        deliveries: Sequence[Delivery],
+        *,
+        state: str,
+        reason: str | None,
+        notices: Sequence[Notice],
+        now: int,
+    ) -> list[bytes]:
+        return await self._write(
+            endings.end, deliveries, state=state, reason=reason, notices=notices, now=now
+        )
+
+    async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
+        step = self._endpoint_walks.step
+        while True:
+            ended = await self._write(step, endpoint, reason=reason, limit=limit, now=now)
+            if ended is not None:
+                return ended
+
+    # -- keeping house ----------------------------------------------------------------------------------
+
+    async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
+        removed = 0
+        while removed < limit:
+            count, is_end = await self._write(
+                self._pruning.step,
+                events_before=events_before,
+                bodies_before=bodies_before,
+                limit=limit - removed,
+                now=now,
+            )
+            removed += count
+            if is_end:
+                break
+        return removed
+
+    async def backup(self, path: str) -> None:
+        await self._beside(partial(backup.back_up, self._driver, self.path, path))
+
+
+if TYPE_CHECKING:
+
+    def _is_all_three(ledger: SqliteLedger) -> tuple[Ledger, Registry, Reading]:
+        return ledger, ledger, ledger

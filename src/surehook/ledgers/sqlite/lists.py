@@ -1,0 +1,103 @@
+"""Events and notices, newest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, select
+
+from surehook.core.model import Event, Notice
+from surehook.ledgers import schema
+from surehook.ledgers.sqlite.core_sql import rows
+from surehook.ledgers.sqlite.endings import AHEAD_MS
+from surehook.ledgers.sqlite.paging import instant_floor, look_down
+from surehook.ledgers.sqlite.session import Session
+from surehook.ports.reading import EventFilter, NoticeFilter
+from surehook.ports.registry import Page
+
+_event, _notice = schema.event, schema.notice
+_EVENT_COLUMNS = (
+    _event.c.id, _event.c.tenant, _event.c.type, _event.c.schema_version, _event.c.subject, _event.c.sequence,
+    _event.c.workflow_version, _event.c.correlation_id, _event.c.causation_id, _event.c.source,
+    _event.c.occurred_at, _event.c.accepted_at, _event.c.body, _event.c.digest, _event.c.fan_out,
+)  # fmt: skip
+_BODY = 12
+
+
+def event(session: Session, event: bytes) -> Event | None:
+    found = rows(session, select(*_EVENT_COLUMNS).where(_event.c.id == event))
+    return _made_event(found[0]) if found else None
+
+
+def events(session: Session, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
+    with session.snapshot():
+        walk: list[ColumnElement[bool]] = []
+        if where.subject is not None:
+            walk.append(_event.c.subject == where.subject)
+        if where.tenant is not None and where.subject is not None:
+            walk.append(_event.c.tenant == where.tenant)
+        if where.correlation_id is not None:
+            walk.append(_event.c.correlation_id == where.correlation_id)
+        rest: list[ColumnElement[bool]] = []
+        if where.tenant is not None:
+            rest.append(_event.c.tenant == where.tenant)
+        if where.type is not None:
+            rest.append(_event.c.type == where.type)
+        if where.since is not None:
+            lag_ms = rows(session, select(schema.configuration.c.lag_ms))[0][0]
+            walk.append(_event.c.id >= instant_floor(where.since - lag_ms))
+            rest.append(_event.c.accepted_at >= where.since)
+        if where.until is not None:
+            walk.append(_event.c.id < instant_floor(where.until + AHEAD_MS))
+            rest.append(_event.c.accepted_at < where.until)
+        return _page(
+            session, select(*_EVENT_COLUMNS), _event, walk, rest, _made_event, limit=limit, after=after
+        )
+
+
+def notices(session: Session, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page:
+    rest: list[ColumnElement[bool]] = []
+    if where.tenant is not None:
+        rest.append(_notice.c.tenant == where.tenant)
+    if where.endpoint is not None:
+        rest.append(_notice.c.endpoint == where.endpoint)
+    if where.kind is not None:
+        rest.append(_notice.c.kind == where.kind)
+    if where.since is not None:
+        rest.append(_notice.c.at >= where.since)
+    with session.snapshot():
+        return _page(
+            session, select(_notice), _notice, [], rest, lambda row: Notice(*row), limit=limit, after=after
+        )
+
+
+def _page(
+    session: Session,
+    listing: Select[Any],
+    table: Table,
+    walk: list[ColumnElement[bool]],
+    rest: list[ColumnElement[bool]],
+    made: Any,
+    *,
+    limit: int,
+    after: bytes | None,
+) -> Page:
+    """The rows of the walk that fit the rest of the filter, in the order of their ids."""
+    key: ColumnElement[bytes] = table.c.id
+    if after is not None:
+        walk = [*walk, key < after]
+    lowest = look_down(session, key, walk)
+    if lowest is not None:
+        walk = [*walk, key >= lowest]
+    found = rows(session, listing.where(*walk, *rest).order_by(key.desc()).limit(limit + 1))
+    data = [made(row) for row in found]
+    if len(data) > limit:
+        return Page(data[:limit], data[limit - 1].id)
+    return Page(data, lowest)
+
+
+def _made_event(row: tuple[Any, ...]) -> Event:
+    values = list(row)
+    if values[_BODY] is None:
+        values[_BODY] = b""
+    return Event(*values)

@@ -1,0 +1,31 @@
+"""One page of a list: a range of ids, newest first, and the lowest id that the page looks at.
+
+The range comes from the cursor, from what the filter says about ids, and from the bound on rows that a
+page looks at; the statement that then reads it needs no bound of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, select
+
+from surehook.ledgers.sqlite.core_sql import rows
+from surehook.ledgers.sqlite.session import Session
+
+# Rows a page looks at before it comes back short, with a cursor: some ten milliseconds of reading.
+LOOKS_MAX = 10_000
+LOWEST, HIGHEST = b"", b"\xff" * 17
+_MILLIS_MAX = (1 << 48) - 1
+
+
+def instant_floor(millis: int) -> bytes:
+    """The prefix that sorts before every id made for this instant, and after all made before it."""
+    return min(max(0, millis), _MILLIS_MAX).to_bytes(6, "big")
+
+
+def look_down(session: Session, key: ColumnElement[bytes], within: list[ColumnElement[bool]]) -> bytes | None:
+    """The id that stands `LOOKS_MAX` rows down the range; None where the range ends before."""
+    at_bound = select(key).where(*within).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
+    found: list[tuple[Any, ...]] = rows(session, at_bound)
+    return found[0][0] if found else None

@@ -1,0 +1,137 @@
+"""The file and where it lies: one server at a time, on a local disk, with room left.
+
+The lock is an OS lock on a side file, held for life. It cannot be on the database itself: SQLite's own
+locks there are dropped as soon as any descriptor of the file is closed in the process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from surehook.core.errors import LedgerBroken, LedgerFull, SettingsError
+
+KEY = "database_url"
+FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; what is under way can still be recorded
+LOOK_EVERY_S = 1.0
+# File systems over a network (or a virtual machine's border): no shared memory, and locks that lie.
+NETWORK_KINDS = frozenset(
+    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "beegfs",
+     "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.cephfs", "davfs", "fuse.davfs2")
+)  # fmt: skip
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+class Place:
+    """The database's place in the file system, from `take` to `leave`."""
+
+    def __init__(self, path: str, *, floor_bytes: int) -> None:
+        self._path = Path(path).absolute()
+        self._floor_bytes = floor_bytes
+        self._lock: int | None = None
+        self._file: tuple[int, int] | None = None
+        self._looked_at = float("-inf")
+        self._free_bytes = 0
+
+    def take(self) -> None:
+        """Lock the place and make sure of the file. Raises SettingsError where it cannot serve."""
+        folder = self._path.parent
+        if not folder.is_dir():
+            raise SettingsError(KEY, f"there is no folder {folder}", hint="make it first")
+        kind = mount_kind(folder)
+        if kind in NETWORK_KINDS:
+            raise SettingsError(
+                KEY,
+                f"{folder} is on a network file system ({kind}), where SQLite cannot keep its promises",
+                hint="use a local disk, or PostgreSQL",
+            )
+        self._take_lock()
+        try:
+            # Made here, so that nobody else can ever read it: SQLite would leave that to the umask.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            self.leave()
+            raise SettingsError(KEY, f"{self._path} cannot be opened: {error.strerror}") from error
+        self._file = _identity(self._path)
+
+    def leave(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def check_room(self) -> None:
+        """Raise LedgerFull below the floor of free bytes; looks at most once a second."""
+        self._look()
+        if self._free_bytes < self._floor_bytes:
+            raise LedgerFull(
+                f"{self._free_bytes} bytes are free, fewer than the floor of {self._floor_bytes}"
+            )
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        if _identity(self._path) != self._file:
+            raise LedgerBroken(f"{self._path} was moved or replaced while in use")
+        disk = os.statvfs(self._path.parent)
+        self._free_bytes = disk.f_bavail * disk.f_frsize
+
+    def _take_lock(self) -> None:
+        side = self._path.with_name(self._path.name + "-lock")
+        try:
+            lock = os.open(side, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SettingsError(KEY, f"{side} cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(lock)
+            raise SettingsError(
+                KEY,
+                f"process {holder} serves {self._path} already",
+                hint="one server at a time on SQLite; stop that one first",
+            ) from None
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+
+
+class Nowhere(Place):
+    """The place of a database that is no file of the operating system: nothing to lock or to watch."""
+
+    def __init__(self) -> None:
+        super().__init__("nowhere", floor_bytes=0)
+
+    def take(self) -> None:
+        pass
+
+    def check_room(self) -> None:
+        pass
+
+
+def mount_kind(folder: Path) -> str | None:
+    """The kind of file system a folder lies on; None where the system does not tell."""
+    try:
+        lines = _MOUNTS.read_text().splitlines()
+    except OSError:
+        return None
+    where = folder.resolve()
+    best, kind = -1, None
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        mounted = Path(left.split(" ")[4].replace("\\040", " "))
+        if len(mounted.parts) >= best and where.is_relative_to(mounted):
+            best, kind = len(mounted.parts), right.split(" ")[0]
+    return kind
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,1 @@
+delete from health where tenant = ? and key = ?

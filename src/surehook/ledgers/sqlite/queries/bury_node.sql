@@ -1,0 +1,1 @@
+update node set buried_at = ? where number = ?

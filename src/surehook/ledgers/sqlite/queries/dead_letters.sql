@@ -1,0 +1,1 @@
+insert or ignore into dead_letter (delivery) select * from (values {rows:1}) limit ?

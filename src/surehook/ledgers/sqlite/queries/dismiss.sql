@@ -1,0 +1,1 @@
+insert or replace into dismissed (delivery, note, at) values (?, ?, ?)

@@ -1,0 +1,1 @@
+select tenant, failure_count, status, reason from endpoint where id = ?

@@ -1,0 +1,1 @@
+insert into node (id, host, boot_id, pid, started_at) values (?, ?, ?, ?, ?)

@@ -1,0 +1,8 @@
+insert or replace into attempt (
+  delivery, seq, lane, started_at, outcome, unknown, truncated, replay_of, tenant, endpoint, type, event, headers, body
+)
+select
+  id, attempt * 64 + min(freed, 61), lane, ?, outcome, unknown, 0, replay_of, tenant, endpoint, type, event, x'', x''
+from (select column1 as wanted from (values {rows:1}) limit ?)
+cross join delivery on id = wanted
+where holder = ?

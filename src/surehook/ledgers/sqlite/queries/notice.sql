@@ -1,0 +1,1 @@
+insert or ignore into notice (id, at, kind, tenant, endpoint, delivery, detail) values (?, ?, ?, ?, ?, ?, ?)

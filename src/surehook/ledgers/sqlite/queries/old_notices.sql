@@ -1,0 +1,1 @@
+select json_group_array(hex(id)) from (select id from notice where id < ? and at < ? order by id limit ?)

@@ -1,0 +1,1 @@
+delete from notice where id in (select column1 from (values {rows:1}) limit ?)

@@ -1,0 +1,1 @@
+update configuration set lag_ms = ?

@@ -1,0 +1,2 @@
+insert into replay (id, filter, dry_run, state, matched, created, created_at, finished_at, position)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)

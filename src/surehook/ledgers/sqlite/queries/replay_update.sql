@@ -1,0 +1,3 @@
+update replay set
+  filter = ?, dry_run = ?, state = ?, matched = ?, created = ?, created_at = ?, finished_at = ?, position = ?
+where id = ?

@@ -1,0 +1,1 @@
+insert or replace into replayed (original, replacement, at) select * from (values {rows:3}) limit ?

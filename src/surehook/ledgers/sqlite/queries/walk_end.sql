@@ -1,0 +1,1 @@
+select max(id) from (select id from delivery where id > ? order by id limit ?)

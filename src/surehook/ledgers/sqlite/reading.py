@@ -1,0 +1,94 @@
+"""The methods of lists and stories, on the reading session where they only look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surehook.core.model import Attempt, Delivery, Event
+from surehook.ledgers.sqlite import replays
+from surehook.ledgers.sqlite.counts import Counts
+from surehook.ledgers.sqlite.desk import Desk
+from surehook.ports.reading import (
+    DeliveryFilter,
+    DeliveryView,
+    EventFilter,
+    LaneCount,
+    NoticeFilter,
+    ReplayJob,
+)
+from surehook.ports.registry import Page
+
+
+class Reads(Desk):
+    def __init__(self, path: str, **settings: Any) -> None:
+        super().__init__(path, **settings)
+        self._counts = Counts(keeps=not self._inline)
+
+    async def event(self, event: bytes) -> Event | None:
+        lists = await self._module("lists")
+        found: Event | None = await self._read(lists.event, event)
+        return found
+
+    async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
+        lists = await self._module("lists")
+        page: Page = await self._read(lists.events, where, limit=limit, after=after)
+        return page
+
+    async def delivery(self, delivery: bytes) -> DeliveryView | None:
+        deliveries = await self._module("deliveries")
+        found: DeliveryView | None = await self._read(deliveries.delivery, delivery)
+        return found
+
+    async def deliveries(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+        deliveries = await self._module("deliveries")
+        page: Page = await self._read(deliveries.deliveries, where, limit=limit, after=after)
+        return page
+
+    async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+        deliveries = await self._module("deliveries")
+        found: tuple[Delivery, bytes | None] | None = await self._read(deliveries.open_delivery, delivery)
+        return found
+
+    async def attempts(self, delivery: bytes) -> list[Attempt]:
+        deliveries = await self._module("deliveries")
+        found: list[Attempt] = await self._read(deliveries.attempts, delivery)
+        return found
+
+    async def dead_letters(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
+        deliveries = await self._module("deliveries")
+        page: Page = await self._read(deliveries.dead_letters, where, limit=limit, after=after)
+        return page
+
+    async def notices(self, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page:
+        lists = await self._module("lists")
+        page: Page = await self._read(lists.notices, where, limit=limit, after=after)
+        return page
+
+    async def lane_counts(self, *, now: int) -> list[LaneCount]:
+        return await self._read(self._counts.lanes, now=now)
+
+    async def parked_counts(self) -> dict[tuple[bytes, str], int]:
+        return await self._read(self._counts.parked)
+
+    async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
+        return await self._write(replays.dismiss, delivery, note=note, now=now)
+
+    async def resend(
+        self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
+    ) -> list[bytes]:
+        return await self._add(replays.resend, originals, replacements, now=now, once=once)
+
+    async def due_now(self, delivery: bytes, *, now: int) -> bool:
+        return await self._write(replays.due_now, delivery, now=now)
+
+    async def add_replay(self, job: ReplayJob) -> None:
+        await self._write(replays.add_replay, job)
+
+    async def update_replay(self, job: ReplayJob) -> None:
+        await self._write(replays.update_replay, job)
+
+    async def replay(self, job: bytes) -> ReplayJob | None:
+        return await self._read(replays.replay, job)
+
+    async def unfinished_replays(self) -> list[ReplayJob]:
+        return await self._read(replays.unfinished_replays)

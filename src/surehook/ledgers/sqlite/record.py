@@ -1,0 +1,195 @@
+"""What one window of results means, in one transaction of about six statements whatever the window.
+
+Lines are appended by a join that is the fence as well, so a count tells whether every row was still in
+this node's hand. Where one was not, the transaction is rolled back, the lost ones are sorted out, and
+the rest is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from surehook.core.model import (
+    Attempt,
+    BreakerRow,
+    EndpointChange,
+    EndpointHealth,
+    EndpointStatus,
+    Notice,
+    Settled,
+)
+from surehook.ledgers import history
+from surehook.ledgers.folding import disabled_notice, folded
+from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.notices import keep_notices
+from surehook.ledgers.sqlite.rows import run_batch
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.ledger import Recorded
+
+
+class _Lost(Exception):
+    """Some of the rows are not in this node's hand any more."""
+
+
+def record(
+    session: Session,
+    settled: Sequence[Settled],
+    *,
+    node: bytes,
+    health: Sequence[EndpointHealth],
+    breakers: Sequence[BreakerRow],
+    notices: Sequence[Notice],
+    now: int,
+) -> Recorded:
+    lost: list[bytes] = []
+    while True:
+        try:
+            with session.writing():
+                number = fence(session, node).number
+                _settle(session, settled, number, now)
+                keep_notices(session, notices)
+                _keep_breakers(session, breakers)
+                return Recorded(lost, _fold_all(session, health, now))
+        except _Lost:
+            settled, missing = _sorted_out(session, settled, node)
+            lost += missing
+
+
+def _settle(session: Session, settled: Sequence[Settled], number: int, now: int) -> None:
+    entries: list[Any] = []
+    finished: list[Any] = []
+    dead: list[Any] = []
+    onward: list[Any] = []
+    notices: list[Notice] = []
+    appended = moved = 0
+    for one in settled:
+        d = one.delivery
+        e = one.entry
+        if e is not None:
+            appended += 1
+            entries += (
+                d.id, _seq(e, d.attempt, d.freed), e.lane, e.started_at, e.outcome, 1 if e.unknown else 0,
+                e.status, e.error, e.address, e.dns_us, e.connect_us, e.tls_us, e.first_byte_us, e.total_us,
+                1 if e.truncated else 0, e.next_at, one.end, one.reason, e.headers, e.body,
+            )  # fmt: skip
+        if one.end is not None:
+            assert e is not None, "a delivery ends with an entry"
+            finished.append(d.id)
+            if one.end == "dead":
+                dead.append(d.id)
+        else:
+            moved += 1
+            made = e is not None and e.kind == "attempt"
+            onward += (
+                d.id, d.attempt, one.lane, one.number, one.due_at, one.parked, one.spared,
+                *((1, e.outcome, 1 if e.unknown else 0) if e is not None and made else (0, None, 0)),
+            )  # fmt: skip
+        if one.notices:
+            notices += one.notices
+    if appended and run_batch(session, "record_entries", entries, before=(now,), after=(number,)) != appended:
+        raise _Lost
+    if moved and run_batch(session, "record_next", onward, before=(now,), after=(number,)) != moved:
+        raise _Lost
+    if finished:
+        run_batch(session, "record_finished", finished)
+    if dead:
+        run_batch(session, "dead_letters", dead)
+    keep_notices(session, notices)
+
+
+def _seq(entry: Attempt, number: int, freed: int) -> int:
+    if entry.kind == "attempt":
+        return number * history.PLACES + history.ATTEMPT
+    if entry.kind == "ended":
+        return number * history.PLACES + history.ENDED
+    return number * history.PLACES + min(freed, history.LAST_INTERRUPTION)
+
+
+def _sorted_out(
+    session: Session, settled: Sequence[Settled], node: bytes
+) -> tuple[list[Settled], list[bytes]]:
+    """Which results are of rows still in the node's hand, each row once, and the ids of the others."""
+    with session.snapshot():
+        number = fence(session, node).number
+        ids: list[Any] = [one.delivery.id for one in settled]
+        found = (session.rows(*piece) for piece in batch("in_hand").pieces(ids, after=(number,)))
+        in_hand = {row for rows in found for row in rows}
+    kept, lost = [], []
+    for one in settled:
+        place = (one.delivery.id, one.delivery.attempt)
+        if place in in_hand:
+            in_hand.remove(place)
+            kept.append(one)
+        else:
+            lost.append(one.delivery.id)
+    return kept, lost
+
+
+def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
+    for row in breakers:
+        if row.state == "closed":
+            session.run(query("breaker_drop"), (row.tenant, row.key))
+        else:
+            session.run(
+                query("breaker_keep"),
+                (
+                    row.tenant,
+                    row.key,
+                    row.state,
+                    row.reason,
+                    row.opened_at,
+                    row.probe_at,
+                    row.failures,
+                    row.calls,
+                ),
+            )
+
+
+def breakers(session: Session) -> list[BreakerRow]:
+    return [BreakerRow(*row) for row in session.rows(query("breakers"))]
+
+
+def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
+    """Fold the windows; most are successes of endpoints that had no failures, and change nothing."""
+    plain: list[Any] = [one.endpoint for one in health if _is_plain_success(one)]
+    mended = {
+        endpoint
+        for piece in (batch("failing_endpoints").pieces(plain) if plain else ())
+        for (endpoint,) in session.rows(*piece)
+    }
+    changes = []
+    for one in health:
+        if not _is_plain_success(one) or one.endpoint in mended:
+            change = _fold(session, one, now)
+            if change is not None:
+                changes.append(change)
+    return changes
+
+
+def _is_plain_success(health: EndpointHealth) -> bool:
+    return health.succeeded and health.failures == 0 and health.status is None
+
+
+def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
+    """Fold one window into its endpoint; None where nothing changed or the endpoint is gone."""
+    row = session.row(query("endpoint_health"), (health.endpoint,))
+    if row is None:
+        return None
+    tenant: str = row[0]
+    count: int = row[1]
+    status: EndpointStatus = row[2]
+    change = folded(health, count, status, row[3])
+    if (change.failure_count, change.status, change.reason) == (count, status, row[3]):
+        return None
+    updated = now if change.status != status else None
+    session.run(
+        query("endpoint_fold"),
+        (change.failure_count, change.status, change.reason, updated, change.endpoint),
+    )
+    if change.status != status:
+        session.run(query("raise_version"))
+        if health.status is None:
+            keep_notices(session, (disabled_notice(change, tenant=tenant, now=now),))
+    return change

@@ -1,0 +1,104 @@
+"""Deliver again: single deliveries, jobs, dead letters that are put away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import json
+
+from surehook.core.model import Delivery
+from surehook.ledgers.sqlite.rows import run_batch
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.reading import ReplayJob
+
+
+def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+    with session.writing():
+        is_there = run_batch(session, "forget_dead_letters", [delivery]) > 0
+        if is_there:
+            session.run(query("dismiss"), (delivery, note, now))
+    return is_there
+
+
+def resend(
+    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+) -> list[bytes]:
+    with session.writing():
+        can, done_before, born = _look(session, originals, replacements)
+        made: list[Any] = []
+        deliveries: list[Any] = []
+        links: list[Any] = []
+        for original, d in zip(originals, replacements, strict=True):
+            if original not in can:
+                continue
+            if d.id not in born:  # else written by a commit whose answer was lost
+                if once and original in done_before:
+                    continue
+                done_before.add(original)
+                deliveries += (
+                    d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at,
+                    d.overdue_at, d.parked, None if d.parked is None else now, d.replay_of,
+                )  # fmt: skip
+                links += (original, d.id, now)
+            made.append(original)
+        run_batch(session, "resend_deliveries", deliveries)
+        run_batch(session, "replayed", links)
+        run_batch(session, "forget_dead_letters", made.copy())
+    return made
+
+
+def _look(
+    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery]
+) -> tuple[set[bytes], set[bytes], set[bytes]]:
+    """Originals that can be sent again, originals that were, replacements that exist."""
+    values: list[Any] = []
+    for original, replacement in zip(originals, replacements, strict=True):
+        values += (original, replacement.id)
+    can, done_before, born = set(), set(), set()
+    for piece in batch("resend_look").pieces(values):
+        for original, replacement, was_replayed, is_born in json.decode(session.value(*piece)):
+            can.add(bytes.fromhex(original))
+            if was_replayed:
+                done_before.add(bytes.fromhex(original))
+            if is_born:
+                born.add(bytes.fromhex(replacement))
+    return can, done_before, born
+
+
+def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
+    with session.writing():
+        return session.run(query("due_now"), (now, delivery)) > 0
+
+
+def add_replay(session: Session, job: ReplayJob) -> None:
+    with session.writing():
+        session.run(query("replay_add"), _columns(job))
+
+
+def update_replay(session: Session, job: ReplayJob) -> None:
+    id, *rest = _columns(job)
+    with session.writing():
+        session.run(query("replay_update"), (*rest, id))
+
+
+def replay(session: Session, job: bytes) -> ReplayJob | None:
+    found = session.row(query("replay"), (job,))
+    return None if found is None else _job(found)
+
+
+def unfinished_replays(session: Session) -> list[ReplayJob]:
+    return [_job(row) for row in session.rows(query("replays_running"))]
+
+
+def _columns(job: ReplayJob) -> tuple[Any, ...]:
+    return (
+        job.id, job.filter, 1 if job.dry_run else 0, job.state, job.matched, job.created, job.created_at,
+        job.finished_at, job.position,
+    )  # fmt: skip
+
+
+def _job(row: tuple[Any, ...]) -> ReplayJob:
+    id, filter, dry_run, *rest = row
+    return ReplayJob(id, filter, dry_run != 0, *rest)

@@ -1,0 +1,98 @@
+"""Rows to core values. Blobs inside a packed row travel as hexadecimal text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import json
+
+from surehook.core.model import Attempt, Delivery
+from surehook.ledgers import history
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import batch
+
+# Deliveries read at once: with bodies of a quarter megabyte the packed row stays near 32 MB.
+READ_AT_ONCE = 64
+
+_list = json.Decoder(list[Any]).decode
+_hex = bytes.fromhex
+
+
+def unpacked_ids(packed: str) -> list[bytes]:
+    """Ids out of one packed row."""
+    return [_hex(one) for one in _list(packed)]
+
+
+def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[bytes]:
+    """The ids that a packing query finds."""
+    return unpacked_ids(session.value(sql, parameters))
+
+
+def ids_among(
+    session: Session, name: str, ids: Iterable[bytes], *, after: tuple[Any, ...] = ()
+) -> list[bytes]:
+    """Those of `ids` that the packing batch query `name` keeps."""
+    found: list[bytes] = []
+    for sql, parameters in batch(name).pieces(list(ids), after=after):
+        found += packed_ids(session, sql, parameters)
+    return found
+
+
+def run_batch(
+    session: Session,
+    name: str,
+    values: list[Any],
+    *,
+    before: tuple[Any, ...] = (),
+    after: tuple[Any, ...] = (),
+) -> int:
+    """Run a writing batch statement; how many rows it has written. `values` is used up."""
+    changed = 0
+    for sql, parameters in batch(name).pieces(values, before=before, after=after):
+        changed += session.run(sql, parameters)
+    return changed
+
+
+def read_deliveries(session: Session, ids: Sequence[bytes]) -> list[Delivery]:
+    """The unfinished deliveries with these ids, in this order; missing ones are left out."""
+    found: list[Delivery] = []
+    for start in range(0, len(ids), READ_AT_ONCE):
+        for sql, parameters in batch("deliveries").pieces(list(ids[start : start + READ_AT_ONCE])):
+            found += [_delivery(row) for row in _list(session.value(sql, parameters))]
+    return found
+
+
+def _delivery(row: list[Any]) -> Delivery:
+    (
+        id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, body,
+        stood_ms, spared, freed, overdue_at, replay_of, outcome, unknown, parked, held,
+    ) = row  # fmt: skip
+    return Delivery(
+        _hex(id), _hex(event), _hex(endpoint), tenant, type, lane, attempt, due_at, born_at, _hex(body),
+        stood_ms, spared, freed, overdue_at, _hex(replay_of) if replay_of else None, outcome, unknown != 0,
+        parked, held != 0,
+    )  # fmt: skip
+
+
+ATTEMPT_COLUMNS = (
+    "delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us, "
+    "first_byte_us, total_us, headers, body, truncated, next_at"
+)
+
+
+def attempt(row: tuple[Any, ...]) -> Attempt:
+    """A line of history out of `ATTEMPT_COLUMNS`."""
+    (
+        delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
+        first_byte_us, total_us, headers, body, truncated, next_at,
+    ) = row  # fmt: skip
+    kind = history.kind(seq)
+    if kind != "attempt":  # what it carries is the last request's, for lists
+        outcome, unknown = None, 0
+    return Attempt(
+        delivery=delivery, number=history.number(seq), kind=kind, lane=lane, started_at=started_at,
+        outcome=outcome, unknown=unknown != 0, status=status, error=error, address=address, dns_us=dns_us,
+        connect_us=connect_us, tls_us=tls_us, first_byte_us=first_byte_us, total_us=total_us,
+        headers=headers, body=body, truncated=truncated != 0, next_at=next_at,
+    )  # fmt: skip

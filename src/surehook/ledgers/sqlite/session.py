@@ -1,0 +1,161 @@
+"""One connection: statements, transactions, and the one place where a binding's errors become ours.
+
+    busy, locked                                    LedgerUnavailable
+    full (also ENOSPC) before COMMIT                LedgerFull
+    I/O error, corruption, a COMMIT that fails      LedgerBroken, and the connection is never used again:
+                                                    after a failed fsync the kernel may report the next one
+                                                    as done although the pages are gone
+    constraint, a value that cannot be stored       Unstorable, for the caller inside the ledger to split
+
+A broken connection is not closed either, since closing would checkpoint; it ends with the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from surehook.core.errors import LedgerBroken, LedgerError, LedgerFull, LedgerUnavailable
+from surehook.ledgers.sqlite.driver import Connection, Driver
+
+_BUSY, _LOCKED, _FULL, _INTERRUPT = 5, 6, 13, 9
+_TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE, _ERROR = 18, 19, 20, 25, 1
+_ABANDONED: list[Connection] = []  # broken ones: referenced for ever, so that nothing closes them
+
+
+class Unstorable(Exception):
+    """The database refuses the data of a statement. Never leaves the ledger's adapter."""
+
+
+class Session:
+    """A connection and its state. Not for two threads at once."""
+
+    def __init__(self, driver: Driver, path: str) -> None:
+        self.driver = driver
+        self.broken: str | None = None
+        self._path = path
+        self._connection: Connection | None = None
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    def connect(self, pragmas: Sequence[str]) -> None:
+        self._connection = self.driver.connect(self._path)
+        for pragma in pragmas:
+            self.run_plain(f"pragma {pragma}")
+
+    def close(self) -> None:
+        """Close the connection, unless it is broken."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self.broken is None:
+            connection.close()
+        else:
+            _ABANDONED.append(connection)
+
+    @property
+    def connection(self) -> Connection:
+        if self.broken is not None:
+            raise LedgerBroken(self.broken)
+        if self._connection is None:
+            raise LedgerUnavailable("the ledger is not open")
+        return self._connection
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    def run(self, sql: str, parameters: Any = ()) -> int:
+        """Run a writing statement; how many rows it has written."""
+        connection = self.connection
+        try:
+            return self.driver.changes(connection, connection.execute(sql, parameters))
+        except Exception as error:
+            raise self._translated(error) from error
+
+    def run_plain(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement that is neither cached nor counted (pragmas, definitions)."""
+        return self.rows(sql)
+
+    def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        try:
+            found: list[tuple[Any, ...]] = self.connection.execute(sql, parameters).fetchall()
+            return found
+        except Exception as error:
+            raise self._translated(error) from error
+
+    def row(self, sql: str, parameters: Any = ()) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        found = self.rows(sql, parameters)
+        return found[0] if found else None
+
+    def value(self, sql: str, parameters: Any = ()) -> Any:
+        """The first column of the first row, or None."""
+        found = self.rows(sql, parameters)
+        return found[0][0] if found else None
+
+    # -- transactions -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A write transaction: committed when the block ends, rolled back when it raises."""
+        self.rows("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+        self._commit()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads inside the block see one instant."""
+        self.rows("begin")
+        try:
+            yield
+        finally:
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """End the transaction, if one is open, without a trace."""
+        if self.broken is None and self.connection.in_transaction:
+            try:
+                self.rows("rollback")
+            except LedgerError as error:
+                self.give_up(f"a rollback failed: {error}")
+
+    def _commit(self) -> None:
+        try:
+            self.connection.execute("commit")
+        except Exception as error:
+            self.give_up(f"a commit failed: {error}")
+            raise LedgerBroken(f"a commit failed: {error}") from error
+
+    # -- errors -----------------------------------------------------------------------------------------
+
+    def give_up(self, why: str) -> None:
+        """Never use this connection again."""
+        if self.broken is None:
+            self.broken = why
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, LedgerError):
+            return error
+        # Whole numbers past eight bytes and text that is no UTF-8 never reach SQLite.
+        if isinstance(error, (OverflowError, UnicodeError)):
+            return Unstorable(str(error))
+        if not isinstance(error, self.driver.errors):
+            return error
+        code = self.driver.code(error)
+        if code is None:
+            return Unstorable(str(error))
+        primary = code & 0xFF
+        if primary in (_BUSY, _LOCKED, _INTERRUPT):
+            return LedgerUnavailable(f"the database is busy: {error}")
+        if primary == _FULL:
+            return LedgerFull(f"the disk is full: {error}")
+        if primary in (_TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE):
+            return Unstorable(str(error))
+        if primary == _ERROR:  # a statement that does not fit the schema: a defect, not the disk
+            return LedgerUnavailable(f"the database refused a statement: {error}")
+        self.give_up(f"the database failed: {error}")
+        return LedgerBroken(f"the database failed: {error}")
