@@ -15,7 +15,7 @@ from surehook.demo.receiver import Behaviour
 TENANT = "demo"
 STEPS = ("document.sent", "document.viewed", "document.signed", "document.completed")
 DOCUMENTS = 200
-PUBLISH_S = 12.0  # all steps of all documents within this time
+PUBLISH_S = 12.0  # all steps of the usual number of documents within this time
 KILL_AT = 0.5  # of the events accepted
 SETTLE_S = 32.0  # after the last event, at most; set-up, publishing and this stay under 60 s
 

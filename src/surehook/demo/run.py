@@ -43,7 +43,9 @@ class Play:
         self._receivers = Receivers()
         self._client = Client(self._server.url, self._key, timeout_s=5.0, patience_s=0)
         self._steps = list(workflow(documents))
-        self._publisher = Publisher(self._server.url, self._key, self._steps, seconds=PUBLISH_S)
+        self._publisher = Publisher(
+            self._server.url, self._key, self._steps, seconds=PUBLISH_S * documents / DOCUMENTS
+        )
         self._names: dict[str, str] = {}  # endpoint id to receiver
         self._watch = watch
         self._began = began
