@@ -113,10 +113,10 @@ class SmallEngine:
     def ready(self) -> str | None:
         return self.unready
 
-    def slots(self) -> tuple[int, int]:
+    def lanes(self) -> tuple[int, int]:
         return (512, 256)
 
-    def breaker_views(self) -> list[BreakerView]:
+    def breakers(self) -> list[BreakerView]:
         return self.views
 
 

@@ -25,6 +25,8 @@ from surehook.api.services import Services
 from surehook.api.table import CALLS
 from surehook.core.errors import Problem
 
+# A route takes every method and refuses itself: else `GET /v1/events/batch` would be an event named `batch`.
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -56,24 +58,8 @@ def _call_routes(services: Services) -> list[Route]:
     for call in CALLS:
         by_path.setdefault(call.path, []).append(call)
     return [
-        Route(
-            path,
-            _methods(services, by_path[path]),
-            methods=_handled(by_path[path]),
-            name=by_path[path][0].name,
-        )
+        Route(path, _methods(services, by_path[path]), methods=METHODS, name=by_path[path][0].name)
         for path in sorted(by_path, key=lambda path: ("{" in path, path))
-    ]
-
-
-def _handled(calls: list[Call]) -> list[str]:
-    """The methods of a path. One that is answered in front altogether takes all: no pattern is to take them."""
-    return [call.method for call in calls if call.handle is not None] or [
-        "GET",
-        "POST",
-        "PUT",
-        "PATCH",
-        "DELETE",
     ]
 
 

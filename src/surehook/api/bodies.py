@@ -51,7 +51,7 @@ def decode(data: bytes, body: type[B], *, empty: bool = False) -> B:
     try:
         return msgspec.convert(value, body)
     except msgspec.ValidationError as error:
-        raise _refused(error, body) from None
+        raise _refused(error, body, value) from None
 
 
 def _value(data: bytes) -> Any:
@@ -79,7 +79,7 @@ def _flawed(flaw: str, data: bytes) -> Problem:
     if flaw == "number_out_of_range":
         return Problem(flaw, "a number is too large for a double")
     try:
-        json.loads(data, parse_constant=_constant)
+        json.loads(data.decode(), parse_constant=_constant)
     except _Constant as error:
         # Widely written, though no JSON: the value is at fault rather than the syntax.
         return Problem("number_out_of_range", f"{error} is not a number in JSON", hint="use null")
@@ -101,12 +101,14 @@ def _too_large(limit: int) -> Problem:
     return Problem("body_too_large", f"the body is larger than {limit:,} bytes", status=413)
 
 
-def _refused(error: msgspec.ValidationError, body: type[Struct]) -> Problem:
+def _refused(error: msgspec.ValidationError, body: type[Struct], value: dict[str, Any]) -> Problem:
     fault = json_text.fault(error)
-    hint = None
-    if fault.code == "unknown_field":
-        hint = _did_you_mean(fault.path, body)
-    return Problem(fault.code, fault.detail, field=fault.path or None, hint=hint)
+    hint = _did_you_mean(fault.path, body) if fault.code == "unknown_field" else None
+    path = fault.path
+    if "[...]" in str(error) and isinstance(value.get(path), dict):
+        # The decoder names the object but not the key; all objects of free keys hold texts.
+        path += "." + next((key for key, each in value[path].items() if not isinstance(each, str)), "")[:64]
+    return Problem(fault.code, fault.detail, field=path or None, hint=hint)
 
 
 def _did_you_mean(path: str, body: type[Struct]) -> str:

@@ -17,7 +17,7 @@ async def list_lanes(asked: Asked) -> Answer:
     counts = await engine.ledger.lane_counts(now=now)
     lanes = [
         show.lane(name, slots, count, now=now)
-        for name, slots, count in zip(LANES, engine.slots(), counts, strict=True)
+        for name, slots, count in zip(LANES, engine.lanes(), counts, strict=True)
     ]
     return asked.rows(lanes, None)
 
@@ -26,7 +26,7 @@ async def list_breakers(asked: Asked) -> Answer:
     """Newest opening first. They live in memory, so a page is cut from what is there now."""
     engine = asked.services.engine
     placed = sorted(
-        ((_place(view), view) for view in engine.breaker_views()), key=lambda pair: pair[0], reverse=True
+        ((_place(view), view) for view in engine.breakers()), key=lambda pair: pair[0], reverse=True
     )
     placed = [pair for pair in placed if asked.after is None or pair[0] < asked.after]
     page = placed[: asked.limit]

@@ -32,11 +32,11 @@ class Engine(Manager, Protocol):
         """None where requests are welcome (ledger reachable, lease held), else the reason in a few words."""
         ...
 
-    def slots(self) -> Sequence[int]:
+    def lanes(self) -> Sequence[int]:
         """Slots of each lane, in the order of `model.LANES`."""
         ...
 
-    def breaker_views(self) -> Sequence[BreakerView]:
+    def breakers(self) -> Sequence[BreakerView]:
         """Every breaker in memory that is not in its resting state: open, half-open, or closed with calls counted."""
         ...
 

@@ -1,13 +1,14 @@
 """The shapes of answers. Fields, their order and their names are the contract (DESIGN section 12).
 
 An absent value is null and never left out. Instants are RFC 3339 UTC with milliseconds, ids carry their prefix.
+Fields of type `Any` hold JSON that was stored as bytes (`msgspec.Raw`) and leaves as it came.
 """
 
 from __future__ import annotations
 
 from typing import Any, Generic, Literal, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from surehook.core.model import AttemptKind, EndpointStatus, OutcomeName, Reason, State
 
@@ -30,9 +31,9 @@ class TenantShape(Struct, frozen=True):
 class EventTypeShape(Struct, frozen=True):
     name: str
     description: str | None
-    schema: Raw | None
+    schema: Any
     schema_version: str
-    policy: Raw | None
+    policy: Any
     created_at: str
 
 
@@ -41,7 +42,7 @@ class EndpointShape(Struct, frozen=True):
     tenant: str
     url: str
     event_types: tuple[str, ...]
-    policy: Raw | None
+    policy: Any
     status: EndpointStatus
     reason: str | None
     failure_count: int
@@ -67,7 +68,7 @@ class EventShape(Struct, frozen=True):
     occurred_at: str | None
     accepted_at: str
     deliveries: int
-    data: Raw | None
+    data: Any
 
 
 class DeliveryShape(Struct, frozen=True):
@@ -132,7 +133,7 @@ class NoticeShape(Struct, frozen=True):
 
 class ReplayShape(Struct, frozen=True):
     id: str
-    filter: Raw
+    filter: Any
     dry_run: bool
     state: Literal["running", "done", "failed"]
     matched: int

@@ -7,11 +7,16 @@ import hashlib
 from msgspec import Raw
 
 from surehook.api import shapes
-from surehook.core import envelope, ids, instants
+from surehook.core import envelope, hints, ids, instants
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
 from surehook.delivery.managing import BreakerView
 from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
+
+INTERRUPTED = (
+    "The sender stopped while this request may have been under way. It is sent again under the same ids, "
+    "and spends no retry."
+)
 
 
 def tenant(seen: Tenant) -> shapes.TenantShape:
@@ -100,7 +105,7 @@ def attempt(seen: Attempt) -> shapes.AttemptShape:
         unknown=seen.unknown,
         status=seen.status,
         error=seen.error,
-        hint=None,
+        hint=_hint(seen),
         address=seen.address,
         timings_ms=shapes.TimingsShape(
             _ms(seen.dns_us),
@@ -187,6 +192,12 @@ def lane(name: str, slots: int, seen: LaneCount, *, now: int) -> shapes.LaneShap
         scheduled=seen.scheduled,
         parked=seen.parked,
     )
+
+
+def _hint(seen: Attempt) -> str | None:
+    if seen.kind == "interrupted":
+        return INTERRUPTED
+    return hints.hint(seen.error, seen.status, succeeded=seen.outcome == "delivered")
 
 
 def _raw(stored: bytes | None) -> Raw | None:

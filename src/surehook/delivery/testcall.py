@@ -87,7 +87,7 @@ def _delivery(manager: Manager, route: Route, now: int) -> Delivery:
 def _signer(route: Route, now: int) -> Signer:
     """Every active secret signs, newest first, as on a delivery."""
     active = [secret for secret in route.secrets if secret.expires_at is None or secret.expires_at > now]
-    active.sort(key=lambda secret: secret.id, reverse=True)
+    active.sort(key=lambda secret: (secret.created_at, secret.id), reverse=True)
     return Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
 
 

@@ -1,0 +1,96 @@
+"""The error map, and the last resort."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from surehook.api import problems
+from surehook.core.errors import (
+    CommitUnknown,
+    LedgerBroken,
+    LedgerFull,
+    LedgerUnavailable,
+    NodeBuried,
+    Overloaded,
+    Problem,
+)
+from surehook.ledgers.memory.ledger import MemoryLedger
+from tests.api.house import House
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "retry_after"),
+    [
+        (Overloaded("full", retry_after_s=7), 503, "overloaded", "7"),
+        (LedgerUnavailable("locked"), 503, "ledger_unavailable", "1"),
+        (LedgerBroken("EIO"), 503, "ledger_unavailable", "1"),
+        (LedgerFull("floor"), 503, "disk_full", "30"),
+        (NodeBuried("x"), 503, "ledger_unavailable", "1"),
+        (CommitUnknown("x"), 503, "ledger_unavailable", "1"),
+        (Problem("not_found", "no", status=404), 404, "not_found", None),
+        (Problem("made_up_code", "no", status=418), 418, "made_up_code", None),
+        (RuntimeError("secret words"), 500, "internal", None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_error_has_its_answer(
+    error: Exception, status: int, code: str, retry_after: str | None
+) -> None:
+    refusal = problems.refusal(error)
+
+    assert (refusal.status, refusal.shape.status, refusal.shape.code) == (status, status, code)
+    assert dict(refusal.headers).get("retry-after") == retry_after
+    assert refusal.shape.type == f"/problems/{code}" and refusal.shape.title
+    assert b"secret words" not in refusal.body()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(LedgerUnavailable("locked"), 503), (LedgerFull("floor"), 503), (KeyError("boom"), 500)],
+)
+def test_trouble_in_the_ledger_is_a_problem_at_every_call(
+    error: Exception, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = False
+
+    def faults(step: str) -> None:
+        if failing:
+            raise error
+
+    house = House(MemoryLedger(faults=faults))
+    house.tenant()
+    endpoint = house.endpoint()
+    failing = True
+    calls: list[tuple[str, str, Any]] = [
+        ("GET", "/v1/tenants", None), ("POST", "/v1/tenants", {"name": "x"}), ("GET", "/v1/lanes", None),
+        ("PATCH", f"/v1/endpoints/{endpoint['id']}", {"status": "paused"}), ("DELETE", f"/v1/endpoints/{endpoint['id']}", None),
+        ("POST", "/v1/replays", {"filter": {"tenant": "a"}}), ("GET", "/v1/events", None),
+        ("POST", f"/v1/endpoints/{endpoint['id']}/test", None),
+    ]  # fmt: skip
+    with caplog.at_level(logging.CRITICAL):
+        answers = [
+            house.call(method, path, **({} if body is None else {"json": body}))
+            for method, path, body in calls
+        ]
+    failing = False
+    house.close()
+
+    assert {answer.status_code for answer in answers} == {status}
+    assert all(answer.headers["content-type"] == problems.MEDIA_TYPE for answer in answers)
+    assert ("retry-after" in answers[0].headers) is (status == 503)
+
+
+def test_a_defect_is_logged_whole_and_told_in_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    def faults(step: str) -> None:
+        if step == "before tenants":
+            raise KeyError("the cause")
+
+    house = House(MemoryLedger(faults=faults))
+    response = house.call("GET", "/v1/tenants")
+    house.close()
+
+    assert (response.status_code, response.json()["code"]) == (500, "internal")
+    assert "the cause" not in response.text and "the cause" in caplog.text

@@ -1,0 +1,170 @@
+"""/v1/replays"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from surehook.api.auth import Keys
+from surehook.api.services import Services
+from surehook.core.errors import LedgerUnavailable
+from surehook.delivery import replay
+from surehook.ledgers.memory.ledger import MemoryLedger
+from tests.api.house import KEY, House
+
+
+def filled(
+    house: House, count: int, end: str = "dead", *, outcome: str = "refused", **fields: Any
+) -> list[str]:
+    made = [house.publish(house.filled_endpoint, **fields)[1][0] for _ in range(count)]  # type: ignore[attr-defined]
+    for delivery in made:
+        house.finish(delivery, end, outcome=outcome)
+    return made
+
+
+def idle(house: House) -> None:
+    """From here on nothing is done in the background, as if the process died before it came to it."""
+    house.run(house.services.chores.stop())
+
+
+@pytest.fixture(autouse=True)
+def endpoint(house: House) -> None:
+    house.tenant()
+    house.filled_endpoint = house.endpoint()  # type: ignore[attr-defined]
+
+
+def replays_of(house: House) -> list[str]:
+    return [row["replay_of"] for row in house.get("/v1/deliveries?limit=200")["data"] if row["replay_of"]]
+
+
+def test_a_replay_makes_one_new_delivery_for_each_that_matches(house: House) -> None:
+    dead = filled(house, 3)
+    filled(house, 2, "delivered")
+    response = house.call("POST", "/v1/replays", json={"filter": {"tenant": "acme", "state": "dead"}})
+    job = house.get(response.headers["location"])
+
+    assert response.status_code == 202 and response.json()["state"] == "running"
+    assert (job["state"], job["matched"], job["created"]) == ("done", 3, 3)
+    assert job["filter"] == {"tenant": "acme", "state": "dead"} and job["finished_at"]
+    assert sorted(replays_of(house)) == sorted(dead)
+    assert house.get("/v1/dead-letters")["data"] == [] and house.engine.woken
+
+
+def test_a_dry_run_counts_and_makes_nothing(house: House) -> None:
+    filled(house, 5)
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}, "dry_run": True}, 202)
+
+    assert (job["state"], job["matched"], job["created"], job["dry_run"]) == ("done", 5, 0, True)
+    assert replays_of(house) == []
+
+
+def test_every_field_of_the_filter_cuts(house: House) -> None:
+    one = filled(house, 1, subject="s", type="x.y")[0]
+    filled(house, 1, "delivered")
+    house.engine.clock.at += 1000
+    filled(house, 2, tenant="other", outcome="timed_out")
+    filters: list[tuple[dict[str, Any], int]] = [
+        ({"tenant": "other"}, 2), ({"type": "x.y"}, 1), ({"subject": "s"}, 1), ({"state": "delivered"}, 1),
+        ({"outcome": "timed_out"}, 2), ({"since": "2026-03-02T09:30:01Z"}, 2), ({"until": "2026-03-02T09:30:01Z"}, 2),
+        ({"endpoint": house.filled_endpoint["id"]}, 4), ({"tenant": "acme", "subject": "s", "state": None}, 1),  # type: ignore[attr-defined]
+    ]  # fmt: skip
+    counted = [
+        house.post("/v1/replays", {"filter": each, "dry_run": True}, 202)["matched"] for each, _ in filters
+    ]
+
+    assert counted == [count for _, count in filters]
+    assert one not in replays_of(house)
+
+
+def test_what_is_open_was_replayed_or_has_no_endpoint_is_left_alone(house: House) -> None:
+    house.publish(house.filled_endpoint)  # type: ignore[attr-defined]
+    replayed, plain = filled(house, 2)
+    house.post(f"/v1/deliveries/{replayed}/resend", status=201)
+    other = house.endpoint()
+    _, (orphan,) = house.publish(other)
+    house.finish(orphan)
+    house.call("DELETE", f"/v1/endpoints/{other['id']}")
+    job = house.post("/v1/replays", {"filter": {"tenant": "acme"}}, 202)
+
+    assert house.get(f"/v1/replays/{job['id']}")["created"] == 1
+    assert sorted(replays_of(house)) == sorted([replayed, plain])
+
+
+def test_a_job_does_not_meet_its_own_replacements(house: House) -> None:
+    """Replacements share the leading bits of their event's id, so they lie among the rows that are still to be walked."""
+    made = filled(house, replay.PAGE_ROWS + 20)
+    ledger = house.ledger
+    plain = ledger.resend
+
+    async def resend(originals: Any, replacements: Any, **kwargs: Any) -> Any:
+        """Every replacement fails at once, as at a dead receiver."""
+        answer = await plain(originals, replacements, **kwargs)
+        house.engine.clock.at += 10
+        for new in await ledger.claim_ids(
+            [r.id for r in replacements], node=b"\x01" * 16, now=house.engine.clock.at
+        ):
+            await ledger.release([new], node=b"\x01" * 16, now=house.engine.clock.at)
+            await ledger.end([new], state="dead", reason=None, notices=[], now=house.engine.clock.at)
+        return answer
+
+    ledger.resend = resend
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
+
+    assert house.get(f"/v1/replays/{job['id']}")["created"] == len(made)
+
+
+def test_a_job_goes_on_after_a_restart_and_replays_nothing_twice(house: House) -> None:
+    made = filled(house, replay.PAGE_ROWS + 5)
+    idle(house)
+    job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
+    first = house.run(house.services.replays._page(job))
+    house.run(house.ledger.update_replay(job))  # as if the process died between the page and its note
+    assert first.created == replay.PAGE_ROWS
+
+    again = Services(house.engine, Keys(house.ledger, own=[KEY]))
+    house.run(again.start())
+    house.run(again.chores.idle())
+    rows = []
+    cursor = ""
+    while cursor is not None:
+        page = house.get(f"/v1/deliveries?limit=200{cursor}")
+        rows += page["data"]
+        cursor = page["next"] and f"&cursor={page['next']}"
+
+    assert sorted(row["replay_of"] for row in rows if row["replay_of"]) == sorted(made)
+
+
+def test_a_job_waits_while_the_ledger_is_away() -> None:
+    away = iter([True, True])
+
+    def faults(step: str) -> None:
+        if step == "before resend" and next(away, False):
+            raise LedgerUnavailable("locked")
+
+    house = House(MemoryLedger(faults=faults))
+    house.tenant()
+    house.filled_endpoint = house.endpoint()  # type: ignore[attr-defined]
+    filled(house, 2)
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
+    seen = house.get(f"/v1/replays/{job['id']}")
+    house.close()
+
+    assert (seen["state"], seen["created"]) == ("done", 2)
+
+
+def test_running_jobs_are_bounded(house: House) -> None:
+    async def begin() -> None:
+        for _ in range(replay.RUNNING_MAX):
+            await house.services.replays.begin({"tenant": "acme"}, dry_run=False)
+
+    idle(house)
+    house.run(begin())
+    problem = house.post("/v1/replays", {"filter": {"tenant": "acme"}}, 409)
+
+    assert problem["code"] == "too_many_replays"
+
+
+@pytest.mark.parametrize("job", ["rpl_01kjpy44e0f2tacmq49pkz57h6", "rpl_", "x", "%00"])
+def test_a_replay_that_is_not_there_is_not_found(house: House, job: str) -> None:
+    assert house.call("GET", f"/v1/replays/{job}").json()["code"] == "not_found"

@@ -1,0 +1,81 @@
+"""/v1/tenants and /v1/event-types"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.house import House
+
+
+def test_a_tenant_is_made_under_the_callers_id_or_one_of_ours(house: House) -> None:
+    response = house.call("POST", "/v1/tenants", json={"id": "acme_1-x", "name": "Acme"})
+    made = house.post("/v1/tenants", {"name": "Other"}, 201)
+
+    assert response.status_code == 201 and response.headers["location"] == "/v1/tenants/acme_1-x"
+    assert house.get("/v1/tenants/acme_1-x") == response.json()
+    assert made["id"].startswith("ten_") and house.get(f"/v1/tenants/{made['id']}") == made
+
+
+def test_a_tenant_exists_once(house: House) -> None:
+    house.tenant()
+    problem = house.post("/v1/tenants", {"id": "acme", "name": "again"}, 409)
+
+    assert problem["code"] == "tenant_exists"
+
+
+def test_a_tenant_is_changed_field_by_field(house: House) -> None:
+    house.tenant()
+    house.call("PATCH", "/v1/tenants/acme", json={"strict": True})
+    changed = house.call("PATCH", "/v1/tenants/acme", json={"name": "New"}).json()
+    untouched = house.call("PATCH", "/v1/tenants/acme", json={}).json()
+
+    assert (changed["name"], changed["strict"]) == ("New", True) and untouched == changed
+    assert house.engine.directory.tenants["acme"].strict
+
+
+def test_a_tenant_in_use_stays(house: House) -> None:
+    house.tenant()
+    endpoint = house.endpoint()
+    refused = house.call("DELETE", "/v1/tenants/acme")
+    house.call("DELETE", f"/v1/endpoints/{endpoint['id']}")
+    removed = house.call("DELETE", "/v1/tenants/acme")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "tenant_in_use")
+    assert (removed.status_code, removed.content) == (204, b"")
+    assert house.call("GET", "/v1/tenants/acme").status_code == 404
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "tenant",
+    ["nobody", "a" * 10_240, "%00", "'; drop table tenant; --", "%F0%9F%92%A9", "..", "%2e%2e%2fetc"],
+)
+def test_a_tenant_that_is_not_there_is_not_found(house: House, method: str, tenant: str) -> None:
+    kwargs = {"json": {"name": "x"}} if method == "PATCH" else {}
+    response = house.call(method, f"/v1/tenants/{tenant}", **kwargs)
+
+    assert response.status_code in (404, 405)  # `..` leads to another path
+    assert response.json()["code"] in ("not_found", "method_not_allowed")
+
+
+def test_an_event_type_is_registered_once_and_changed(house: House) -> None:
+    new = {"name": "document.signed", "description": "d", "schema": {"type": "object"}, "policy": "signing"}
+    made = house.post("/v1/event-types", new, 201)
+    again = house.post("/v1/event-types", new, 409)
+    patch = {
+        "description": None,
+        "policy": {"profile": "yousign", "auto_retry": False},
+        "schema_version": "2",
+    }
+    changed = house.call("PATCH", "/v1/event-types/document.signed", json=patch).json()
+
+    assert (made["schema"], made["policy"], made["schema_version"]) == ({"type": "object"}, "signing", "1")
+    assert again["code"] == "event_type_exists"
+    assert changed == {**made, **patch}
+    assert house.get("/v1/event-types/document.signed") == changed
+
+
+@pytest.mark.parametrize("name", ["document.sent", "a b", "%00", "a" * 10_240])
+def test_an_event_type_that_is_not_there_is_not_found(house: House, name: str) -> None:
+    assert house.call("GET", f"/v1/event-types/{name}").json()["code"] == "not_found"
+    assert house.call("PATCH", f"/v1/event-types/{name}", json={"description": "x"}).status_code == 404
