@@ -147,7 +147,8 @@ async def by_aiohttp(url: str, until: float, ca: str | None) -> int:
             count += 1
 
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=CONCURRENCY, ssl=context), timeout=aiohttp.ClientTimeout(total=10)
+        connector=aiohttp.TCPConnector(limit=CONCURRENCY, ssl=context),
+        timeout=aiohttp.ClientTimeout(total=10),
     ) as session:
         await asyncio.gather(*(loop(session) for _ in range(CONCURRENCY)))
     return count
@@ -210,7 +211,10 @@ def main() -> None:
                             continue
                         try:
                             found = measure(
-                                sender, f"{scheme}://127.0.0.1:{port}/hook", options.seconds, ca if context else None
+                                sender,
+                                f"{scheme}://127.0.0.1:{port}/hook",
+                                options.seconds,
+                                ca if context else None,
                             )
                         except ImportError:
                             continue
@@ -219,12 +223,22 @@ def main() -> None:
                 os.kill(child, 9)
                 os.waitpid(child, 0)
             for name, found_all in figures.items():
-                middle = {key: statistics.median(found[key] for found in found_all) for key in ("cpu_us", "per_s")}
-                rows.append({"client": name, "scheme": scheme, **{key: round(value, 1) for key, value in middle.items()}})
+                middle = {
+                    key: statistics.median(found[key] for found in found_all) for key in ("cpu_us", "per_s")
+                }
+                rows.append(
+                    {
+                        "client": name,
+                        "scheme": scheme,
+                        **{key: round(value, 1) for key, value in middle.items()},
+                    }
+                )
     if options.json:
         print(json.dumps(rows))
         return
-    print(f"{'client':<12}{'scheme':<8}{'CPU µs/POST':>12}{'POST/s':>10}   (concurrency {CONCURRENCY}, medians)")
+    print(
+        f"{'client':<12}{'scheme':<8}{'CPU µs/POST':>12}{'POST/s':>10}   (concurrency {CONCURRENCY}, medians)"
+    )
     for row in rows:
         print(f"{row['client']:<12}{row['scheme']:<8}{row['cpu_us']:>12}{row['per_s']:>10}")
 

@@ -28,8 +28,7 @@ def verdict(text, manners=OPEN):
     try:
         parse(text, manners)
     except Problem as problem:
-        assert problem.field == "url" and problem.hint and problem.status == 422
-        return problem.code
+        return problem.code if (problem.field, problem.status) == ("url", 422) and problem.hint else "incomplete"
     return "ok"
 
 

@@ -48,7 +48,12 @@ CASES = [
         for code in STATUSES
     ),
     Case("V01 204 without length", answer(start=b"HTTP/1.1 204 No Content"), 204),
-    Case("V01 204 with a body it must not have", sized(b"xx", start=b"HTTP/1.1 204 No Content"), 204, reused=False),
+    Case(
+        "V01 204 with a body it must not have",
+        sized(b"xx", start=b"HTTP/1.1 204 No Content"),
+        204,
+        reused=False,
+    ),
     Case("V01 no reason phrase", sized(b"ok", start=b"HTTP/1.1 200 "), body=b"ok"),
     Case("V01 no reason phrase, no space", sized(b"ok", start=b"HTTP/1.1 200"), body=b"ok"),
     Case("V02 error text in a success", sized(b'{"error":"failed"}'), body=b'{"error":"failed"}'),
@@ -56,17 +61,56 @@ CASES = [
         Case(f"V03 {code} first", answer(start=b"HTTP/1.1 %d Wait" % code) + sized(b"ok"), body=b"ok")
         for code in (100, 102, 103)
     ),
-    Case("V03 five interim answers", answer(b"link: </x>", start=b"HTTP/1.1 103 Early Hints") * 5 + sized(b"ok"), body=b"ok"),
-    bad("V04 six interim answers", answer(start=b"HTTP/1.1 100 Continue") * 6 + sized(b"ok"), "too_many_informational"),
+    Case(
+        "V03 five interim answers",
+        answer(b"link: </x>", start=b"HTTP/1.1 103 Early Hints") * 5 + sized(b"ok"),
+        body=b"ok",
+    ),
+    bad(
+        "V04 six interim answers",
+        answer(start=b"HTTP/1.1 100 Continue") * 6 + sized(b"ok"),
+        "too_many_informational",
+    ),
     bad("V04 interim answers only, then silence", answer(start=b"HTTP/1.1 102 Processing") * 3, "timeout"),
-    bad("V05 switching protocols", answer(b"upgrade: h2c", start=b"HTTP/1.1 101 Switching Protocols"), "switched_protocols"),
-    bad("V05 101 after 100", answer(start=b"HTTP/1.1 100 C") + answer(start=b"HTTP/1.1 101 S"), "switched_protocols"),
-    *(bad(f"V04 interim {code}", answer(start=b"HTTP/1.1 %d X" % code), "bad_status") for code in (104, 150, 199)),
+    bad(
+        "V05 switching protocols",
+        answer(b"upgrade: h2c", start=b"HTTP/1.1 101 Switching Protocols"),
+        "switched_protocols",
+    ),
+    bad(
+        "V05 101 after 100",
+        answer(start=b"HTTP/1.1 100 C") + answer(start=b"HTTP/1.1 101 S"),
+        "switched_protocols",
+    ),
+    *(
+        bad(f"V04 interim {code}", answer(start=b"HTTP/1.1 %d X" % code), "bad_status")
+        for code in (104, 150, 199)
+    ),
     bad("V04 interim with a length", sized(b"", start=b"HTTP/1.1 100 Continue"), "bad_framing"),
-    bad("V04 interim with chunked", answer(b"transfer-encoding: chunked", start=b"HTTP/1.1 103 X"), "bad_framing"),
+    bad(
+        "V04 interim with chunked",
+        answer(b"transfer-encoding: chunked", start=b"HTTP/1.1 103 X"),
+        "bad_framing",
+    ),
     *(
         bad(f"V12 status {text.decode()}", sized(b"", start=b"HTTP/1.1 %b OK" % text), "bad_status")
-        for text in (b"600", b"999", b"099", b"20", b"2000", b"2OO", b"000", b"-200", b"+200", b" 200", b"0200", b"200.1", b"2e2", b"20 0", b"")
+        for text in (
+            b"600",
+            b"999",
+            b"099",
+            b"20",
+            b"2000",
+            b"2OO",
+            b"000",
+            b"-200",
+            b"+200",
+            b" 200",
+            b"0200",
+            b"200.1",
+            b"2e2",
+            b"20 0",
+            b"",
+        )
     ),
     bad("V12 no status at all", b"HTTP/1.1\r\n\r\n", "not_http"),
     bad("V12 status glued to its reason", sized(b"", start=b"HTTP/1.1 200OK"), "bad_status"),
@@ -80,23 +124,97 @@ CASES = [
     bad("V13 Redis", b"-ERR unknown command\r\n", "not_http"),
     *(
         bad(f"V13 version {text.decode()}", sized(b"", start=text + b" 200 OK"), "not_http")
-        for text in (b"HTTP/2.0", b"HTTP/1.2", b"HTTP/1", b"HTTP/1.10", b"http/1.1", b"HTTP/01.1", b"HTTPS/1.1", b"ICY", b"RTSP/1.0", b"XHTTP/1.1", b" HTTP/1.1", b"HTTP /1.1")
+        for text in (
+            b"HTTP/2.0",
+            b"HTTP/1.2",
+            b"HTTP/1",
+            b"HTTP/1.10",
+            b"http/1.1",
+            b"HTTP/01.1",
+            b"HTTPS/1.1",
+            b"ICY",
+            b"RTSP/1.0",
+            b"XHTTP/1.1",
+            b" HTTP/1.1",
+            b"HTTP /1.1",
+        )
     ),
     bad("V13 tab after the version", sized(b"", start=b"HTTP/1.1\t200 OK"), "not_http"),
     bad("V13 empty line first", b"\r\n" + sized(b"ok"), "not_http"),
-    Case("V14 HTTP/1.0 until close", answer(start=b"HTTP/1.0 200 OK", body=b"old"), body=b"old", reused=False, end="close"),
-    Case("V14 HTTP/1.0 with length", sized(b"old", b"connection: keep-alive", start=b"HTTP/1.0 200 OK"), body=b"old", reused=False),
+    Case(
+        "V14 HTTP/1.0 until close",
+        answer(start=b"HTTP/1.0 200 OK", body=b"old"),
+        body=b"old",
+        reused=False,
+        end="close",
+    ),
+    Case(
+        "V14 HTTP/1.0 with length",
+        sized(b"old", b"connection: keep-alive", start=b"HTTP/1.0 200 OK"),
+        body=b"old",
+        reused=False,
+    ),
     Case("V14 HTTP/1.1 until close", answer(body=b"text"), body=b"text", reused=False, end="close"),
-    Case("V14 HTTP/1.1 until close that never comes", answer(body=b"text"), body=b"text", truncated=True, reused=False),
-    bad("V14 HTTP/1.0 with chunked", answer(b"transfer-encoding: chunked", start=b"HTTP/1.0 200 OK"), "bad_framing"),
-    bad("V15 the same length twice", answer(b"content-length: 2", b"content-length: 2", body=b"ok"), "bad_framing"),
-    bad("V15 the same length twice, other case", answer(b"Content-Length: 2", b"CONTENT-LENGTH: 2", body=b"ok"), "bad_framing"),
+    Case(
+        "V14 HTTP/1.1 until close that never comes",
+        answer(body=b"text"),
+        body=b"text",
+        truncated=True,
+        reused=False,
+    ),
+    bad(
+        "V14 HTTP/1.0 with chunked",
+        answer(b"transfer-encoding: chunked", start=b"HTTP/1.0 200 OK"),
+        "bad_framing",
+    ),
+    bad(
+        "V15 the same length twice",
+        answer(b"content-length: 2", b"content-length: 2", body=b"ok"),
+        "bad_framing",
+    ),
+    bad(
+        "V15 the same length twice, other case",
+        answer(b"Content-Length: 2", b"CONTENT-LENGTH: 2", body=b"ok"),
+        "bad_framing",
+    ),
     bad("V16 two lengths", answer(b"content-length: 2", b"content-length: 3", body=b"ok!"), "bad_framing"),
-    bad("V17 length and chunked", answer(b"content-length: 2", b"transfer-encoding: chunked", body=b"0\r\n\r\n"), "bad_framing"),
-    bad("V17 chunked and length", answer(b"transfer-encoding: chunked", b"content-length: 2", body=b"0\r\n\r\n"), "bad_framing"),
+    bad(
+        "V17 length and chunked",
+        answer(b"content-length: 2", b"transfer-encoding: chunked", body=b"0\r\n\r\n"),
+        "bad_framing",
+    ),
+    bad(
+        "V17 chunked and length",
+        answer(b"transfer-encoding: chunked", b"content-length: 2", body=b"0\r\n\r\n"),
+        "bad_framing",
+    ),
     *(
-        bad(f"V18 length {text.decode('latin-1')!r}", answer(b"content-length:" + text, body=b"hello"), "bad_framing")
-        for text in (b"+5", b"0x5", b"5,5", b"5, 5", b"-1", b"18446744073709551616", b"5 5", b"5;", b"", b" ", b"5.0", b"1e1", b"5L", b"\xb2", b"9999999999999999999", b"0b1", b"five", b"_5", b"1_0")
+        bad(
+            f"V18 length {text.decode('latin-1')!r}",
+            answer(b"content-length:" + text, body=b"hello"),
+            "bad_framing",
+        )
+        for text in (
+            b"+5",
+            b"0x5",
+            b"5,5",
+            b"5, 5",
+            b"-1",
+            b"18446744073709551616",
+            b"5 5",
+            b"5;",
+            b"",
+            b" ",
+            b"5.0",
+            b"1e1",
+            b"5L",
+            b"\xb2",
+            b"9999999999999999999",
+            b"0b1",
+            b"five",
+            b"_5",
+            b"1_0",
+        )
     ),
     Case("V18 length with outer space", answer(b"content-length: \t 2 \t", body=b"ok"), body=b"ok"),
     Case("V18 length with leading zeros", answer(b"content-length: 0002", body=b"ok"), body=b"ok"),
@@ -105,28 +223,137 @@ CASES = [
     Case("V19 upper case sizes", chunked(b"A\r\n0123456789\r\n00\r\n\r\n"), body=b"0123456789"),
     Case("V19 chunk extension", chunked(b"5;a=b\r\nhello\r\n0;x\r\n\r\n"), body=b"hello", reused=False),
     *(
-        Case(f"V19 chunk size {text.decode('latin-1')!r}", chunked(text + b"\r\nhello\r\n0\r\n\r\n"), truncated=True, reused=False)
-        for text in (b"0x5", b"-5", b"+5", b" 5", b"5 ", b"00000000000000005", b"", b"g", b"5\t", b"five", b"5\x00", b"\xb2", b"5,5", b"5\xa0", b"5;" + b"x" * 300)
+        Case(
+            f"V19 chunk size {text.decode('latin-1')!r}",
+            chunked(text + b"\r\nhello\r\n0\r\n\r\n"),
+            truncated=True,
+            reused=False,
+        )
+        for text in (
+            b"0x5",
+            b"-5",
+            b"+5",
+            b" 5",
+            b"5 ",
+            b"00000000000000005",
+            b"",
+            b"g",
+            b"5\t",
+            b"five",
+            b"5\x00",
+            b"\xb2",
+            b"5,5",
+            b"5\xa0",
+            b"5;" + b"x" * 300,
+        )
     ),
-    Case("V19 no line end after a chunk", chunked(b"5\r\nhello0\r\n\r\n"), body=b"hello", truncated=True, reused=False),
+    Case(
+        "V19 no line end after a chunk",
+        chunked(b"5\r\nhello0\r\n\r\n"),
+        body=b"hello",
+        truncated=True,
+        reused=False,
+    ),
     Case("V19 bare LF between chunks", chunked(b"5\nhello\n0\n\n"), truncated=True, reused=False),
-    Case("V19 chunk longer than its size", chunked(b"5\r\nhello!\r\n0\r\n\r\n"), body=b"hello", truncated=True, reused=False),
-    Case("V19 a chunk of 2^63", chunked(b"7fffffffffffffff\r\nhello"), body=b"hello", truncated=True, reused=False),
-    Case("V19 a million chunks of one byte", chunked(b"1\r\nx\r\n" * 20_000), body=None, truncated=True, reused=False),
-    *(
-        bad(f"V20 coding {text.decode('latin-1')!r}", answer(b"transfer-encoding: " + text, body=b"0\r\n\r\n"), "bad_framing")
-        for text in (b"gzip, chunked", b"chunked, chunked", b"xchunked", b"chunked;", b"identity", b"gzip", b"", b"chunked, identity", b'"chunked"', b"chunkedx", b"chun ked", b",chunked", b"deflate", b"chunked;q=1")
+    Case(
+        "V19 chunk longer than its size",
+        chunked(b"5\r\nhello!\r\n0\r\n\r\n"),
+        body=b"hello",
+        truncated=True,
+        reused=False,
     ),
-    bad("V20 two codings", answer(b"transfer-encoding: chunked", b"transfer-encoding: chunked", body=b"0\r\n\r\n"), "bad_framing"),
-    bad("V20 two codings, gzip first", answer(b"transfer-encoding: gzip", b"transfer-encoding: chunked", body=b"0\r\n\r\n"), "bad_framing"),
+    Case(
+        "V19 a chunk of 2^63",
+        chunked(b"7fffffffffffffff\r\nhello"),
+        body=b"hello",
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V19 a million chunks of one byte",
+        chunked(b"1\r\nx\r\n" * 20_000),
+        body=None,
+        truncated=True,
+        reused=False,
+    ),
+    *(
+        bad(
+            f"V20 coding {text.decode('latin-1')!r}",
+            answer(b"transfer-encoding: " + text, body=b"0\r\n\r\n"),
+            "bad_framing",
+        )
+        for text in (
+            b"gzip, chunked",
+            b"chunked, chunked",
+            b"xchunked",
+            b"chunked;",
+            b"identity",
+            b"gzip",
+            b"",
+            b"chunked, identity",
+            b'"chunked"',
+            b"chunkedx",
+            b"chun ked",
+            b",chunked",
+            b"deflate",
+            b"chunked;q=1",
+        )
+    ),
+    bad(
+        "V20 two codings",
+        answer(b"transfer-encoding: chunked", b"transfer-encoding: chunked", body=b"0\r\n\r\n"),
+        "bad_framing",
+    ),
+    bad(
+        "V20 two codings, gzip first",
+        answer(b"transfer-encoding: gzip", b"transfer-encoding: chunked", body=b"0\r\n\r\n"),
+        "bad_framing",
+    ),
     Case("V20 coding in other case", answer(b"Transfer-Encoding: CHUNKED", body=b"0\r\n\r\n")),
-    Case("V21 body shorter than promised", answer(b"content-length: 9", body=b"half"), body=b"half", truncated=True, reused=False, end="close"),
+    Case(
+        "V21 body shorter than promised",
+        answer(b"content-length: 9", body=b"half"),
+        body=b"half",
+        truncated=True,
+        reused=False,
+        end="close",
+    ),
     Case("V21 body that never comes", answer(b"content-length: 9"), truncated=True, reused=False),
-    Case("V21 reset inside the body", answer(b"content-length: 9", body=b"half"), body=b"half", truncated=True, reused=False, end="reset"),
-    Case("V21 chunked body that breaks off", chunked(b"5\r\nhel"), body=b"hel", truncated=True, reused=False, end="close"),
-    Case("V21 length of 10^17", answer(b"content-length: 100000000000000000", body=b"x"), body=b"x", truncated=True, reused=False),
-    Case("V22 more body than promised", answer(b"content-length: 2", body=b"ok and more"), body=b"ok", reused=False),
-    Case("V22 a second answer behind the first", sized(b"ok") + sized(b"evil", start=b"HTTP/1.1 500 No"), body=b"ok", reused=False),
+    Case(
+        "V21 reset inside the body",
+        answer(b"content-length: 9", body=b"half"),
+        body=b"half",
+        truncated=True,
+        reused=False,
+        end="reset",
+    ),
+    Case(
+        "V21 chunked body that breaks off",
+        chunked(b"5\r\nhel"),
+        body=b"hel",
+        truncated=True,
+        reused=False,
+        end="close",
+    ),
+    Case(
+        "V21 length of 10^17",
+        answer(b"content-length: 100000000000000000", body=b"x"),
+        body=b"x",
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V22 more body than promised",
+        answer(b"content-length: 2", body=b"ok and more"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V22 a second answer behind the first",
+        sized(b"ok") + sized(b"evil", start=b"HTTP/1.1 500 No"),
+        body=b"ok",
+        reused=False,
+    ),
     Case("V22 a second answer behind chunks", chunked(b"0\r\n\r\n") + sized(b""), reused=False),
     Case("V22 a byte behind a 204", answer(start=b"HTTP/1.1 204 No") + b"x", 204, reused=False),
     *(
@@ -156,34 +383,75 @@ CASES = [
         )
     ),
     *(
-        bad(f"V24 control {byte:#04x} in a value", sized(b"", b"x-a: 1" + bytes((byte,)) + b"2"), "bad_headers")
+        bad(
+            f"V24 control {byte:#04x} in a value",
+            sized(b"", b"x-a: 1" + bytes((byte,)) + b"2"),
+            "bad_headers",
+        )
         for byte in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)
     ),
     *(
-        Case(f"V24 high byte {byte:#04x} in a value", sized(b"ok", b"x-a: 1" + bytes((byte,)) + b"2"), body=b"ok")
+        Case(
+            f"V24 high byte {byte:#04x} in a value",
+            sized(b"ok", b"x-a: 1" + bytes((byte,)) + b"2"),
+            body=b"ok",
+        )
         for byte in (0x80, 0x9B, 0xE9, 0xFF)
     ),
     Case("V24 tab in a value", sized(b"ok", b"x-a: 1\t2"), body=b"ok"),
     Case("V24 empty value", sized(b"ok", b"x-a:"), body=b"ok"),
     Case("V25 a reason of 8 KiB", sized(b"ok", start=b"HTTP/1.1 200 " + b"r" * 8192), body=b"ok"),
     bad("V25 a reason of 9 KiB", sized(b"ok", start=b"HTTP/1.1 200 " + b"r" * 9216), "headers_too_large"),
-    Case("V25 markup in the reason", sized(b"ok", start=b"HTTP/1.1 200 <script>alert(1)</script>"), body=b"ok"),
-    Case("V25 line ends in the body", sized(b"a\r\nHTTP/1.1 500 No\r\n\r\n"), body=b"a\r\nHTTP/1.1 500 No\r\n\r\n"),
+    Case(
+        "V25 markup in the reason", sized(b"ok", start=b"HTTP/1.1 200 <script>alert(1)</script>"), body=b"ok"
+    ),
+    Case(
+        "V25 line ends in the body",
+        sized(b"a\r\nHTTP/1.1 500 No\r\n\r\n"),
+        body=b"a\r\nHTTP/1.1 500 No\r\n\r\n",
+    ),
     Case("V26 cookies", sized(b"ok", b"set-cookie: a=b", b"set-cookie: c=d"), body=b"ok"),
     Case("V27 a Location on a success", sized(b"ok", b"location: http://127.0.0.1/"), body=b"ok"),
     *(
-        Case(f"V28 {coding.decode()}", sized(b"\x1f\x8b\x08raw", b"content-encoding: " + coding), body=b"\x1f\x8b\x08raw")
+        Case(
+            f"V28 {coding.decode()}",
+            sized(b"\x1f\x8b\x08raw", b"content-encoding: " + coding),
+            body=b"\x1f\x8b\x08raw",
+        )
         for coding in (b"gzip", b"br", b"deflate", b"zstd", b"gzip, gzip", b"nonsense")
     ),
     Case("V29 16 KiB", sized(b"x" * 16_384), body=b"x" * 16_384),
     Case("V29 16 KiB and one", sized(b"x" * 16_385), body=b"x" * 16_384, truncated=True),
     Case("V29 64 KiB", sized(b"x" * 65_536), body=b"x" * 16_384, truncated=True),
     Case("V29 64 KiB and one", sized(b"x" * 65_537), body=b"x" * 16_384, truncated=True, reused=False),
-    Case("V29 64 KiB and one in chunks", chunked(b"10001\r\n" + b"x" * 65_537 + b"\r\n0\r\n\r\n"), body=b"x" * 16_384, truncated=True, reused=False),
-    Case("V29 1 MiB until close", answer(body=b"x" * 1_048_576), body=b"x" * 16_384, truncated=True, reused=False),
+    Case(
+        "V29 64 KiB and one in chunks",
+        chunked(b"10001\r\n" + b"x" * 65_537 + b"\r\n0\r\n\r\n"),
+        body=b"x" * 16_384,
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V29 1 MiB until close",
+        answer(body=b"x" * 1_048_576),
+        body=b"x" * 16_384,
+        truncated=True,
+        reused=False,
+    ),
     Case("V30 trailers", chunked(b"2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n"), body=b"ok", reused=False),
-    Case("V30 trailers that frame", chunked(b"2\r\nok\r\n0\r\ncontent-length: 99\r\n\r\n"), body=b"ok", reused=False),
-    Case("V30 endless trailers", chunked(b"2\r\nok\r\n0\r\n" + b"x-a: 1\r\n" * 20_000), body=b"ok", truncated=True, reused=False),
+    Case(
+        "V30 trailers that frame",
+        chunked(b"2\r\nok\r\n0\r\ncontent-length: 99\r\n\r\n"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V30 endless trailers",
+        chunked(b"2\r\nok\r\n0\r\n" + b"x-a: 1\r\n" * 20_000),
+        body=b"ok",
+        truncated=True,
+        reused=False,
+    ),
     bad("V32 reset before a byte", b"", "reset", "reset"),
     bad("V32 reset inside the head", b"HTTP/1.1 200 OK\r\ncontent-le", "reset", "reset"),
     bad("V32 close inside the head", b"HTTP/1.1 200 OK\r\ncontent-le", "eof", "close"),
@@ -191,13 +459,41 @@ CASES = [
     Case("V32 reset after the head", answer(b"content-length: 5"), truncated=True, reused=False, end="reset"),
     Case("V32 reset after the whole answer", sized(b"ok"), body=b"ok", reused=False, end="reset"),
     Case("V35 connection: close", sized(b"ok", b"connection: close"), body=b"ok", reused=False),
-    Case("V35 Connection: Keep-Alive, Close", sized(b"ok", b"Connection: Keep-Alive, Close"), body=b"ok", reused=False),
-    Case("V35 connection: upgrade", sized(b"ok", b"connection: upgrade", b"upgrade: h2c"), body=b"ok", reused=False),
-    Case("V35 connection: keep-alive", sized(b"ok", b"connection: keep-alive", b"keep-alive: timeout=5"), body=b"ok"),
-    Case("V35 keep-alive: timeout=1", sized(b"ok", b"keep-alive: timeout=1, max=9"), body=b"ok", reused=False),
-    Case("V35 keep-alive, then closes at once", sized(b"ok", b"connection: keep-alive"), body=b"ok", reused=False, end="close"),
-    *(Case(f"V36 retry-after {text.decode()}", sized(b"", b"retry-after: " + text, start=b"HTTP/1.1 503 Busy"), 503)
-      for text in (b"5", b"Sat, 21 Nov 2026 11:07:38 GMT", b"-1", b"soon", b"99999999999999999999")),
+    Case(
+        "V35 Connection: Keep-Alive, Close",
+        sized(b"ok", b"Connection: Keep-Alive, Close"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V35 connection: upgrade",
+        sized(b"ok", b"connection: upgrade", b"upgrade: h2c"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V35 connection: keep-alive",
+        sized(b"ok", b"connection: keep-alive", b"keep-alive: timeout=5"),
+        body=b"ok",
+    ),
+    Case(
+        "V35 keep-alive: timeout=1", sized(b"ok", b"keep-alive: timeout=1, max=9"), body=b"ok", reused=False
+    ),
+    Case(
+        "V35 keep-alive, then closes at once",
+        sized(b"ok", b"connection: keep-alive"),
+        body=b"ok",
+        reused=False,
+        end="close",
+    ),
+    *(
+        Case(
+            f"V36 retry-after {text.decode()}",
+            sized(b"", b"retry-after: " + text, start=b"HTTP/1.1 503 Busy"),
+            503,
+        )
+        for text in (b"5", b"Sat, 21 Nov 2026 11:07:38 GMT", b"-1", b"soon", b"99999999999999999999")
+    ),
     Case("F36 64 headers", sized(b"ok", *(b"x-%d: y" % n for n in range(63))), body=b"ok"),
     bad("F36 65 headers", sized(b"ok", *(b"x-%d: y" % n for n in range(64))), "headers_too_large"),
     bad("F36 50,000 headers", sized(b"ok", *(b"x-%d: y" % n for n in range(50_000))), "headers_too_large"),
@@ -205,7 +501,11 @@ CASES = [
     bad("F36 a header line over 8 KiB", sized(b"ok", b"x: " + b"y" * 8190), "headers_too_large"),
     bad("F36 a header of 2 MB", sized(b"ok", b"x: " + b"y" * 2_000_000), "headers_too_large"),
     Case("F36 16,000 bytes of headers", sized(b"ok", b"x: " + b"y" * 7900, b"z: " + b"y" * 7900), body=b"ok"),
-    bad("F36 over 16 KiB of headers", sized(b"ok", b"x: " + b"y" * 8000, b"z: " + b"y" * 8000, b"w: " + b"y" * 800), "headers_too_large"),
+    bad(
+        "F36 over 16 KiB of headers",
+        sized(b"ok", b"x: " + b"y" * 8000, b"z: " + b"y" * 8000, b"w: " + b"y" * 800),
+        "headers_too_large",
+    ),
     bad("F36 a head that never ends", b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 10, "timeout"),
     bad("F36 silence", b"", "timeout"),
 ]

@@ -22,6 +22,7 @@ class MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.heard += bytes(data)
         self.network.heard.append((self.peer[0], bytes(data)))
+        self.network.spoken_to.set()
         reply = self.network.answers.get(self.peer[0], OK)
         if callable(reply):
             reply = reply(bytes(data))
@@ -49,9 +50,10 @@ class MemoryTransport(asyncio.Transport):
 class Network:
     """A `Dialer`. `answers` by address: bytes, a function of the request, or an OSError to raise on dialling."""
 
-    def __init__(self, **peers: tuple[str, int]) -> None:
+    def __init__(self) -> None:
         self.dialed: list[tuple[str, int]] = []
         self.heard: list[tuple[str, bytes]] = []
+        self.spoken_to = asyncio.Event()
         self.secured: list[str] = []
         self.answers: dict[str, bytes | OSError | Callable[[bytes], bytes] | asyncio.Event] = {}
         self.peer: tuple[str, int] | None = None  # what getpeername says, where it lies

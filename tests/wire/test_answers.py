@@ -29,7 +29,9 @@ def test_an_answer_becomes_what_the_table_says(case, loop):
             if case.body is not None:
                 assert answer.body == case.body
             assert answer.truncated == case.truncated
-            await asyncio.sleep(0.06 if case.end != "hang" else 0)  # the receiver's end of the connection arrives
+            await asyncio.sleep(
+                0.06 if case.end != "hang" else 0
+            )  # the receiver's end of the connection arrives
             assert bool(wire.pool.open) == case.reused
             await wire.close()
             assert not wire.pool.open
@@ -48,7 +50,9 @@ def read(*parts: bytes, end: bool = True) -> tuple[object, ...]:
     return reader.status, reader.failure, reader.body, reader.truncated
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if len(case.data) < 70_000], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if len(case.data) < 70_000], ids=lambda case: case.id
+)
 def test_how_an_answer_is_cut_into_segments_changes_nothing(case):
     whole = read(case.data)
     steps = (1, 2, 3, 7, 1000) if len(case.data) < 3_000 else (997, 4096)

@@ -26,7 +26,11 @@ ADDRESSES = [
 def attempt(names, *, url=URL, network=None, **settings):
     """One attempt through a network in memory: the answer and the network."""
     network = network or Network()
-    request = {key: settings.pop(key) for key in ("redirects", "redirect_style", "timeout_s", "connect_timeout_s") if key in settings}
+    request = {
+        key: settings.pop(key)
+        for key in ("redirects", "redirect_style", "timeout_s", "connect_timeout_s")
+        if key in settings
+    }
 
     async def case():
         wire = client(names=names, dialer=network, **{"allow_networks": (), **settings})
@@ -54,7 +58,9 @@ def refuses(url, names=None, tenant="acme", **settings):
 
 
 @pytest.mark.parametrize(("verdict", "text"), ADDRESSES, ids=[row[1] for row in ADDRESSES])
-def test_every_address_gets_its_verdict_as_literal_as_answer_beside_a_public_one_and_as_redirect(verdict, text):
+def test_every_address_gets_its_verdict_as_literal_as_answer_beside_a_public_one_and_as_redirect(
+    verdict, text
+):
     literal = f"http://[{text}]/" if ":" in text else f"http://{text}/"
     hop = f"HTTP/1.1 307 T\r\nlocation: {literal}\r\ncontent-length: 0\r\n\r\n".encode()
     named = b"HTTP/1.1 307 T\r\nlocation: https://two.company.com/\r\ncontent-length: 0\r\n\r\n"
@@ -76,20 +82,33 @@ def test_every_address_gets_its_verdict_as_literal_as_answer_beside_a_public_one
             assert answer.status == (307 if b"http://" in start else None)
         else:
             assert answer.status == 200 and dialed <= {address.canonical(text), PUBLIC}
-    assert refuses(literal) == refuses(URL, {NAME: (text,)}) == ("address_forbidden" if verdict == "refuse" else None)
+    assert (
+        refuses(literal)
+        == refuses(URL, {NAME: (text,)})
+        == ("address_forbidden" if verdict == "refuse" else None)
+    )
 
 
 def test_an_answer_that_changes_sides_never_leads_to_a_private_dial():
     async def case():
         network = Network()
-        wire = client(names={NAME: [(PUBLIC,), ("127.0.0.1",), (OTHER, "10.0.0.1"), (OTHER,)]}, dialer=network, allow_networks=())
+        wire = client(
+            names={NAME: [(PUBLIC,), ("127.0.0.1",), (OTHER, "10.0.0.1"), (OTHER,)]},
+            dialer=network,
+            allow_networks=(),
+        )
         answers = [await post(wire, URL) for _ in range(1_000)]
         await wire.close()
         return answers, network
 
     answers, network = asyncio.run(case())
     assert {found for found, _ in network.dialed} == {PUBLIC, OTHER}
-    assert [answer.failure for answer in answers] == [None, "address_forbidden", "address_forbidden", None] * 250
+    assert [answer.failure for answer in answers] == [
+        None,
+        "address_forbidden",
+        "address_forbidden",
+        None,
+    ] * 250
     assert all(found in (PUBLIC, OTHER) for found, _ in network.heard)
 
 
@@ -105,7 +124,12 @@ def test_a_connection_is_not_used_again_once_its_name_leads_elsewhere():
         wire._resolver.answers[NAME] = (OTHER,)
         wire._resolver._kept.clear()
         moved = await post(wire, URL)
-        assert (first.address, forbidden.failure, forbidden.address, moved.address) == (PUBLIC, "address_forbidden", None, OTHER)
+        assert (first.address, forbidden.failure, forbidden.address, moved.address) == (
+            PUBLIC,
+            "address_forbidden",
+            None,
+            OTHER,
+        )
         await wire.close()
 
     asyncio.run(case())
@@ -113,7 +137,12 @@ def test_a_connection_is_not_used_again_once_its_name_leads_elsewhere():
 
 @pytest.mark.parametrize(
     ("found", "failure"),
-    [("dns_nxdomain", "dns_nxdomain"), ("dns_failure", "dns_failure"), ("dns_timeout", "dns_timeout"), ((), "dns_failure")],
+    [
+        ("dns_nxdomain", "dns_nxdomain"),
+        ("dns_failure", "dns_failure"),
+        ("dns_timeout", "dns_timeout"),
+        ((), "dns_failure"),
+    ],
 )
 def test_a_name_that_does_not_resolve_says_why_and_passes_registration(found, failure):
     answer, network = attempt({NAME: found})
@@ -173,7 +202,12 @@ def test_a_peer_at_another_address_hears_nothing():
     network = Network()
     for network.peer in (("10.0.0.1", 443), (PUBLIC, 444), ("::ffff:10.0.0.1", 443, 0, 0)):
         answer, _ = attempt({NAME: (PUBLIC,)}, network=network)
-        assert (answer.failure, answer.unknown, network.heard, network.secured) == ("peer_mismatch", False, [], [])
+        assert (answer.failure, answer.unknown, network.heard, network.secured) == (
+            "peer_mismatch",
+            False,
+            [],
+            [],
+        )
     network.peer = ("::ffff:8.8.8.8", 443)
     assert attempt({NAME: (PUBLIC,)}, network=network)[0].status == 200
 
@@ -186,7 +220,12 @@ def test_the_name_is_secured_and_the_address_dialled():
 def test_a_grant_holds_for_its_tenant_alone():
     async def case():
         network = Network()
-        wire = client(names={NAME: ("10.1.2.3",)}, dialer=network, allow_networks=(), tenant_networks={"acme": ("10.1.0.0/16",)})
+        wire = client(
+            names={NAME: ("10.1.2.3",)},
+            dialer=network,
+            allow_networks=(),
+            tenant_networks={"acme": ("10.1.0.0/16",)},
+        )
         mine = await post(wire, URL, target=wire.target(URL, tenant="acme"))
         other = await post(wire, URL, target=wire.target(URL, tenant="other"))
         assert (mine.status, other.failure, len(network.dialed)) == (200, "address_forbidden", 1)
@@ -207,7 +246,10 @@ def test_a_mapped_answer_is_dialled_as_the_address_inside():
 
 
 def test_an_operators_nat64_prefix_and_denials_hold_in_attempts():
-    assert attempt({NAME: ("2001:67c::a00:1",)}, nat64_prefixes=("2001:67c::/96",))[0].failure == "address_forbidden"
+    assert (
+        attempt({NAME: ("2001:67c::a00:1",)}, nat64_prefixes=("2001:67c::/96",))[0].failure
+        == "address_forbidden"
+    )
     assert attempt({NAME: ("2001:67c::808:808",)}, nat64_prefixes=("2001:67c::/96",))[0].status == 200
     assert attempt({NAME: (PUBLIC,)}, deny_networks=("8.8.8.0/24",))[0].failure == "address_forbidden"
 

@@ -37,8 +37,9 @@ def of_tls(error: Exception) -> Failure:
         if error.verify_code in _EXPIRED:
             return "tls_expired"
         return "tls_name" if error.verify_code in _NAME else "tls_untrusted"
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) or not isinstance(error, OSError):
         return "tls_protocol"
-    if isinstance(error, OSError) and error.errno in _OURS:
+    if error.errno in _OURS:
         return "no_resources"
-    return "connect_reset"
+    # A close in the middle of the handshake comes without a number: the peer did not like what it heard.
+    return "connect_reset" if error.errno in _RESET else "tls_protocol"

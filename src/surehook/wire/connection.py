@@ -88,10 +88,11 @@ class Connection(asyncio.BufferedProtocol):
                 self.fail("timeout", now)
                 return
             self._is_decided = True
+            self.due = min(call.deadline, now + self._client.settings.body_wait_s)  # once: drips gain no time
+            if phase == BODY:
+                self._client.wheel.watch(self)
         if phase == BODY:
             if call.wants_body and not self.transport.get_write_buffer_size():
-                self.due = min(call.deadline, now + self._client.settings.body_wait_s)
-                self._client.wheel.watch(self)
                 return
             reader.cut()  # answered before all was sent, or to be followed elsewhere
         self._settle(now)
@@ -231,6 +232,8 @@ class Connection(asyncio.BufferedProtocol):
         self, call: Call, now: float, *, failure: Failure | None = None, unknown: bool = False
     ) -> Answer:
         reader, opening = self.reader, call.opening
+        if failure is not None:  # what came too late, or never became an answer, is not shown as one
+            self.reader = reader = Reader()
         answer = Answer(
             reader.status,
             failure,

@@ -12,7 +12,7 @@ import ssl
 from surehook.core.errors import SettingsError
 
 # Where distributions keep the bundle when OpenSSL was built with other paths (portable Pythons).
-_BUNDLES = (
+BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
@@ -48,7 +48,7 @@ def _load_system(context: ssl.SSLContext) -> None:
     paths = ssl.get_default_verify_paths()
     if os.path.isdir(paths.openssl_capath):
         context.load_verify_locations(capath=paths.openssl_capath)
-    for bundle in (paths.openssl_cafile, *_BUNDLES):
+    for bundle in (paths.openssl_cafile, *BUNDLES):
         if os.path.isfile(bundle):
             context.load_verify_locations(cafile=bundle)
             return
