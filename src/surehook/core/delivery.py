@@ -97,6 +97,8 @@ def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
 
     With `auto_retry` off there is one exception: a first call that timed out is retried once, with the long timeout.
     """
+    if drops_at_once(policy):
+        return False
     if not policy.auto_retry:
         return retry == 1 and timed_out
     if retry > schedule.retries(policy):
@@ -107,8 +109,7 @@ def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
 
 def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
     """The end rule of the policy."""
-    drops_at_once = isinstance(policy.schedule, WaitFactor) and policy.schedule.retries == 0
-    if policy.on_exhausted == "drop" or drops_at_once:
+    if policy.on_exhausted == "drop" or drops_at_once(policy):
         return Decision(end="dropped")
     if policy.on_exhausted == "enter_failure":
         return Decision(
@@ -121,6 +122,11 @@ def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
             notice="endpoint.failure",
         )
     return Decision(end="dead", notice="delivery.dead")
+
+
+def drops_at_once(policy: Policy) -> bool:
+    """webhooks.uno: `max_retries` 0 drops a failed delivery at once, whatever else the policy says."""
+    return isinstance(policy.schedule, WaitFactor) and policy.schedule.retries == 0
 
 
 def is_too_old(delivery: Delivery, policy: Policy, *, at: int) -> bool:

@@ -49,6 +49,7 @@ class Claim:
         self._may_claim = may_claim
         self._fail = fail
         self._wake = asyncio.Event()
+        self._stopped = False
         self._next_due: int | None = None
         self.timers = Timers(clock, self._due)
 
@@ -63,9 +64,14 @@ class Claim:
             if due_at - self._clock.now() < self._settings.poll_s * 1000:
                 self._wake.set()
 
+    def stop(self) -> None:
+        """End the loop once the call in hand is done."""
+        self._stopped = True
+        self._wake.set()
+
     async def run(self) -> None:
         """Claim for ever. Ledger trouble is waited out: the next look tries again."""
-        while True:
+        while not self._stopped:
             full = False
             if self._may_claim():
                 try:
@@ -77,7 +83,7 @@ class Claim:
                     return
                 except LedgerUnavailable:
                     self._next_due = None
-            if not full:
+            if not full and not self._stopped:
                 await self._rest()
 
     async def _look(self) -> bool:

@@ -96,6 +96,7 @@ class Deliver:
         lease_left: Callable[[], float],
         lease_least_s: float,
         breaker_changed: Callable[[Route], None],
+        aborted: Callable[[Route, Delivery, bool], None],
     ) -> None:
         self._transport = transport
         self._clock = clock
@@ -107,6 +108,7 @@ class Deliver:
         self._lease_left = lease_left
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
+        self._aborted = aborted
         self.dispatch: Dispatch | None = None  # set by the engine: each needs the other
         self.flights: set[Flight] = set()
         self.halted = False  # over: answers of requests under way are dropped
@@ -180,11 +182,16 @@ class Deliver:
             connect_timeout_s=policy.timeouts.connect,
             redirects=policy.redirects,
             redirect_style=plan.redirect_style,
+            permit=self._may_write,
         )
         flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
         self.flights.add(flight)
         flight.exchange = self._transport.send(request, flight)
         return True
+
+    def _may_write(self) -> bool:
+        """Asked in the step that writes the first byte: dialling may have taken the rest of the lease."""
+        return self._lease_left() >= self._lease_least_s
 
     # -- in ---------------------------------------------------------------------------------------------
 
@@ -207,12 +214,13 @@ class Deliver:
                 policy=plan.policy, success=plan.success, lane=lane, probe=flight.probe, status=answer.status,
                 failure=answer.failure, headers=answer.headers, body=answer.body, now=now,
             )  # fmt: skip
-        self._mind(flight, answer, result, now)
         if answer.failure == "aborted":
-            # Shutdown: the book frees it, since whether it was seen is unknown.
-            self.dispatch.let_go(route, len(delivery.body))
+            if flight.probe:
+                route.breaker.give_up_probe()
+            self._aborted(route, delivery, answer.unknown)
             self.dispatch.finished(route, lane, suspect=flight.suspect)
             return
+        self._mind(flight, answer, result, now)
         decision = decide(
             delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
             fraction=0.0 if result is outcome.DELIVERED else self._entropy.fraction(),

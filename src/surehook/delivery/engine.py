@@ -41,6 +41,7 @@ from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 
+STOP_S = 5.0  # beyond the grace time a shutdown may take this long to write what it knows
 RELEASE_ROWS = 1000  # deliveries handed back in one transaction
 
 
@@ -97,6 +98,9 @@ class Engine:
         self._node_id = b""
         self._running = False
         self._stopping = False
+        self._unsent: list[Delivery] = []  # aborted by the shutdown before a byte was written
+        self._unknown: list[Delivery] = []  # … after
+        self._leasing: list[asyncio.Task[None]] = []
         self._reborn = False  # a burial is being answered
         self._tasks: list[asyncio.Task[None]] = []
         self._background: set[asyncio.Task[None]] = set()
@@ -146,6 +150,7 @@ class Engine:
             lease_left=self.heartbeat.left,
             lease_least_s=self.settings.lease_left_s,
             breaker_changed=self._breaker_changed,
+            aborted=self._aborted,
         )
         self.deliver.dispatch = self.record.dispatch = self.dispatch
         self.record.retry_hint = self.claim.hint
@@ -189,9 +194,9 @@ class Engine:
             breaker.restore(row)
         self._running = True
         await self.park.look()
+        self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
+        self._tasks += self._leasing
         for name, loop in (
-            ("claim", self.claim.run),
-            ("park", self.park.run),
             ("heartbeat", self.heartbeat.run),
             ("prune", self.prune.run),
             ("look", self._look_for_ever),
@@ -212,19 +217,15 @@ class Engine:
         self._running = False
         self.accept.closed = True
         self.dispatch.paused = True
+        if self.failure is None:
+            try:
+                async with asyncio.timeout(self.settings.grace_s + STOP_S):
+                    await self._wind_down()
+            except (LedgerError, TimeoutError) as error:
+                self.telemetry.fact("engine.stop_failed", error=str(error) or "out of time")
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.failure is None:
-            try:
-                await self.accept.drained()
-                await self._hand_back_queues()
-                await self._finish_flights()
-                await self.park.drained()
-                await self.record.drained()
-                await self._leave()
-            except LedgerError as error:
-                self.telemetry.fact("engine.stop_failed", error=str(error))
         self.deliver.halted = True
         for task in list(self._background):
             task.cancel()
@@ -232,6 +233,18 @@ class Engine:
         await self.transport.close()
         await self.ledger.close()
         self.telemetry.fact("engine.stopped")
+
+    async def _wind_down(self) -> None:
+        # The loops that lease rows finish the call in hand: rows whose lease nobody knew of would count as sent.
+        self.claim.stop()
+        self.park.stop()
+        await asyncio.gather(*self._leasing)
+        await self.accept.drained()
+        await self._hand_back_queues()
+        await self._finish_flights()
+        await self.park.drained()
+        await self.record.drained()
+        await self._leave()
 
     async def _enter(self) -> None:
         now = self.clock.now()
@@ -259,15 +272,26 @@ class Engine:
         until = self.clock.boot() + self.settings.grace_s
         while self.deliver.flights and self.clock.boot() < until:
             await self.clock.sleep(0.02)
-        unfinished = list(self.deliver.flights)
-        for flight in unfinished:
+        for flight in list(self.deliver.flights):
             if flight.exchange is not None:
                 flight.exchange.abort()
-        if unfinished:
-            await self.clock.sleep(0)
-            await self.ledger.free(
-                [flight.delivery.id for flight in unfinished], node=self._node_id, now=self.clock.now()
-            )
+        while self.deliver.flights:
+            await self.clock.sleep(0.001)
+        now = self.clock.now()
+        if self._unsent:
+            await self.ledger.release(self._unsent, node=self._node_id, now=now)
+        if self._unknown:
+            await self.ledger.free([delivery.id for delivery in self._unknown], node=self._node_id, now=now)
+
+    def _aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
+        """A request ended before its answer, by our own doing: shutdown, or a lease too short for its first byte."""
+        if self._stopping:
+            (self._unknown if unknown else self._unsent).append(delivery)
+            self.dispatch.let_go(route, len(delivery.body))
+            return
+        assert not unknown, "only a shutdown aborts what was begun"
+        self.dispatch.paused = True  # the next beat resumes
+        self.dispatch.push(route, delivery)
 
     async def _leave(self) -> None:
         await self.ledger.bury([self._node_id], now=self.clock.now())

@@ -58,6 +58,7 @@ class Park:
         )
         self._hungry: dict[Route, None] = {}  # an ordered set
         self._wake = asyncio.Event()
+        self._stopped = False
 
     # -- aside ------------------------------------------------------------------------------------------
 
@@ -108,9 +109,14 @@ class Park:
             self._hungry[route] = None
             self._wake.set()
 
+    def stop(self) -> None:
+        """End the loop once the call in hand is done."""
+        self._stopped = True
+        self._wake.set()
+
     async def run(self) -> None:
         """Take back for ever."""
-        while True:
+        while not self._stopped:
             try:
                 await self._round()
             except NodeBuried as error:
@@ -120,7 +126,8 @@ class Park:
                 return
             except LedgerUnavailable:
                 await asyncio.sleep(1.0)
-            await self._rest()
+            if not self._stopped:
+                await self._rest()
 
     async def look(self) -> None:
         """The ten-second look: every (endpoint, reason) group that the book has is known here again, and age ends

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from surehook.core import ids
 from surehook.core.delivery import Decision
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import BreakerRow, EndpointHealth, Notice, Settled
+from surehook.core.model import BreakerRow, EndpointChange, EndpointHealth, Notice, Settled
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.routes import Route, is_low
@@ -36,6 +36,14 @@ class Health:
         self.limit: int | None = None
         self.status: str | None = None
         self.reason: str | None = None
+
+
+def disabled(route: Route, change: EndpointChange, now: int) -> Notice:
+    """What is told of an endpoint that its failures made inactive; the durable notice is the ledger's."""
+    return Notice(
+        id=b"", at=now, kind="endpoint.disabled", tenant=route.endpoint.tenant, endpoint=change.endpoint,
+        delivery=None, detail=change.reason or "",
+    )  # fmt: skip
 
 
 class Record:
@@ -165,6 +173,8 @@ class Record:
                 if route.endpoint.id == change.endpoint:
                     route.failure_count = change.failure_count
                     route.status = change.status
+                    if change.reason == "consecutive_failures":
+                        self._notify(disabled(route, change, self._clock.now()))
         if any(change.status != "active" for change in answer.changes):
             await self._changed()
         self.settled()
