@@ -24,8 +24,6 @@ class Accepting(Hooked):
 
     def _take(self, item: Incoming, node: bytes, now: int) -> Taken:
         event = item.event
-        if not _is_storable(item):
-            return Taken(event=event.id, fan_out=0, fresh=False, problem="unstorable")
         known = self._known(item, now)
         if known is not None:
             if known.digest != event.digest:
@@ -36,6 +34,8 @@ class Accepting(Hooked):
             if there.tenant != event.tenant or there.digest != event.digest:
                 return Taken(there.id, there.fan_out, fresh=False, problem="event_id_conflict")
             return Taken(there.id, there.fan_out, fresh=self._is_ours(item))
+        if not _is_storable(item):
+            return Taken(event.id, fan_out=0, fresh=False, problem="unstorable")
         self._write(item, node, now)
         return Taken(event.id, event.fan_out, fresh=True)
 

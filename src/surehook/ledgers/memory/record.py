@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 
 from msgspec import structs
 
-from surehook.core import ids
 from surehook.core.model import (
     BreakerRow,
     Endpoint,
@@ -16,6 +14,7 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
+from surehook.ledgers.folding import disabled_notice, folded
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Row
 from surehook.ports.ledger import Recorded
@@ -77,16 +76,11 @@ class Recording(Hooked):
                 row.outcome, row.unknown, row.freed = entry.outcome, entry.unknown, 0
 
     def _is_written(self, settled: Settled) -> bool:
-        """Whether this was recorded by a commit whose answer was lost, so that the caller asks again."""
-        if settled.entry is not None:
-            return settled.entry in self.book.history.get(settled.delivery.id, ())
-        row = self.book.rows.get(settled.delivery.id)
-        return row is not None and (row.holder, row.attempt, row.due_at, row.parked) == (
-            None,
-            settled.number,
-            settled.due_at,
-            settled.parked,
-        )
+        """Whether this was recorded by a commit whose answer was lost, so that the caller asks again.
+
+        A step without entry leaves nothing to know it by; run again, it is merely lost.
+        """
+        return settled.entry is not None and settled.entry in self.book.history.get(settled.delivery.id, ())
 
     def _keep_breaker(self, breaker: BreakerRow) -> None:
         place = (breaker.tenant, breaker.key)
@@ -100,45 +94,27 @@ class Recording(Hooked):
         before = self.book.endpoints.get(health.endpoint)
         if before is None:
             return None
-        after = _folded(before, health, now)
-        if after == before:
+        change = folded(health, before.failure_count, before.status, before.reason)
+        if change == _change(before):
             return None
-        self.book.endpoints[before.id] = after
-        if after.status != before.status:
+        turned = change.status != before.status
+        self.book.endpoints[before.id] = structs.replace(
+            before,
+            failure_count=change.failure_count,
+            status=change.status,
+            reason=change.reason,
+            updated_at=now if turned else before.updated_at,
+        )
+        if turned:
             self.book.version += 1
             if health.status is None:
-                self.book.add_notice(_disabled(after, now))
-        return _change(after)
+                self.book.add_notice(disabled_notice(change, tenant=before.tenant, now=now))
+        return change
 
     def _as_they_are(self, health: Sequence[EndpointHealth]) -> list[EndpointChange]:
         endpoints = (self.book.endpoints.get(one.endpoint) for one in health)
         return [_change(endpoint) for endpoint in endpoints if endpoint is not None]
 
 
-def _folded(endpoint: Endpoint, health: EndpointHealth, now: int) -> Endpoint:
-    count = (0 if health.succeeded else endpoint.failure_count) + health.failures
-    status, reason = endpoint.status, endpoint.reason
-    if health.status is not None:
-        status, reason = health.status, health.reason
-    elif status == "active" and health.limit is not None and count >= health.limit:
-        status, reason = "inactive", "consecutive_failures"
-    updated_at = endpoint.updated_at if status == endpoint.status else now
-    return structs.replace(endpoint, failure_count=count, status=status, reason=reason, updated_at=updated_at)
-
-
 def _change(endpoint: Endpoint) -> EndpointChange:
     return EndpointChange(endpoint.id, endpoint.failure_count, endpoint.status, endpoint.reason)
-
-
-def _disabled(endpoint: Endpoint, now: int) -> Notice:
-    """The notice of an endpoint that reached its limit; its id follows from what it says, without chance."""
-    seed = sha256(b"endpoint.disabled" + endpoint.id + now.to_bytes(8, "big", signed=True)).digest()
-    return Notice(
-        id=ids.uuid7(now, seed),
-        at=now,
-        kind="endpoint.disabled",
-        tenant=endpoint.tenant,
-        endpoint=endpoint.id,
-        delivery=None,
-        detail=f"inactive after {endpoint.failure_count} consecutive failures",
-    )

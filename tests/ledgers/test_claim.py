@@ -1,0 +1,227 @@
+"""The way out: who holds what, what waits where, and what comes back unsent."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from surehook.core.model import PARKED_REASONS, STANDING_REASONS
+from surehook.ports.ledger import ParkedGroup
+
+from .desk import ALL, Desk, bare
+from .making import NOW
+
+HOUR = 3_600_000
+
+
+async def test_claims_take_the_earliest_due_first(desk: Desk) -> None:
+    due = {offset: await desk.publish_one(due_at=NOW - offset) for offset in (5, 40, 1, 30, 20)}
+    first = await desk.claim(limit=2)
+    assert [one.id for one in first] == [due[40].id, due[30].id]
+    assert [one.id for one in await desk.claim()] == [due[20].id, due[5].id, due[1].id]
+
+
+async def test_claims_stop_at_the_instant_asked_for(desk: Desk) -> None:
+    due, ahead = await desk.publish_one(due_at=NOW), await desk.publish_one(due_at=NOW + 1)
+    assert [one.id for one in await desk.claim(due_by=NOW)] == [due.id]
+    assert [one.id for one in await desk.claim(due_by=NOW + 1)] == [ahead.id]
+
+
+async def test_a_claim_reads_its_own_lane_only(desk: Desk) -> None:
+    first, retry = await desk.publish_one(), await desk.publish_one(lane=1)
+    assert [one.id for one in await desk.claim(1)] == [retry.id]
+    assert [one.id for one in await desk.claim(0)] == [first.id]
+
+
+async def test_held_and_parked_rows_are_never_claimed(desk: Desk) -> None:
+    await desk.hold_one()
+    for reason in PARKED_REASONS:
+        await desk.publish_one(parked=reason)
+    assert await desk.claim() == []
+
+
+async def test_a_row_is_leased_to_one_node(desk: Desk) -> None:
+    other = await desk.new_node()
+    deliveries = [await desk.publish_one() for _ in range(4)]
+    mine = await desk.claim(limit=2)
+    theirs = await desk.claim(node=other)
+    assert [one.id for one in mine + theirs] == [one.id for one in deliveries]
+    assert [(await desk.row(one))[1] for one in deliveries] == [desk.node] * 2 + [other] * 2
+
+
+async def test_a_claimed_delivery_carries_the_bytes_and_its_past(desk: Desk) -> None:
+    held = await desk.hold_one(overdue_at=NOW + HOUR)
+    await desk.record(desk.make.failed(held, due_at=NOW + 5, spared=1))
+    (claimed,) = await desk.claim(1, due_by=NOW + 5)
+    expected = structs.replace(
+        held, lane=1, attempt=2, due_at=NOW + 5, spared=1, outcome="refused", unknown=False
+    )
+    assert bare(claimed) == bare(expected)
+    assert claimed.body == held.body
+
+
+async def test_claiming_by_id_skips_what_is_held_parked_ahead_or_gone(desk: Desk) -> None:
+    ready, ahead = await desk.publish_one(), await desk.publish_one(due_at=NOW + 1)
+    held, parked = await desk.hold_one(), await desk.publish_one(parked="breaker")
+    asked = [held.id, ready.id, parked.id, ahead.id, desk.make.id()]
+    claimed = await desk.ledger.claim_ids(asked, node=desk.node, now=NOW)
+    assert [one.id for one in claimed] == [ready.id]
+    assert await desk.ledger.claim_ids([ready.id], node=desk.node, now=NOW) == []
+
+
+async def test_released_rows_are_ready_again_and_leave_no_trace(desk: Desk) -> None:
+    held = await desk.hold_one(due_at=NOW - 3)
+    await desk.ledger.release([held], node=desk.node, now=NOW)
+    row, holder = await desk.row(held)
+    assert (holder, row.due_at, row.attempt, row.freed) == (None, NOW - 3, 1, 0)
+    assert await desk.kinds(held) == []
+    assert [one.id for one in await desk.claim()] == [held.id]
+
+
+async def test_parked_rows_keep_their_time_and_number(desk: Desk) -> None:
+    held = await desk.hold_one()
+    await desk.record(desk.make.failed(held, due_at=NOW + 50))
+    (held,) = await desk.claim(1, due_by=NOW + 50)
+    await desk.ledger.park([held], "breaker", node=desk.node, now=NOW)
+    row, holder = await desk.row(held)
+    assert (holder, row.due_at, row.attempt, row.lane) == (None, NOW + 50, 2, 1)
+    view = await desk.ledger.delivery(held.id)
+    assert (view.state, view.reason, view.due_at) == ("parked", "breaker", NOW + 50)
+
+
+@pytest.mark.parametrize("call", ["park", "release"])
+async def test_only_rows_in_hand_are_put_aside(desk: Desk, call: str) -> None:
+    """Another node's row and one whose attempt has moved on stay as they are."""
+    other = await desk.new_node()
+    theirs, stale, mine = (
+        await desk.publish_one(held=True, node=other),
+        await desk.hold_one(),
+        await desk.hold_one(),
+    )
+    batch = [theirs, structs.replace(stale, attempt=2), mine]
+    if call == "park":
+        await desk.ledger.park(batch, "share", node=desk.node, now=NOW)
+    else:
+        await desk.ledger.release(batch, node=desk.node, now=NOW)
+    assert [await desk.state(one) for one in (theirs, stale)] == ["sending", "sending"]
+    assert await desk.state(mine) == ("parked" if call == "park" else "scheduled")
+
+
+async def test_parked_groups_are_pairs_of_endpoint_and_reason(desk: Desk) -> None:
+    other = await desk.new_endpoint()
+    for endpoint, reason in (
+        (desk.endpoint, "breaker"),
+        (desk.endpoint, "breaker"),
+        (other, "breaker"),
+        (other, "paused"),
+    ):
+        await desk.publish_one(endpoint, parked=reason)
+    groups = {(desk.endpoint, "breaker"): 2, (other, "breaker"): 1, (other, "paused"): 1}
+    assert {(group.endpoint, group.reason) for group in await desk.ledger.parked_groups()} == set(groups)
+    assert len(await desk.ledger.parked_groups()) == 3
+    assert await desk.ledger.parked_counts() == groups
+
+
+async def test_a_group_is_gone_with_its_last_row(desk: Desk) -> None:
+    await desk.publish_one(parked="breaker")
+    assert await desk.ledger.parked_groups() == [ParkedGroup(desk.endpoint, "breaker")]
+    await desk.ledger.unpark(desk.endpoint, ["breaker"], node=desk.node, limit=ALL, now=NOW)
+    assert await desk.ledger.parked_groups() == []
+
+
+async def test_unparking_leases_the_oldest_of_the_named_reasons(desk: Desk) -> None:
+    other = await desk.new_endpoint()
+    rows = {}
+    for name, endpoint, reason in (
+        ("a", desk.endpoint, "share"),
+        ("b", desk.endpoint, "breaker"),
+        ("elsewhere", other, "breaker"),
+        ("paused", desk.endpoint, "paused"),
+        ("c", desk.endpoint, "share"),
+        ("d", desk.endpoint, "breaker"),
+    ):
+        rows[name] = await desk.publish_one(endpoint, parked=reason)
+    reasons = ["breaker", "share"]
+    first = await desk.ledger.unpark(desk.endpoint, reasons, node=desk.node, limit=3, now=NOW)
+    rest = await desk.ledger.unpark(desk.endpoint, reasons, node=desk.node, limit=3, now=NOW)
+    assert [one.id for one in first] == [rows[name].id for name in "abc"]
+    assert [one.id for one in rest] == [rows["d"].id]
+    assert [await desk.state(rows[name]) for name in ("a", "elsewhere", "paused")] == [
+        "sending",
+        "parked",
+        "parked",
+    ]
+    assert await desk.ledger.unpark(desk.endpoint, [], node=desk.node, limit=3, now=NOW) == []
+
+
+@pytest.mark.parametrize("reason", PARKED_REASONS)
+async def test_age_stands_still_for_standing_reasons_alone(desk: Desk, reason: str) -> None:
+    held = await desk.hold_one()
+    await desk.ledger.park([held], reason, node=desk.node, now=NOW + HOUR)
+    (back,) = await desk.ledger.unpark(desk.endpoint, [reason], node=desk.node, limit=1, now=NOW + 3 * HOUR)
+    assert back.stood_ms == (2 * HOUR if reason in STANDING_REASONS else 0)
+    assert back.born_at == held.born_at
+
+
+async def test_time_stood_is_counted_from_birth_or_from_the_result_that_parked(desk: Desk) -> None:
+    born = await desk.publish_one(parked="paused")
+    held = await desk.hold_one()
+    await desk.record(desk.make.failed(held, due_at=NOW, parked="failure"), now=NOW + HOUR)
+    later = NOW + 4 * HOUR
+    (one,) = await desk.ledger.unpark(desk.endpoint, ["paused"], node=desk.node, limit=1, now=later)
+    (two,) = await desk.ledger.unpark(desk.endpoint, ["failure"], node=desk.node, limit=1, now=later)
+    assert (one.id, one.stood_ms) == (born.id, 4 * HOUR)
+    assert (two.id, two.stood_ms) == (held.id, 3 * HOUR)
+
+
+async def test_time_stood_adds_up(desk: Desk) -> None:
+    held = await desk.hold_one()
+    for round in range(3):
+        await desk.ledger.park([held], "paused", node=desk.node, now=NOW + round * HOUR)
+        (held,) = await desk.ledger.unpark(
+            desk.endpoint, ["paused"], node=desk.node, limit=1, now=NOW + round * HOUR + 10
+        )
+    assert held.stood_ms == 30
+
+
+async def test_a_clock_that_stepped_back_takes_no_time_away(desk: Desk) -> None:
+    held = await desk.hold_one()
+    await desk.ledger.park([held], "paused", node=desk.node, now=NOW)
+    (back,) = await desk.ledger.unpark(desk.endpoint, ["paused"], node=desk.node, limit=1, now=NOW - HOUR)
+    assert back.stood_ms == 0
+
+
+async def test_an_unparked_row_keeps_its_time(desk: Desk) -> None:
+    await desk.publish_one(parked="breaker", due_at=NOW + HOUR)
+    (back,) = await desk.ledger.unpark(desk.endpoint, ["breaker"], node=desk.node, limit=1, now=NOW)
+    assert (back.due_at, back.attempt) == (NOW + HOUR, 1)
+
+
+async def test_a_restart_begins_the_schedule_anew_and_goes_on_counting(desk: Desk) -> None:
+    held = await desk.hold_one()
+    await desk.record(desk.make.failed(held, due_at=NOW + 9 * HOUR, parked="failure"), now=NOW)
+    later = NOW + HOUR
+    (back,) = await desk.ledger.unpark(
+        desk.endpoint, ["failure"], node=desk.node, limit=1, now=later, restart=True
+    )
+    assert (back.attempt, back.spared, back.born_at, back.due_at, back.stood_ms) == (2, 1, later, later, 0)
+    row, holder = await desk.row(held)
+    assert (bare(row), holder) == (bare(back), desk.node)
+
+
+async def test_what_was_unparked_is_in_hand(desk: Desk) -> None:
+    await desk.publish_one(parked="share")
+    (back,) = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=1, now=NOW)
+    answer = await desk.record(desk.make.delivered(back))
+    assert (answer.lost, await desk.state(back)) == ([], "delivered")
+
+
+async def test_the_next_due_instant_is_of_unheld_unparked_rows_of_the_lane(desk: Desk) -> None:
+    assert await desk.ledger.next_due(0) is None
+    await desk.hold_one(due_at=NOW - 9)
+    await desk.publish_one(parked="breaker", due_at=NOW - 8)
+    await desk.publish_one(lane=1, due_at=NOW - 7)
+    await desk.publish_one(due_at=NOW + 2)
+    await desk.publish_one(due_at=NOW + 1)
+    assert await desk.ledger.next_due(0) == NOW + 1
+    assert await desk.ledger.next_due(1) == NOW - 7

@@ -1,0 +1,85 @@
+"""Any calls in any order: the memory ledger and the other one answer alike and tell the same story."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from surehook.core.errors import NodeBuried, Problem
+from surehook.ledgers.memory.ledger import MemoryLedger
+
+from .adapters import ADAPTERS, Adapter
+from .making import NOW
+from .play import PRUNE_ALL, Call, Play
+from .story import differences, plain, story
+
+CALLS_MAX = 60
+PRUNE_ROUNDS = 100
+
+
+async def _answer(call: Call, ledger: Any) -> Any:
+    try:
+        if call.name == PRUNE_ALL:
+            return await _prune_all(ledger, **call.kwargs)
+        return plain(await call.on(ledger))
+    except (NodeBuried, Problem) as refusal:
+        return type(refusal).__name__, getattr(refusal, "code", None)
+
+
+async def _prune_all(ledger: Any, **named: int) -> None:
+    for _ in range(PRUNE_ROUNDS):
+        if not await ledger.prune(**named, limit=50):
+            return
+    raise AssertionError("pruning without end")
+
+
+class SideBySide:
+    """A model book and another one that get the same calls."""
+
+    def __init__(self, other: Any, draw: st.DataObject) -> None:
+        self._model, self._other = MemoryLedger(), other
+        self._play = Play(self._model, lambda below: draw.draw(st.integers(0, below - 1)))
+        self._made: list[str] = []
+
+    async def run(self, calls: int) -> None:
+        await self._other.open(now=NOW)
+        try:
+            for call in self._play.first_calls():
+                await self._make(call)
+            for _ in range(calls):
+                await self._make(self._play.next_call())
+            await self._compare()
+            await self._make(self._play.prune_everything())
+            await self._compare()
+        finally:
+            await self._other.close()
+
+    async def _make(self, call: Call) -> None:
+        self._made.append(f"{call.name}{call.args}{call.kwargs}")
+        theirs = await _answer(call, self._other)
+        mine = await _answer(call, self._model)
+        assert theirs == mine, "\n".join([*self._made, f"memory: {mine}", f"other:  {theirs}"])
+
+    async def _compare(self) -> None:
+        mine = await story(self._model, now=self._play.now)
+        theirs = await story(self._other, now=self._play.now)
+        assert mine == theirs, "\n".join([*self._made, *differences(mine, theirs)])
+
+
+OTHERS = [adapter for adapter in ADAPTERS if adapter.name != "memory"]
+
+
+@pytest.mark.parametrize("other", OTHERS[:1], ids=lambda adapter: adapter.name)
+@given(draw=st.data(), calls=st.integers(0, CALLS_MAX))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+def test_two_books_with_the_same_calls_are_the_same_book(
+    other: Adapter, draw: st.DataObject, calls: int
+) -> None:
+    with tempfile.TemporaryDirectory() as place, asyncio.Runner() as runner:
+        runner.run(SideBySide(other.make(Path(place)), draw).run(calls))
