@@ -9,6 +9,8 @@ from surehook.core.errors import CommitUnknown
 from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import START, House
 
+ON_SQLITE = True
+
 NOBODY = "dlv_01kjpy44e0f2tacmq49pkz57h6"
 
 

@@ -13,6 +13,8 @@ from surehook.delivery import endpoints
 from surehook.ports.transport import Answer
 from tests.api.house import START, House
 
+ON_SQLITE = True
+
 NOBODY = "ep_01kjpy44e0f2tacmq49pkz57h6"
 
 
@@ -178,9 +180,8 @@ def test_deleting_an_endpoint_cancels_its_open_deliveries_and_keeps_its_finished
 def test_a_long_backlog_of_a_deleted_endpoint_is_cancelled_after_the_answer(house: House) -> None:
     house.tenant()
     made = house.endpoint()
-    many = endpoints.END_ROWS * endpoints.END_ROUNDS + 3
-    for _ in range(many):
-        house.publish(made)
+    many = endpoints.END_ROWS * endpoints.END_ROUNDS + 3  # as one event, which is quicker to write
+    house.publish(*[made] * many)
     house.call("DELETE", f"/v1/endpoints/{made['id']}")
 
     assert sum(lane["ready"] for lane in house.get("/v1/lanes")["data"]) == 0
@@ -292,3 +293,20 @@ def test_switching_auto_retry_off_ends_pending_retries_but_the_guaranteed_one(ho
     assert states == ["scheduled", "dead", "retrying", "sending"]
     (notice,) = house.get("/v1/notices?kind=delivery.dead")["data"]
     assert notice["delivery"] == refused
+
+
+def test_an_event_types_policy_does_the_same_for_endpoints_without_one_of_their_own(house: House) -> None:
+    house.tenant()
+    house.post("/v1/event-types", {"name": "document.signed"}, 201)
+    follows, own = house.endpoint(), house.endpoint(policy="standard")
+    _, deliveries = house.publish(follows, own)
+    for delivery in deliveries:
+        house.settle(delivery, due_at=START + 60_000)
+    house.call(
+        "PATCH",
+        "/v1/event-types/document.signed",
+        json={"policy": {"auto_retry": False, "on_exhausted": "drop"}},
+    )
+    states = [house.get(f"/v1/deliveries/{delivery}")["state"] for delivery in deliveries]
+
+    assert states == ["dropped", "retrying"]

@@ -9,6 +9,8 @@ import pytest
 from surehook.api import events
 from tests.api.house import START, House
 
+ON_SQLITE = True
+
 ODD = b'{ "b":1.0,\n"a": 1e2, "\\u00e9": "\\/", "n":12345678901234567890, "z": [ ] }'
 
 

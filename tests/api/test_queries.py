@@ -8,6 +8,8 @@ from surehook.api import cursors
 from surehook.core.errors import Problem
 from tests.api.house import START, House
 
+ON_SQLITE = True
+
 # query, code, field
 BAD = [
     ("/v1/deliveries?stat=dead", "unknown_parameter", "stat"),

@@ -13,6 +13,8 @@ from surehook.delivery import replay
 from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import KEY, House
 
+ON_SQLITE = True
+
 
 def filled(
     house: House, count: int, end: str = "dead", *, outcome: str = "refused", **fields: Any

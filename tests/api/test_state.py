@@ -7,6 +7,8 @@ import pytest
 from surehook.core.profiles import PROFILES
 from tests.api.house import START, House
 
+ON_SQLITE = True
+
 
 def test_notices_can_be_cut_by_kind_and_instant(house: House) -> None:
     house.notice("delivery.dead", START)

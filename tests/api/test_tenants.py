@@ -6,6 +6,8 @@ import pytest
 
 from tests.api.house import House
 
+ON_SQLITE = True
+
 
 def test_a_tenant_is_made_under_the_callers_id_or_one_of_ours(house: House) -> None:
     response = house.call("POST", "/v1/tenants", json={"id": "acme_1-x", "name": "Acme"})

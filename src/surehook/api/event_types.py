@@ -81,7 +81,9 @@ async def change(asked: Asked) -> Answer:
     for name in ("schema", "policy"):
         if name in changes:
             changes[name] = stored(changes[name])
-    return Answer(show.event_type(await event_types.change(asked.services.engine, _name(asked), changes)))
+    services = asked.services
+    changed = await event_types.change(services.engine, services.chores, _name(asked), changes)
+    return Answer(show.event_type(changed))
 
 
 def _name(asked: Asked) -> str:

@@ -86,8 +86,8 @@ async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Map
         checked["reason"] = None
     changed = _there(await manager.ledger.change_endpoint(endpoint, checked, now=manager.clock.now()))
     await manager.changed()
-    if _stops_retrying(before, changed):
-        chores.begin(end_pending_retries(manager, changed), name="end pending retries")
+    if changed.policy != before.policy:
+        chores.begin(end_pending_retries(manager, endpoint=endpoint), name="end pending retries")
     manager.wake()
     return changed
 
@@ -181,13 +181,6 @@ async def _end_some(manager: Manager, endpoint: bytes) -> int:
     return await manager.ledger.end_endpoint(
         endpoint, reason="deleted", limit=END_ROWS, now=manager.clock.now()
     )
-
-
-def _stops_retrying(before: Endpoint, after: Endpoint) -> bool:
-    """Whether a change of its own policy switched `auto_retry` off."""
-    if before.policy == after.policy or after.policy is None:
-        return False
-    return not parse_policy(after.policy, PROFILES).auto_retry
 
 
 def _there(found: Endpoint | None) -> Endpoint:

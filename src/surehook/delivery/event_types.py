@@ -10,7 +10,9 @@ from surehook.core.errors import Problem
 from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager
+from surehook.delivery.retry_end import end_pending_retries
 
 
 async def create(
@@ -43,7 +45,7 @@ async def find(manager: Manager, name: str) -> EventType:
     return _there(await manager.ledger.event_type(name))
 
 
-async def change(manager: Manager, name: str, changes: Mapping[str, Any]) -> EventType:
+async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[str, Any]) -> EventType:
     """Set the given fields (`description`, `schema`, `schema_version`, `policy`)."""
     if not changes:
         return await find(manager, name)
@@ -51,6 +53,8 @@ async def change(manager: Manager, name: str, changes: Mapping[str, Any]) -> Eve
         parse_policy(changes["policy"], PROFILES)
     changed = _there(await manager.ledger.change_event_type(name, changes))
     await manager.changed()
+    if "policy" in changes:
+        chores.begin(end_pending_retries(manager, event_type=name), name="end pending retries")
     return changed
 
 

@@ -1,8 +1,9 @@
 """Switching `auto_retry` off ends what was only waiting to be retried (DESIGN section 6).
 
-Only deliveries of the endpoint that have been tried, are held by nobody, and would by the new policy not be
-tried again. The one retry that a first call which timed out is always given stays. What is in flight at that
-moment is decided by the new policy when its answer comes.
+Walked are the retrying deliveries of an endpoint, or of an event type whose policy changed. Ended are those that
+nobody holds and that the policy of now would not try again; the one retry that a first call which timed out is
+always given stays. What is in flight at that moment is decided by the new policy when its answer comes, and so
+is what a crash kept this walk from reaching.
 """
 
 from __future__ import annotations
@@ -10,26 +11,33 @@ from __future__ import annotations
 from surehook.core import ids
 from surehook.core.delivery import exhausted, may_retry
 from surehook.core.errors import LedgerUnavailable
-from surehook.core.model import Delivery, Endpoint, Notice
-from surehook.core.policy import Policy, parse_policy
-from surehook.core.profiles import PROFILES
+from surehook.core.model import Delivery, Notice
+from surehook.core.policy import Policy
 from surehook.delivery.managing import Manager, new_id
+from surehook.delivery.resend import policy_of
 from surehook.ports.reading import DeliveryFilter
 
 PAGE_ROWS = 100
-TRY_AGAIN_S = 1.0
+TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
-async def end_pending_retries(manager: Manager, endpoint: Endpoint) -> None:
-    """Walk the endpoint's retrying deliveries once and end those whose retry is not guaranteed."""
-    policy = parse_policy(endpoint.policy, PROFILES)
-    where = DeliveryFilter(endpoint=endpoint.id, state="retrying")
+async def end_pending_retries(
+    manager: Manager, *, endpoint: bytes | None = None, event_type: str | None = None
+) -> None:
+    """Walk the retrying deliveries of the endpoint or the event type once."""
+    where = DeliveryFilter(endpoint=endpoint, type=event_type, state="retrying")
     after: bytes | None = None
     while True:
         try:
             page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=after)
+            policies: dict[tuple[bytes, str], Policy | None] = {}
             for seen in page.data:
-                await _end_one(manager, policy, seen.id)
+                key = (seen.endpoint, seen.type)
+                if key not in policies:
+                    policies[key] = await policy_of(manager, *key)
+                policy = policies[key]
+                if policy is not None and not policy.auto_retry:
+                    await _end_one(manager, policy, seen.id)
         except LedgerUnavailable:
             await manager.clock.sleep(TRY_AGAIN_S)
             continue
@@ -44,7 +52,7 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
     if found is None or found[1] is not None:
         return
     row = found[0]
-    place = row.attempt - row.spared  # of the attempt in hand, from 1; the retry before it has place - 1
+    place = row.attempt - row.spared  # of the attempt in hand, from 1; it is retry number place - 1
     if place < 2 or may_retry(policy, place - 1, timed_out=row.outcome == "timed_out"):
         return
     now = manager.clock.now()
