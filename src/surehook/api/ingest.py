@@ -22,11 +22,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-ACCEPTED_START = {
-    "type": "http.response.start",
-    "status": 202,
-    "headers": [(b"content-type", b"application/json")],
-}
+JSON_TYPE = (b"content-type", b"application/json")
 
 
 class Taking(Protocol):
@@ -80,7 +76,8 @@ class Ingest:
         except Exception as error:  # the door's last resort: whatever it is becomes a problem, never a trace
             await _refuse(send, error)
             return
-        await send(ACCEPTED_START)
+        headers = [JSON_TYPE, (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": 202, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     async def _check(self, scope: Scope) -> bytes | None:
@@ -220,7 +217,8 @@ def _too_large(limit: int) -> Problem:
 
 async def _refuse(send: Send, error: Exception) -> None:
     refusal = problems.refusal(error)
-    headers = [(b"content-type", problems.MEDIA_TYPE.encode())]
+    content = refusal.body()
+    headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
     headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": refusal.body()})
+    await send({"type": "http.response.body", "body": content})
