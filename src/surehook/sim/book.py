@@ -261,7 +261,7 @@ class Book:
     def due_now(self, row_id: bytes, now: int) -> None:
         row = self._known(row_id)
         if row is not None:
-            row.due_at = now
+            row.due_at = min(row.due_at, now)
             self._remember(row)
 
     # -- shared ------------------------------------------------------------------------------------------

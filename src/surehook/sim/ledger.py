@@ -59,7 +59,11 @@ class SimLedger:
         book: Book,
         trace: Trace,
         kill: Callable[[str], None],
+        leaving: Callable[[], bool] = lambda: False,
+        honest: bool = False,
     ) -> None:
+        """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
+        nothing may be forgotten and a process that stops in order leaves nothing behind."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -69,6 +73,8 @@ class SimLedger:
         self._book = book
         self._trace = trace
         self._kill = kill
+        self._leaving = leaving
+        self._honest = honest
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self.inner, name)
@@ -168,6 +174,8 @@ class SimLedger:
     def _saw_bury(self, freed: int, nodes: Any, *, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} bury {len(nodes)} frees {freed}")
         self._book.did_bury(nodes, freed)
+        if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
+            self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
 
     def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, version: int, now: int) -> None:
         rows = sum(len(incoming.deliveries) for incoming in batch)
@@ -209,6 +217,8 @@ class SimLedger:
 
     def _saw_free(self, result: None, ids: Any, *, node: bytes, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
+        if self._honest and not self._leaving():
+            self._book.find(f"{self._process.name} forgot {len(ids)} deliveries that it holds")
         self._book.freed(ids, node)
 
     def _saw_end(self, ended: Any, deliveries: Any, *, state: str, reason: str | None, **rest: Any) -> None:

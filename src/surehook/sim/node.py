@@ -43,6 +43,7 @@ class Machine:
         self.server: Any = None
         self.up = True
         self.starts = 0
+        self.leaving = False  # its process was told to stop
         self.power = False  # the next death is a power failure
         self._loop = loop
         self._trace = trace
@@ -63,6 +64,7 @@ class Machine:
 
     async def _one_process(self) -> None:
         self.starts += 1
+        self.leaving = False
         process = Process(f"n{self.slot}.{self.starts}")
         process.wall = self.clock.now
         self._killed = killed = asyncio.Event()
@@ -93,6 +95,7 @@ class Machine:
         """A server that gives up ends its process, as `serve` does."""
         await server.failed.wait()
         self._trace.note("gave up", f"{process.name} {server.failure}")
+        self.leaving = True
         await server.stop()
         self._loop.kill(process)
 
@@ -119,6 +122,7 @@ class Machine:
         process, server = self.process, self.server
         if process is None or not process.alive:
             return
+        self.leaving = True
         self._trace.note("stop", process.name)
         if server is not None:
             try:

@@ -17,6 +17,7 @@ from surehook.sim.loop import ProcessDied
 if TYPE_CHECKING:
     from surehook.sim.world import World
 
+PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
 TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
 
 
@@ -68,9 +69,11 @@ class Publishers:
         try:
             for _ in range(TRIES):
                 machine = world.a_machine()
+                patience_s = 0.003 if self._chance.random() < 0.1 else PATIENCE_S
                 try:
-                    answers = await machine.call(partial(_take, events, keys))
-                except (ProcessDied, Overloaded, LedgerUnavailable) as error:
+                    async with asyncio.timeout(patience_s):
+                        answers = await machine.call(partial(_take, events, keys))
+                except (ProcessDied, Overloaded, LedgerUnavailable, TimeoutError) as error:
                     world.trace.note("refused", f"{keys[0]} {type(error).__name__}")
                     kept = [
                         at for at, event in enumerate(events) if keys[at] is not None or event.id is not None

@@ -38,6 +38,7 @@ class Mood(Struct, frozen=True):
     retry_after: str = "2"  # as `throttling` says it
     reset_share: float = 0.0  # of connections that are reset at a random byte
     silent_share: float = 0.0  # of connections that go half-open at a random byte
+    connect_s: float = 0.01  # a connection takes up to this long
     pieces: bool = False  # its connection cuts bytes into pieces
 
 
@@ -92,7 +93,9 @@ class Receiver:
     def link(self) -> Link:
         mood, chance = self.mood, self._chance
         connect = mood.treatment if mood.treatment in ("refused", "unreachable", "blackhole") else "open"
-        link = Link(connect=connect, connect_s=0.0005 + 0.01 * chance.random(), whole=not mood.pieces)
+        link = Link(
+            connect=connect, connect_s=0.0005 + mood.connect_s * chance.random(), whole=not mood.pieces
+        )
         if chance.random() < mood.reset_share:
             link.reset_after = chance.randint(0, 2_500)
         elif chance.random() < mood.silent_share:

@@ -180,6 +180,7 @@ def _mood(chance: random.Random, faults: tuple[str, ...]) -> Mood:
         ),
         reset_share=chance.choice((0.05, 0.3)) if "resets" in faults else 0.0,
         silent_share=chance.choice((0.02, 0.1)) if "silence" in faults else 0.0,
+        connect_s=chance.choice((0.01, 0.01, 0.3, 1.5)) if "moods" in faults else 0.01,
         pieces="pieces" in faults,
     )
 

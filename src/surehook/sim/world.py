@@ -306,6 +306,8 @@ class World:
             book=self.book,
             trace=self.trace,
             kill=lambda why: machine.kill(why),
+            leaving=lambda: machine.leaving,
+            honest=not self.options.has("storage_away", "storage_unknown"),
         )
         self.ledgers[process.name] = ledger
         self.checkers.senders[process.name] = Sender(process.name, ledger.identities, machine.clock)
