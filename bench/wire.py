@@ -1,11 +1,13 @@
 """What a POST costs: CPU microseconds per request at concurrency 64 on kept-alive loopback connections.
 
-    python bench/wire.py [--seconds 4] [--rounds 3] [--tls] [--only surehook] [--json]
+    python bench/wire.py [--seconds 2] [--rounds 3] [--only surehook] [--json]
 
 The sink is a process of its own, so the CPU time of this process is the client's alone. The clients take
 turns within one run, since absolute figures drift between runs and machines; compare within a run.
 aiohttp and pyreqwest are measured where they are installed.
 """
+
+# ruff: noqa: T201, E402, ASYNC240 (a program that prints, run from its file)
 
 from __future__ import annotations
 
@@ -27,11 +29,12 @@ import uvloop
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+from tests.wire.certificates import Authority
+
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
 from surehook.wire.settings import Settings
-from tests.wire.certificates import Authority
 
 CONCURRENCY = 64
 BODY = b'{"id":"evt_0","type":"document.signed","data":"' + b"x" * 540 + b'"}'
