@@ -70,9 +70,11 @@ def show(
     key: Key = None,
 ) -> None:
     """Tell the whole story of a delivery: every attempt, what came back, what to do."""
+    from surehook.client.calls import segment
+
     with server(url, key) as client:
         found = client.deliveries.get(delivery)
-        attempts = list(client.pages(f"/v1/deliveries/{delivery}/attempts"))
+        attempts = list(client.pages(f"/v1/deliveries/{segment(delivery)}/attempts"))
     if json:
         document({"delivery": found, "attempts": attempts})
         return

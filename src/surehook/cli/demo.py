@@ -23,6 +23,10 @@ def demo(
     In the middle it is killed with kill -9 and started again. The last line on stdout counts what
     became of every delivery; the exit code is 0 only if nothing was lost.
     """
+    import signal
+
     from surehook.demo.run import run
 
+    # Being told to end is the same as Ctrl-C: the children must not stay behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     return run(documents=documents)

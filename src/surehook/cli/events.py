@@ -67,13 +67,19 @@ def show(
     key: Key = None,
 ) -> None:
     """Show an event, its data and where it went."""
+    from msgspec import Raw
+    from msgspec.json import decode
+
+    from surehook.client.calls import segment
+
     with server(url, key) as client:
-        found = client.events.get(event)
-        deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
+        # Raw: the data is shown with the digits it was published with.
+        found = client.call("GET", f"/v1/events/{segment(event)}", type=dict[str, Raw])
+        deliveries = list(client.pages(f"/v1/events/{segment(event)}/deliveries"))
     if json:
         document({"event": found, "deliveries": deliveries})
         return
-    facts({name: value for name, value in found.items() if name != "data"}, json=False)
+    facts({name: decode(value) for name, value in found.items() if name != "data"}, json=False)
     line()
     document(found["data"])
     line()

@@ -13,9 +13,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 from msgspec import Struct
 
+from surehook.cli.faults import KEY_HINT
 from surehook.client import Client, Refused, Unreachable
 from surehook.config import Settings
 from surehook.core.errors import SettingsError
@@ -23,6 +25,7 @@ from surehook.core.errors import SettingsError
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35, 0)  # RETURNING
 CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
+LOCK_WAIT_S = 2.0  # a reader of a WAL ledger hardly ever waits
 DISK_WARNING = 4  # times the floor
 
 
@@ -119,9 +122,13 @@ def database(settings: Settings, holder: str | None) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("ledger", "ok", f"{path} does not exist yet; `surehook serve` makes it")
         return
-    size_mb = path.stat().st_size / (1 << 20)
+    log = path.with_name(path.name + "-wal")
+    size_mb = sum(file.stat().st_size for file in (path, log) if file.exists()) / (1 << 20)
+    # Without a log there is no writer, and `immutable` makes no files of its own beside the ledger.
+    mode = "mode=ro" if log.exists() else "immutable=1"
     try:
-        with closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=2.0)) as connection:
+        where = f"file:{quote(str(path.absolute()))}?{mode}"
+        with closing(sqlite3.connect(where, uri=True, timeout=LOCK_WAIT_S)) as connection:
             tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
             waiting = connection.execute("select count(*) from delivery").fetchone()[0] if tables else 0
     except sqlite3.Error as error:
@@ -164,8 +171,7 @@ def server(settings: Settings) -> Iterator[Finding]:
         try:
             client.call("GET", "/v1/lanes")
         except Refused as error:
-            hint = "give the server's key with --api-key or SUREHOOK_API_KEY"
-            yield Finding("key", "wrong", error.detail, error.hint or hint)
+            yield Finding("key", "wrong", error.detail, KEY_HINT)
             return
         except Unreachable as error:
             yield Finding("key", "wrong", str(error))

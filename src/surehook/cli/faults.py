@@ -26,7 +26,8 @@ NOT_MET: Final = 7
 PARTLY: Final = 8
 INTERRUPTED: Final = 130
 
-_usage_error: type[BaseException] = typer.BadParameter.__mro__[1]
+KEY_HINT: Final = "give the server's key with --api-key or SUREHOOK_API_KEY"
+
 _click_error: type[BaseException] = typer.BadParameter.__mro__[2]
 
 
@@ -93,9 +94,7 @@ def _refused(error: object) -> tuple[str, str | None, int]:
     from surehook.client.errors import Refused
 
     assert isinstance(error, Refused)
-    hint = error.hint
-    if error.status in (401, 403) and hint is None:
-        hint = "give the server's key with --api-key or SUREHOOK_API_KEY"
+    hint = KEY_HINT if error.status in (401, 403) else error.hint
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
 
 

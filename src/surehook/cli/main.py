@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from surehook import __version__
 from surehook.cli.lazy import Entry, LazyGroup
@@ -44,6 +45,7 @@ app = typer.Typer(
     help="Webhooks that surely arrive, and take effect once.",
     epilog="Exit codes, --json, settings: docs/cli.md and docs/configuration.md.",
     no_args_is_help=True,
+    add_completion=False,  # its two options alone would make every sub-command's help load pydantic
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,11 +70,27 @@ def root(
     """Webhooks that surely arrive, and take effect once."""
 
 
+def descend(root: Any, words: list[str]) -> tuple[Any, str, list[str]]:
+    """The innermost command that the leading words name, its full name, and the words left for it.
+
+    Typer would find it too, but it imports pydantic (60 ms) to learn that a group's own --help was not
+    given. A group with options of its own is left to Typer; the root's are of use only when they come first.
+    """
+    command, name, rest = root, "surehook", list(words)
+    while rest and isinstance(command, TyperGroup) and (command is root or not command.params):
+        inner = command.get_command(None, rest[0])  # type: ignore[arg-type]  # a context is not needed
+        if inner is None:
+            break
+        command, name, rest = inner, f"{name} {rest[0]}", rest[1:]
+    return command, name, rest
+
+
 def run(args: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
     given = sys.argv[1:] if args is None else args
     try:
-        code = typer.main.get_command(app).main(args=given, prog_name="surehook", standalone_mode=False)
+        command, name, rest = descend(typer.main.get_command(app), given)
+        code = command.main(args=rest, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except Exception as error:
         from surehook.cli.faults import report

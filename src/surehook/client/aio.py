@@ -94,10 +94,16 @@ class AsyncClient:
         return answers
 
     async def call(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        json: Any = None,
+        type: Any = Any,
     ) -> Any:
-        """Any request of the API; the decoded answer, None where it is empty."""
-        return await self._do(calls.request(method, path, query=query, json=json))
+        """Any request of the API; the answer decoded as `type`, None where it is empty."""
+        return await self._do(calls.request(method, path, query=query, json=json), type)
 
     async def pages(self, path: str, query: Mapping[str, Any] | None = None) -> AsyncIterator[Any]:
         """Every entry of a list, newest first, fetched a page at a time."""
@@ -120,7 +126,7 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _do(self, call: Call) -> Any:
+    async def _do(self, call: Call, type: Any = Any) -> Any:
         headers = calls.headers_of(self._place, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat = 0
@@ -129,7 +135,7 @@ class AsyncClient:
             try:
                 answer = await self._wire.exchange(call, headers)
                 wish = calls.retry_after_s(answer)
-                return calls.read(answer)
+                return calls.read(answer, type)
             except (Refused, Unreachable) as error:
                 repeat += 1
                 wait = calls.wait_before_repeat(

@@ -124,15 +124,15 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def read(answer: Answer) -> Any:
-    """The value of an answer (None for an empty one). Raises Refused for 4xx and 5xx."""
+def read(answer: Answer, type: Any = Any) -> Any:
+    """The value of an answer (None for an empty one) as `type`. Raises Refused for 4xx and 5xx."""
     if not 200 <= answer.status < 300:
         raise refusal(answer.status, answer.body)
     if not answer.body:
         return None
     try:
-        return msgspec.json.decode(answer.body)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(answer.body, type=type)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise _foreign(answer.status) from None
 
 

@@ -107,10 +107,16 @@ class Client:
         return answers
 
     def call(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        json: Any = None,
+        type: Any = Any,
     ) -> Any:
-        """Any request of the API; the decoded answer, None where it is empty."""
-        return self._do(calls.request(method, path, query=query, json=json))
+        """Any request of the API; the answer decoded as `type`, None where it is empty."""
+        return self._do(calls.request(method, path, query=query, json=json), type)
 
     def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
         """Every entry of a list, newest first, fetched a page at a time."""
@@ -132,7 +138,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _do(self, call: Call) -> Any:
+    def _do(self, call: Call, type: Any = Any) -> Any:
         headers = calls.headers_of(self._place, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat = 0
@@ -141,7 +147,7 @@ class Client:
             try:
                 answer = self._wire.exchange(call, headers)
                 wish = calls.retry_after_s(answer)
-                return calls.read(answer)
+                return calls.read(answer, type)
             except (Refused, Unreachable) as error:
                 repeat += 1
                 wait = calls.wait_before_repeat(

@@ -153,9 +153,11 @@ def _end(process: subprocess.Popen[bytes] | None) -> None:
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
+    except BaseException as error:  # too long, or a person who does not want to wait
         process.kill()
         process.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
 
 
 def _wait_for(is_so: Callable[[], bool], seconds: float, otherwise: str) -> None:

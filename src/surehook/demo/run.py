@@ -6,6 +6,7 @@ import secrets
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ def run(*, documents: int = DOCUMENTS) -> int:
         play = Play(Path(folder), watch, began, documents)
         try:
             totals = play.run()
+        except KeyboardInterrupt:
+            watch.tell("interrupted", at_s=time.monotonic() - began)
+            raise
         finally:
             play.stop()
     sys.stdout.write(totals.line(time.monotonic() - began) + "\n")
@@ -130,7 +134,11 @@ class Play:
         requests = sum(memory.requests for memory in memories.values())
         self._tell(f"receivers saw {requests} requests; signatures that did not hold: {unverified}")
         if totals.open:
-            self._tell(f"{totals.open} open: kept, each with its reason, until their receiver answers")
+            waiting = Counter(
+                d["reason"] or d["state"] for d in self._deliveries if d["state"] in OPEN_STATES
+            )
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(waiting.items()))
+            self._tell(f"{totals.open} open, kept until their receiver answers: {reasons}")
         if totals.dead:
             self._tell(f"{totals.dead} dead letters: kept whole, to be replayed or dismissed")
         if totals.duplicated:

@@ -1,0 +1,113 @@
+"""`surehook doctor`, `backup` and `migrate`: what they find on this machine, and that looking changes nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran, Run
+from tests.cli.fake_api import fake_api
+
+
+def states(ran: Ran) -> dict[str, str]:
+    return {finding["what"]: finding["state"] for finding in ran.json}
+
+
+@pytest.fixture
+def free(surehook: Run) -> dict[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return {"SUREHOOK_PORT": str(taken.getsockname()[1])}
+
+
+def test_a_sound_machine_is_all_ok(surehook: Run, free: dict[str, str]) -> None:
+    with fake_api(**{"GET /readyz": {"status": "ready"}, "GET /v1/lanes": {"data": [], "next": None}}) as api:
+        ran = surehook("doctor", "--json", env=api.env | free)
+    assert ran.code == 0
+    assert states(ran) == dict.fromkeys(
+        ("python", "sqlite", "settings", "clock", "disk", "ledger", "port", "server", "key"), "ok"
+    )
+
+
+def test_no_server_is_wrong_unless_it_was_not_asked(surehook: Run, free: dict[str, str]) -> None:
+    ran = surehook("doctor", "--json", env=free)
+    assert (ran.code, states(ran)["server"]) == (7, "wrong")
+    assert surehook("doctor", "--no-server", env=free).code == 0
+
+
+def test_a_wrong_key_is_told_from_a_missing_server(surehook: Run, free: dict[str, str]) -> None:
+    with fake_api(**{"GET /readyz": {"status": "ready"}}) as api:
+        ran = surehook("doctor", "--json", env=free | {"SUREHOOK_URL": api.url})
+    assert (states(ran)["server"], states(ran)["key"]) == ("ok", "wrong")
+    assert "SUREHOOK_API_KEY" in ran.out
+
+
+def test_a_taken_port_is_wrong(surehook: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = surehook("doctor", "--no-server", env={"SUREHOOK_PORT": str(taken.getsockname()[1])})
+    assert ran.code == 7
+    assert "Address already in use" in ran.out
+
+
+def test_a_disk_below_its_floor_is_wrong(surehook: Run, free: dict[str, str]) -> None:
+    ran = surehook("doctor", "--no-server", "--json", env=free | {"SUREHOOK_DISK_FLOOR_MB": "1048576"})
+    assert states(ran)["disk"] == "wrong"
+
+
+def test_a_missing_folder_is_wrong(surehook: Run, free: dict[str, str]) -> None:
+    env = free | {"SUREHOOK_DATABASE_URL": "sqlite:////nowhere/at/all.db"}
+    assert states(surehook("doctor", "--no-server", "--json", env=env))["disk"] == "wrong"
+
+
+def test_a_file_that_is_no_ledger_is_wrong(surehook: Run, free: dict[str, str]) -> None:
+    Path("surehook.db").write_text("shopping list")
+    assert states(surehook("doctor", "--no-server", "--json", env=free))["ledger"] == "wrong"
+
+
+def test_a_wrong_setting_is_the_finding(surehook: Run) -> None:
+    ran = surehook("doctor", "--json", env={"SUREHOOK_PROT": "1"})
+    assert (ran.code, states(ran)["settings"]) == (7, "wrong")
+    assert "SUREHOOK_PORT" in ran.out
+
+
+def test_a_served_ledger_names_the_process_that_has_it(surehook: Run, free: dict[str, str]) -> None:
+    assert surehook("migrate", "up", "--json").json["revision"] is not None
+    with open("surehook.db-lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        out = surehook("doctor", "--no-server", env=free).out
+        refused = surehook("migrate", "up")
+    assert f"served by process {os.getpid()}" in out
+    assert refused.code == 2
+    assert str(os.getpid()) in refused.err
+
+
+def test_looking_leaves_no_files_behind(surehook: Run, free: dict[str, str]) -> None:
+    surehook("doctor", "--no-server", env=free)
+    assert os.listdir() == []
+    surehook("migrate", "up")
+    before = sorted(os.listdir())
+    surehook("doctor", "--no-server", env=free)
+    assert sorted(os.listdir()) == before
+
+
+def test_migrations_are_shown_and_applied(surehook: Run) -> None:
+    before = surehook("migrate", "status", "--json")
+    assert (before.code, before.json["revision"]) == (7, None)
+    assert os.listdir() == []
+    surehook("migrate", "up")
+    after = surehook("migrate", "status", "--json")
+    assert (after.code, after.json["revision"]) == (0, after.json["newest"])
+
+
+def test_a_copy_is_made_once_and_never_over_another_file(surehook: Run) -> None:
+    assert surehook("backup", "copy.db").code == 4
+    surehook("migrate", "up")
+    assert surehook("backup", "copy.db", "--json").json["bytes"] == Path("copy.db").stat().st_size
+    again = surehook("backup", "copy.db")
+    assert again.code == 5
+    assert "is there already" in again.err
