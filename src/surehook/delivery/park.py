@@ -182,12 +182,14 @@ class Park:
         """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
         breaker = route.breaker
         now = self._clock.now()
-        reasons = sorted(route.parked & {"breaker", "key", "share"})
+        # The endpoint is active, so that standing reasons hold no longer: their rows may probe as well.
+        restart = route.parked == {"failure"}
+        reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
         if not reasons or not breaker.take_probe(now):
             return
         sent = False
         try:
-            rows = await self._take(route, reasons, limit=PROBE_ROWS, restart=False, queue=False)
+            rows = await self._take(route, reasons, limit=PROBE_ROWS, restart=restart, queue=False)
             if not rows:
                 route.parked.difference_update(reasons)
             due = [delivery for delivery in rows if delivery.due_at <= now]
