@@ -6,7 +6,7 @@ Inputs are the cases of the test tables, cut, spliced, repeated and damaged. An 
 or a named failure, within the caps, however it is segmented; a URL as itself or as a Problem. Anything
 else stops the run with the input and its seed.
 """
-# ruff: noqa: T201 (a program that prints; chance must be repeatable here)
+# ruff: noqa: T201, E402, E501, PT018 (a program that prints, run from its file)
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from tests.wire.answers import CASES
 from surehook.core.errors import Problem
 from surehook.core.url import Manners, parse
 from surehook.wire import redirect
-from surehook.wire.response import BODY_KEPT_BYTES, DONE, HEADERS_KEPT_BYTES, Reader, kept_headers
+from surehook.wire.heads import HEADERS_KEPT_BYTES, kept_headers
+from surehook.wire.response import BODY_KEPT_BYTES, DONE, Reader
 
 HELD_MAX = 160 * 1024  # one fed segment of 64 KiB, a head, a body, and the copy being searched
 NOISE = [b"\r", b"\n", b"\r\n", b"\r\n\r\n", b":", b" ", b"\t", b"\x00", b"\xff", b"0", b"5", b"ffffffffffffffff", b";", b",", b"HTTP/1.1 ",

@@ -7,7 +7,7 @@ worst time beyond the deadline (negative: decided earlier), the worst number of 
 held (what its reader keeps and the segment being read; TLS buffers apart). Exit status 1 where an attempt
 outlived its deadline by more than 50 ms or held more than 256 KiB.
 """
-# ruff: noqa: T201, E402, ASYNC240 (a program that prints, run from its file)
+# ruff: noqa: T201, E402 (a program that prints, run from its file)
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ network. What follows from that, and where it lives:
 
     guard        which URLs and addresses may be called; used at registration and by every attempt
     resolver     names to addresses; `dial` and `race` open connections to judged addresses only
-    response     the bytes of an answer, read strictly under caps; `chunks` its chunked bodies
+    response     the bytes of an answer, read strictly under caps; `heads` their grammar, `chunks` chunked bodies
     connection   one connection: a request out, an answer in, reuse only after a clean answer
     wheel        deadlines; `pool` idle connections; `tls` contexts; `causes` foreign errors into our words
     redirect     what may be followed; `proxy` CONNECT through an operator's egress proxy

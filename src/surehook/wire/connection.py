@@ -11,7 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from surehook.ports.transport import Answer, Failure
-from surehook.wire.response import BODY, DONE, HEAD, Reader, kept_headers
+from surehook.wire.heads import kept_headers
+from surehook.wire.response import BODY, DONE, HEAD, Reader
 from surehook.wire.wheel import NEVER
 
 if TYPE_CHECKING:
@@ -118,6 +119,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def carry(self, call: Call) -> None:
         """Send the request. The step that writes its first byte is also the one that asks for permission."""
+        if self._early:
+            self._refuse_early(call)
+            return
         request = call.request
         if request.permit is not None and not request.permit():
             self._client.pool.put(self, self._client.boot())
@@ -128,10 +132,6 @@ class Connection(asyncio.BufferedProtocol):
         self.due = call.deadline
         if self.due < self.alarm:
             self._client.wheel.watch(self)
-        if self._early:
-            early, self._early = self._early, b""
-            self.data_received(early)
-            return
         body = request.body
         self._is_sent = True
         self.transport.write(
@@ -189,6 +189,14 @@ class Connection(asyncio.BufferedProtocol):
             self._wake()
         else:
             self.close()
+
+    def _refuse_early(self, call: Call) -> None:
+        """The peer spoke before it was asked. No answer then is valid (RFC 9112 section 9.2), whatever it says: a 200
+        would call an event delivered of which no byte has left."""
+        self.reader.feed(self._early)
+        failure = self.reader.failure or "bad_framing"
+        self.close()
+        call.fail_soon(failure)
 
     def _wake(self) -> None:
         if self._listener is not None and not self._listener.done():

@@ -97,6 +97,13 @@ class Opener:
         """One TCP connection to one judged address."""
         if not self._client.pool.has_room():
             raise Stopped("no_resources")
+        self._client.pool.dialing += 1
+        try:
+            return await self._open(origin, judged)
+        finally:
+            self._client.pool.dialing -= 1
+
+    async def _open(self, origin: Origin, judged: str) -> Connection:
         connection = self._client.new_connection(origin, judged)
         if self._proxy is not None:
             await self._tunnel(connection, self._proxy, judged, origin.url.port)

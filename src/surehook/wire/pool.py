@@ -21,6 +21,7 @@ class Pool:
         self._wheel = wheel
         self._idle: dict[Connection, None] = {}
         self.open: set[Connection] = set()
+        self.dialing = 0  # connections that are being opened
 
     def take(self, origin: Origin) -> Connection | None:
         """An idle connection to one of the origin's judged addresses; those to other addresses are closed."""
@@ -59,7 +60,7 @@ class Pool:
 
     def has_room(self) -> bool:
         """Whether one more connection may be opened; an idle one is closed for it where need be."""
-        if len(self.open) < self._settings.connections:
+        if len(self.open) + self.dialing < self._settings.connections:
             return True
         if not self._idle:
             return False

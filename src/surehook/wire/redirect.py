@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from surehook.core.url import Url
-from surehook.wire.response import fields
+from surehook.wire.heads import fields
 
 FOLLOWED = {"strict": frozenset({307, 308}), "yousign": frozenset({301, 302, 303, 307, 308})}
 

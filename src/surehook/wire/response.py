@@ -13,29 +13,16 @@ and matching a common head costs about a microsecond.
 
 from __future__ import annotations
 
-import re
-
 from surehook.ports.transport import Failure
+from surehook.wire import heads
 from surehook.wire.chunks import Chunks
 
-HEAD_BYTES = 16 * 1024  # status line and header lines of one head
-LINE_BYTES = 8 * 1024  # one line without its end; common servers stop at the same
-FIELDS = 64  # header lines; real answers have about ten
 INTERIMS = 5  # 1xx answers before the final one
 BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
 BODY_KEPT_BYTES = 16 * 1024
-HEADERS_KEPT_BYTES = 4 * 1024
 
 HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed
 
-_HEAD = re.compile(
-    rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*+)?\r\n"
-    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n)*+)\r\n"
-)
-_STRAY = re.compile(rb"\r[^\n]|(?<!\r)\n|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_VERSION = re.compile(rb"HTTP/1\.[01] ")
-_STATUS = re.compile(rb"[1-5][0-9][0-9](?: [\t -~\x80-\xff]*+)?")
-_NAMED_FIRST = (b"retry-after:", b"content-type:", b"location:")
 _INTERIM_TAKEN = frozenset({100, 102, 103})
 _BODYLESS = frozenset({204, 304})
 
@@ -109,18 +96,22 @@ class Reader:
         """Read heads from the start of `data` until one is final or incomplete."""
         at = 0
         while True:
-            match = _HEAD.match(data, at)
-            if match is None or match.end() - at > LINE_BYTES:
+            match = heads.HEAD.match(data, at)
+            if match is None or match.end() - at > heads.LINE_BYTES:
                 end = data.find(b"\r\n\r\n", at)
                 if end < 0:
-                    self._buffer += data[at : at + HEAD_BYTES + 1]
+                    self._buffer += data[at : at + heads.HEAD_BYTES + 1]
                     return self._partial()
-                failure = _diagnose(data[at : end + 2]) if match is None else _oversize(data[at : end + 2])
+                failure = (
+                    heads.diagnose(data[at : end + 2])
+                    if match is None
+                    else heads.oversize(data[at : end + 2])
+                )
                 if match is None or failure is not None:
                     return self._fail(failure or "bad_headers")
             version, status_text, lines = match.groups()
             status = int(status_text)
-            if lines.count(b"\r\n") > FIELDS:
+            if lines.count(b"\r\n") > heads.FIELDS:
                 return self._fail("headers_too_large")
             at = match.end()
             if status >= 200:
@@ -144,16 +135,10 @@ class Reader:
 
     def _partial(self) -> int:
         """Judge a head that is not complete: what cannot become one is refused now, not at the deadline."""
-        buffer = self._buffer
-        if not b"HTTP/1.".startswith(buffer[:7]):
-            return self._fail("not_http")
-        if _STRAY.search(buffer, max(0, self._seen - 2), len(buffer) - buffer.endswith(b"\r")):
-            return self._fail("bad_headers")
-        if len(buffer) > HEAD_BYTES or len(buffer) - buffer.rfind(b"\n") > LINE_BYTES + 16:
-            return self._fail("headers_too_large")
-        if buffer.count(b"\n") > FIELDS + 1:
-            return self._fail("headers_too_large")
-        self._seen = len(buffer)
+        failure = heads.hopeless(self._buffer, self._seen)
+        if failure is not None:
+            return self._fail(failure)
+        self._seen = len(self._buffer)
         return HEAD
 
     def _interim(self, status: int, lines: bytes) -> Failure | None:
@@ -176,11 +161,11 @@ class Reader:
             return self._fail("bad_framing")
         left: int | None = None
         if lengths:
-            text = _value(low, b"\r\ncontent-length:")
+            text = heads.value(low, b"\r\ncontent-length:")
             if not text.isdigit() or len(text) > 18:
                 return self._fail("bad_framing")
             left = int(text)
-        elif codings and (is_old or _value(low, b"\r\ntransfer-encoding:") != b"chunked"):
+        elif codings and (is_old or heads.value(low, b"\r\ntransfer-encoding:") != b"chunked"):
             return self._fail("bad_framing")
         self.status = status
         self.head = lines
@@ -188,10 +173,10 @@ class Reader:
         if not self.reusable and not is_old:
             self.reusable = all(
                 b"close" not in value and b"upgrade" not in value
-                for value in _values(low, b"\r\nconnection:")
+                for value in heads.values(low, b"\r\nconnection:")
             )
         if b"\r\nkeep-alive:" in low:
-            self.keep_s = _keep_alive(_value(low, b"\r\nkeep-alive:"))
+            self.keep_s = heads.keep_alive_s(heads.value(low, b"\r\nkeep-alive:"))
         if status in _BODYLESS:
             return self._finish(
                 complete=True, reusable=self.reusable and not rest and not codings and not left
@@ -267,59 +252,3 @@ class Reader:
         self.reusable = reusable
         self.phase = DONE
         return DONE
-
-
-def kept_headers(lines: bytes) -> bytes:
-    """At most 4 KiB of header lines, whole lines only; those that decisions need go first where not all fit."""
-    if len(lines) <= HEADERS_KEPT_BYTES:
-        return lines
-    split = lines[:-2].split(b"\r\n")
-    split.sort(key=lambda line: not line.lower().startswith(_NAMED_FIRST))
-    kept, room = [], HEADERS_KEPT_BYTES
-    for line in split:
-        if len(line) + 2 <= room:
-            kept.append(line + b"\r\n")
-            room -= len(line) + 2
-    return b"".join(kept)
-
-
-def fields(lines: bytes, name: bytes) -> list[bytes]:
-    """All values of one header (`name` in lower case), in order, as received but for outer space."""
-    split = (line.partition(b":") for line in lines.split(b"\r\n"))
-    return [value.strip(b" \t") for key, _, value in split if key.lower() == name]
-
-
-def _values(low: bytes, mark: bytes) -> list[bytes]:
-    return [part.partition(b"\r\n")[0] for part in low.split(mark)[1:]]
-
-
-def _value(low: bytes, mark: bytes) -> bytes:
-    start = low.find(mark) + len(mark)
-    return low[start : low.find(b"\r\n", start)].strip(b" \t")
-
-
-def _keep_alive(value: bytes) -> int | None:
-    match = re.search(rb"(?:^|[,; ])timeout ?= ?([0-9]{1,6})", value)
-    return int(match[1]) if match else None
-
-
-def _oversize(head: bytes) -> Failure | None:
-    """Whether a head with whole lines is over a cap."""
-    if len(head) > HEAD_BYTES or head.count(b"\r\n") > FIELDS + 1:
-        return "headers_too_large"
-    status_line, *lines = head.split(b"\r\n")
-    if len(status_line) > LINE_BYTES + len("HTTP/1.1 200 ") or any(len(line) > LINE_BYTES for line in lines):
-        return "headers_too_large"
-    return None
-
-
-def _diagnose(head: bytes) -> Failure:
-    """Why a complete head does not match the grammar."""
-    if not _VERSION.match(head):
-        return "not_http"
-    if (failure := _oversize(head)) is not None:
-        return failure
-    stop = head.find(b"\r\n")
-    if _STATUS.fullmatch(head, 9, stop) or _STRAY.search(head, 9, stop + 2):
-        return "bad_headers"
-    return "bad_status"

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 TICK_S = 0.005
+SLACK_S = 1e-6  # clocks are floats: what is this near is now, or a timer of a virtual clock could stand still
+REARM_S = 0.001  # a timer that rang early is set again no nearer than this
 NEVER = math.inf
 
 
@@ -53,7 +55,7 @@ class Wheel:
         self._slots[tick] = [thing]
         heapq.heappush(self._ticks, tick)
         if self._timer is None or tick < self._timer_tick:
-            self._arm()
+            self._arm(0.0)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -62,16 +64,16 @@ class Wheel:
         self._ticks.clear()
         self._slots.clear()
 
-    def _arm(self) -> None:
+    def _arm(self, least_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_tick = self._ticks[0]
-        wait = max(0.0, self._timer_tick * TICK_S - self._boot())
+        wait = max(least_s, self._timer_tick * TICK_S - self._boot())
         self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
-        now = self._boot()
+        now = self._boot() + SLACK_S
         while self._ticks and self._ticks[0] * TICK_S <= now:
             tick = heapq.heappop(self._ticks)
             at = tick * TICK_S
@@ -84,4 +86,4 @@ class Wheel:
                 else:
                     self.watch(thing)
         if self._ticks and self._timer is None:
-            self._arm()
+            self._arm(REARM_S)
