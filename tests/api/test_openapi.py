@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -129,3 +130,14 @@ def test_the_reference_shows_every_call_and_every_problem(house: House) -> None:
     assert all(f'id="{call.name}"' in text for call in CALLS)
     assert all(f'href="/problems/{code}"' in text for code in problems.CODES)
     assert all(house.call("GET", f"/problems/{code}", key=None).status_code == 200 for code in problems.CODES)
+
+
+def test_the_page_for_people_lists_every_call_and_every_problem() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    calls = [
+        f"| `{call.method} {call.path}` | {', '.join(map(str, call.answers))} | {call.about} |"
+        for call in CALLS
+    ]
+    codes = [f"| `{code}` | {status} | {title} |" for code, (status, title) in problems.CODES.items()]
+
+    assert [line for line in calls + codes if line not in text] == []

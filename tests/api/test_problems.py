@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +96,22 @@ def test_a_defect_is_logged_whole_and_told_in_one_sentence(caplog: pytest.LogCap
 
     assert (response.status_code, response.json()["code"]) == (500, "internal")
     assert "the cause" not in response.text and "the cause" in caplog.text
+
+
+# Codes of commands and of settings, which no caller of the API can meet.
+ELSEWHERE = {"bad_duration", "backup_exists", "backup_failed", "backup_unsupported"}
+
+
+def test_the_map_holds_every_code_that_is_raised_and_no_other() -> None:
+    """A code that is missing here would have no title, no page and no place in the document."""
+    raised: set[str] = set()
+    quoted: set[str] = set()
+    for path in (Path(problems.__file__).parents[1]).rglob("*.py"):
+        text = path.read_text()
+        raised |= set(re.findall(r'(?:Problem|refuse)\(\s*"([a-z_]+)",', text))
+        if path.name != "problems.py":
+            quoted |= set(re.findall(r'"([a-z_]+)"', text))
+    made_here = {"overloaded", "disk_full", "ledger_unavailable", "internal"}
+
+    assert raised - ELSEWHERE - set(problems.CODES) == set()
+    assert set(problems.CODES) - quoted - made_here == set()

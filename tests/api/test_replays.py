@@ -8,8 +8,9 @@ import pytest
 
 from surehook.api.auth import Keys
 from surehook.api.services import Services
+from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
-from surehook.delivery import replay
+from surehook.delivery import replay, resend
 from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import KEY, House
 
@@ -95,7 +96,10 @@ def test_what_is_open_was_replayed_or_has_no_endpoint_is_left_alone(house: House
 
 def test_a_job_does_not_meet_its_own_replacements(house: House) -> None:
     """Replacements share the leading bits of their event's id, so they lie among the rows that are still to be walked."""
-    made = filled(house, replay.PAGE_ROWS + 20)
+    endpoint = house.filled_endpoint  # type: ignore[attr-defined]
+    _, made = house.publish(*[endpoint] * (replay.PAGE_ROWS + 20))
+    for delivery in made:
+        house.finish(delivery)
     ledger = house.ledger
     plain = ledger.resend
 
@@ -103,17 +107,32 @@ def test_a_job_does_not_meet_its_own_replacements(house: House) -> None:
         """Every replacement fails at once, as at a dead receiver."""
         answer = await plain(originals, replacements, **kwargs)
         house.engine.clock.at += 10
-        for new in await ledger.claim_ids(
-            [r.id for r in replacements], node=b"\x01" * 16, now=house.engine.clock.at
-        ):
-            await ledger.release([new], node=b"\x01" * 16, now=house.engine.clock.at)
-            await ledger.end([new], state="dead", reason=None, notices=[], now=house.engine.clock.at)
+        await ledger.end(replacements, state="dead", reason=None, notices=[], now=house.engine.clock.at)
         return answer
 
     ledger.resend = resend
     job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
 
     assert house.get(f"/v1/replays/{job['id']}")["created"] == len(made)
+
+
+def test_what_is_resent_by_hand_meanwhile_is_not_replayed_as_well(house: House) -> None:
+    one, two = filled(house, 2)
+    ledger = house.ledger
+    plain = ledger.deliveries
+
+    async def deliveries(*args: Any, **kwargs: Any) -> Any:
+        """Between the job's look and its writing, somebody else resends one of them."""
+        page = await plain(*args, **kwargs)
+        ledger.deliveries = plain
+        await resend.resend(house.engine, ids.parse(ids.DELIVERY, one))
+        return page
+
+    ledger.deliveries = deliveries
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
+
+    assert house.get(f"/v1/replays/{job['id']}")["created"] == 1
+    assert sorted(replays_of(house)) == sorted([one, two])
 
 
 def test_a_job_goes_on_after_a_restart_and_replays_nothing_twice(house: House) -> None:

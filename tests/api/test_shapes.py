@@ -141,7 +141,8 @@ def test_a_breaker_counts_what_is_parked_for_it(house: House) -> None:
     (read,) = house.get("/v1/breakers")["data"]
 
     assert keys(read) == BREAKER
-    assert (read["parked"], read["opened_at"], read["window_s"]) == (3, "2026-03-02T09:30:00.000Z", 600.0)
+    assert (read["parked"], read["opened_at"], read["window_s"]) == (3, "2026-03-02T09:30:00.000Z", 600)
+    assert b'"window_s":600,' in house.call("GET", "/v1/breakers").content
 
 
 def test_lanes_count_every_unfinished_delivery_once(house: House) -> None:

@@ -45,7 +45,8 @@ def test_every_profile_is_served_and_previewed(house: House, name: str) -> None:
 def test_an_unknown_policy_is_not_found_and_the_known_ones_are_named(house: House) -> None:
     response = house.call("GET", "/v1/policies/standart")
 
-    assert response.status_code == 404 and "standard" in response.json()["hint"]
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    assert "standard" in response.json()["hint"]
 
 
 def test_a_preview_shows_what_was_changed(house: House) -> None:

@@ -125,8 +125,12 @@ def _id(asked: Asked) -> bytes:
 
 
 STATUSES = ("active", "paused", "inactive", "failure")
+URL_CODES = (
+    "https_required", "url_syntax", "url_scheme", "url_userinfo", "url_fragment", "url_host_syntax", "url_host_ambiguous",
+    "url_host_name", "url_port", "url_too_long",
+)  # fmt: skip
 _REFUSALS = (
-    "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "order_not_available", "invalid_url",
+    "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "order_not_available", *URL_CODES,
     "address_forbidden",
 )  # fmt: skip
 

@@ -91,8 +91,10 @@ EVENT_FILTERS = (
     query.instant("since", "Accepted at this instant or later."),
     query.instant("until", "Accepted before this instant."),
 )
-PUBLISH_PROBLEMS = (
-    "unknown_tenant", "unknown_event_type", "invalid_event_type", "event_id_conflict", "overloaded", "disk_full",
+# What one event can be refused for, on its own or as an item of a batch.
+EVENT_PROBLEMS = (
+    "unknown_tenant", "unknown_event_type", "invalid_event_type", "bad_id", "bad_time", "too_long", "event_id_ahead",
+    "event_id_too_old", "event_id_conflict", "invalid_idempotency_key", "idempotency_conflict", "unstorable",
 )  # fmt: skip
 
 CALLS = (
@@ -100,13 +102,13 @@ CALLS = (
         method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
         detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "
         "the same again is answered the same, another body is a 409.",
-        answers={202: AcceptedShape}, problems=("idempotency_conflict", *PUBLISH_PROBLEMS),
+        answers={202: AcceptedShape}, problems=(*EVENT_PROBLEMS, "overloaded", "disk_full"),
     ),
     Call(
         method="POST", path="/v1/events/batch", name="publish_batch", body=NewBatchEvent,
         about="Publish up to 1,000 events.",
         detail="The body is a JSON array. The answer has one entry per event, in order: what was accepted, or its problem.",
-        answers={202: AcceptedShape}, problems=("overloaded", "disk_full"),
+        answers={202: AcceptedShape}, problems=("too_many_events", "idempotency_key_not_here", "overloaded", "disk_full"),
     ),
     Call(
         method="GET", path="/v1/events", name="list_events", handle=list_all, about="Events, newest first.",

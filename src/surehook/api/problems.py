@@ -52,7 +52,6 @@ CODES: dict[str, tuple[int, str]] = {
     "unknown_field": (422, "There is no such field"),
     "wrong_type": (422, "A value has the wrong type"),
     "out_of_range": (422, "A value is out of range"),
-    "not_changeable": (422, "This cannot be changed"),
     "not_available": (422, "Not available in this version"),
     "order_not_available": (422, "Ordered delivery is not available in this version"),
     # the query
@@ -70,7 +69,16 @@ CODES: dict[str, tuple[int, str]] = {
     "unknown_tenant": (422, "There is no such tenant"),
     "unknown_event_type": (422, "The event type is not registered"),
     "address_forbidden": (422, "The address may not be called"),
-    "invalid_url": (422, "Not a URL that can be called"),
+    "url_syntax": (422, "Not a URL that can be called"),
+    "url_scheme": (422, "The scheme may not be called"),
+    "https_required": (422, "Plain http may not be called"),
+    "url_userinfo": (422, "User info in a URL is not accepted"),
+    "url_fragment": (422, "A fragment in a URL is not accepted"),
+    "url_host_syntax": (422, "The host cannot be read"),
+    "url_host_ambiguous": (422, "The host can be read in two ways"),
+    "url_host_name": (422, "The host name may not be called"),
+    "url_port": (422, "The port may not be called"),
+    "url_too_long": (422, "The URL is too long"),
     "empty_filter": (422, "A replay needs a filter"),
     # the state of things
     "tenant_exists": (409, "The tenant exists already"),
@@ -86,6 +94,12 @@ CODES: dict[str, tuple[int, str]] = {
     # events on their way in
     "idempotency_conflict": (409, "The idempotency key was used for another event"),
     "event_id_conflict": (409, "The event id was used for another event"),
+    "invalid_idempotency_key": (422, "Not an idempotency key"),
+    "idempotency_key_not_here": (422, "A batch has no idempotency key of its own"),
+    "event_id_ahead": (422, "The event id is from the future"),
+    "event_id_too_old": (422, "The event id is older than events are kept"),
+    "too_long": (422, "A text is too long"),
+    "too_many_events": (422, "Too many events in a batch"),
     "unstorable": (422, "The event cannot be stored"),
     # us
     "not_ready": (503, "Not ready"),

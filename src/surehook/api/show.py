@@ -174,7 +174,7 @@ def breaker(seen: BreakerView, *, parked: int) -> shapes.BreakerShape:
         reason=seen.reason,
         failures=seen.failures,
         calls=seen.calls,
-        window_s=seen.window_s,
+        window_s=_short(seen.window_s),
         opened_at=render_optional(seen.opened_at),
         probe_at=render_optional(seen.probe_at),
         parked=parked,
@@ -206,6 +206,11 @@ def _raw(stored: bytes | None) -> Raw | None:
 
 def _id(prefix: str, raw: bytes | None) -> str | None:
     return None if raw is None else ids.text(prefix, raw)
+
+
+def _short(seconds: float | None) -> float | None:
+    """600, not 600.0: as policies are written."""
+    return int(seconds) if seconds is not None and seconds == int(seconds) else seconds
 
 
 def _ms(microseconds: int | None) -> float | None:

@@ -13,7 +13,7 @@ async def cancel(manager: Manager, delivery: bytes) -> DeliveryView:
     seen = await find(manager, delivery)
     if seen.finished_at is None:
         opened = await manager.ledger.open_delivery(delivery)
-        if opened is not None and opened[1] is None:
+        if opened is not None:  # the ledger itself skips what is held
             await manager.ledger.end(
                 [opened[0]], state="cancelled", reason="request", notices=[], now=manager.clock.now()
             )
