@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format lint types contracts bench bench-wire hostile fuzz kill9 powerloss sim mutants clean help
+.PHONY: help demo test check format lint types contracts bench bench-wire bench-ledger hostile fuzz kill9 powerloss sim mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,8 +38,42 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-bench: $(READY) ## throughput, latency, isolation, lateness: JSON and a table
+bench: $(READY) ## throughput, latency, isolation, lateness …: JSON and a table (a quarter of an hour)
 	$(BIN)/surehook bench all
+
+bench-wire: $(READY) ## CPU per POST of the wire client, beside others where they are installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check aiohttp pyreqwest
+	$(BIN)/python bench/wire.py
+
+bench-ledger: $(READY) ## CPU per row of the ledger's batches
+	$(BIN)/python bench/ledger.py
+
+hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
+	$(BIN)/python bench/hostile.py
+
+INPUTS ?= 1000000
+fuzz: $(READY) ## noise against the readers of answers and URLs
+	$(BIN)/python bench/fuzz.py --inputs $(INPUTS)
+
+KILLS ?= 100
+kill9: $(READY) ## kill -9 under load, start again, and again: lost and duplicated
+	$(BIN)/python -m surehook.benches.kills --kills $(KILLS)
+
+POINTS ?= 5000
+powerloss: $(READY) ## power losses at any I/O call of the SQLite ledger, with negative controls
+	$(BIN)/python -m tests.ledgers.powerloss --points $(POINTS)
+
+SEEDS ?= 500
+sim: $(READY) ## simulated worlds on both ledgers
+	$(BIN)/surehook sim --seeds $(SEEDS) --ledger memory
+	$(BIN)/surehook sim --seeds $(SEEDS) --ledger sqlite
+
+mutants: $(READY) ## planted bugs: each must be found within 50 seeds
+	$(BIN)/python -m pytest tests/sim/test_mutants.py
+
+RUNS ?= 3
+faults: $(READY) ## faults on real processes: kills, stops, full disks, second servers
+	$(BIN)/python bench/faults.py --runs $(RUNS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
