@@ -119,7 +119,7 @@ beat = Table(
 # -- the way of an event ------------------------------------------------------------------------------
 
 # A table with row numbers beside the key: bodies of some hundred bytes append more cheaply to it than to
-# a tree ordered by the key (measured: 0.6 µs an event).
+# a tree ordered by the key (measured: 1.5 µs an event in batches of 64).
 event = Table(
     "event", metadata, _id("id", key=True), _text("tenant"), _text("type"), _text("schema_version"),
     _text("subject", optional=True), Column("sequence", BigInteger), _text("workflow_version", optional=True),

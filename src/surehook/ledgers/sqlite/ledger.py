@@ -52,7 +52,7 @@ class SqliteLedger(Registering, Reads):
         await self._write(nodes_.enter, node, now=now)
 
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
-        return await self._write(nodes_.beat, node, counter, now=now)
+        return await self._join(nodes_.beat, node, counter, now=now)
 
     async def nodes(self) -> list[Node]:
         return await self._read(nodes_.nodes)
@@ -75,10 +75,10 @@ class SqliteLedger(Registering, Reads):
         return await self._add(accept.accept, batch, node=node, version=version, now=now)
 
     async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
-        return await self._write(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+        return await self._join(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        return await self._write(claim.claim_ids, ids, node=node, now=now)
+        return await self._join(claim.claim_ids, ids, node=node, now=now)
 
     async def unpark(
         self,
@@ -90,15 +90,15 @@ class SqliteLedger(Registering, Reads):
         now: int,
         restart: bool = False,
     ) -> list[Delivery]:
-        return await self._write(
+        return await self._join(
             claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
         )
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
-        await self._write(claim.park, deliveries, reason, node=node, now=now)
+        await self._join(claim.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
-        await self._write(claim.release, deliveries, node=node, now=now)
+        await self._join(claim.release, deliveries, node=node, now=now)
 
     async def record(
         self,
@@ -110,7 +110,7 @@ class SqliteLedger(Registering, Reads):
         notices: Sequence[Notice],
         now: int,
     ) -> Recorded:
-        return await self._write(
+        return await self._join(
             record.record, settled, node=node, health=health, breakers=breakers, notices=notices, now=now
         )
 

@@ -1,10 +1,11 @@
 """One connection: statements, transactions, and the one place where a binding's errors become ours.
 
     busy, locked                                    LedgerUnavailable
-    full (also ENOSPC) before COMMIT                LedgerFull
+    full (ENOSPC) before COMMIT                     LedgerFull
     I/O error, corruption, a COMMIT that fails      LedgerBroken, and the connection is never used again:
                                                     after a failed fsync the kernel may report the next one
-                                                    as done although the pages are gone
+                                                    as done although the pages are gone, and not every
+                                                    binding tells whether the transaction is in the log
     constraint, a value that cannot be stored       Unstorable, for the caller inside the ledger to split
 
 A broken connection is not closed either, since closing would checkpoint; it ends with the process.
@@ -28,19 +29,27 @@ class Unstorable(Exception):
     """The database refuses the data of a statement. Never leaves the ledger's adapter."""
 
 
+class Apart(Exception):
+    """One of several pieces of work in a joint transaction failed: each must be run alone."""
+
+
 class Session:
     """A connection and its state. Not for two threads at once."""
 
     def __init__(self, driver: Driver, path: str) -> None:
         self.driver = driver
         self.broken: str | None = None
+        self._is_joint = False
         self._path = path
         self._connection: Connection | None = None
 
     # -- life -------------------------------------------------------------------------------------------
 
     def connect(self, pragmas: Sequence[str]) -> None:
-        self._connection = self.driver.connect(self._path)
+        try:
+            self._connection = self.driver.connect(self._path)
+        except Exception as error:
+            raise self._translated(error) from error
         for pragma in pragmas:
             self.run_plain(f"pragma {pragma}")
 
@@ -97,7 +106,16 @@ class Session:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A write transaction: committed when the block ends, rolled back when it raises."""
+        """A write transaction: committed when the block ends, rolled back when it raises.
+
+        Inside `joint` it is a part of that one; what it raises there is Apart, which no work catches.
+        """
+        if self._is_joint:
+            try:
+                yield
+            except Exception as error:
+                raise Apart from error
+            return
         self.rows("begin immediate")
         try:
             yield
@@ -105,6 +123,16 @@ class Session:
             self.roll_back()
             raise
         self._commit()
+
+    @contextmanager
+    def joint(self) -> Iterator[None]:
+        """One write transaction, hence one wait for the disk, for all transactions begun inside the block."""
+        with self.writing():
+            self._is_joint = True
+            try:
+                yield
+            finally:
+                self._is_joint = False
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
