@@ -75,13 +75,16 @@ def show(
     with server(url, key) as client:
         found = client.deliveries.get(delivery)
         attempts = list(client.pages(f"/v1/deliveries/{segment(delivery)}/attempts"))
+    attempts.sort(
+        key=lambda attempt: (attempt["started_at"], attempt["number"])
+    )  # a story begins at its beginning
     if json:
         document({"delivery": found, "attempts": attempts})
         return
     from surehook.cli.story import tell
     from surehook.cli.times import clock_ms
 
-    tell(found, sorted(attempts, key=lambda attempt: attempt["started_at"]), now_ms=clock_ms())
+    tell(found, attempts, now_ms=clock_ms())
 
 
 @app.command()
