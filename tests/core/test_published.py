@@ -102,7 +102,9 @@ def test_a_null_is_an_absent_field():
         (raw(causation_id="x" * 257), "too_long", "causation_id"),
         (raw(source="x" * 257), "too_long", "source"),
         (raw(subject="a\x00"), "bad_text", "subject"),
-        (raw(subject="\ud800"), "bad_text", None),
+        (raw(subject="\ud800"), "bad_text", "subject"),
+        (raw(data={"\ud83d\ude00\\": "\udc00x"}), "bad_text", "data"),
+        (b'{"tenant":"acme","type":"a.b","data":{},"\\ud800":1}', "bad_text", None),
         (raw(id="evt_1"), "bad_id", "id"),
         (raw(id=""), "bad_id", "id"),
         (raw(id=EVENT_ID.replace("evt", "dlv")), "bad_id", "id"),
@@ -117,8 +119,8 @@ def test_a_null_is_an_absent_field():
         (b'{"tenant":"a","type":"a","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too_deep", None),
         (raw(data={"a": "b\x00"}), "bad_text", "data"),
         (raw(data={"\x00": 1}), "bad_text", "data"),
-        (raw(data="\ud800"), "bad_text", None),
-        (raw(data="x\udfff"), "bad_text", None),
+        (raw(data="\ud800"), "bad_text", "data"),
+        (raw(data="x\udfff"), "bad_text", "data"),
         (raw(data="\U0001f600")[:-1], "invalid_json", None),
         (b'{"tenant":"a","type":"a","data":"\xff"}', "invalid_json", "data"),
         (b" " * (256 * 1024) + b"{}", "body_too_large", None),
@@ -272,6 +274,19 @@ def test_an_item_with_a_key_twice_is_refused():
 def test_an_items_data_is_kept_byte_for_byte():
     items = decode_batch(b' [ {"tenant":"a","type":"b","data": { "x" : 1 } } , ' + raw() + b" ] ")
     assert [item.data for item in items] == [b'{ "x" : 1 }', b"{}"]
+
+
+def test_half_of_a_surrogate_pair_spoils_its_own_item_only():
+    good, bad = (
+        b'{"tenant":"t","type":"a","data":"\\ud83d\\ude00\\\\ud800" }',
+        b'{"tenant":"t","type":"a","data":"\\ud800"}',
+    )
+    one, two, three, four = decode_batch(
+        b" [" + bad + b", " + good + b" ,7," + bad.replace(b"a", b"\\ud800", 1) + b"]"
+    )
+    assert (one.code, one.field) == ("bad_text", "data")
+    assert two.data == b'"\\ud83d\\ude00\\\\ud800"'
+    assert three.code == "wrong_type" and four.code == "bad_text"
 
 
 def test_an_item_over_the_size_of_an_event_is_refused_alone():

@@ -23,10 +23,12 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR_OR_HALF = re.compile(_PAIR.pattern + b"|(" + _HALF.pattern + b")")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _any = msgspec.json.Decoder().decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Fault(Struct, frozen=True):
@@ -109,6 +111,22 @@ def has_nul(data: bytes) -> bool:
 def has_lone_surrogate(text: bytes) -> bool:
     """Whether half of a surrogate pair is escaped here, which the decoder calls many things, "truncated" among them."""
     return _HALF.search(_PAIR.sub(b" ", text)) is not None
+
+
+def mend_halves(text: bytes, put: bytes = rb"\ufffd") -> bytes:
+    """This text with `put`, an escape, for every half of a surrogate pair. It stays as long as it was, so that
+    places in it stay what they were."""
+    return _PAIR_OR_HALF.sub(lambda found: found[0] if found[1] is None else put, text)
+
+
+def field_of_half(text: bytes) -> str | None:
+    """The key of the outermost object whose value holds half of a surrogate pair; None where it is not a value
+    that holds it, or something else is wrong as well. Mended in two ways, only that value differs."""
+    try:
+        one, two = _fields(mend_halves(text)), _fields(mend_halves(text, rb"\ufffc"))
+    except DECODE_ERRORS:
+        return None
+    return next((key for key in one if key in two and bytes(one[key]) != bytes(two[key])), None)
 
 
 def has_long_number(data: bytes, digits: int) -> bool:

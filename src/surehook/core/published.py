@@ -96,12 +96,31 @@ def decode_batch(raw: bytes) -> list[EventIn | Problem]:
     if len(raw) > limits.BATCH_BODY_BYTES:
         raise Problem("body_too_large", f"a batch has at most {limits.BATCH_BODY_BYTES} bytes", status=413)
     try:
-        raws = _decode_raws(raw)
+        raws = _split(raw)
     except json_text.DECODE_ERRORS as error:
         raise _problem(error, raw) from None
     if len(raws) > limits.BATCH_EVENTS:
         raise Problem("too_many_events", f"a batch has at most {limits.BATCH_EVENTS} events")
-    return [_item(bytes(each)) for each in raws]
+    return [_item(each) for each in raws]
+
+
+def _split(raw: bytes) -> list[bytes]:
+    """The items of an array as they were written. Raises what a decoder raises.
+
+    The decoder takes half of a surrogate pair for the end of everything, but it is a fault of one item only: the
+    array is then split in a mended copy, and each item is cut out of the original at the same place.
+    """
+    try:
+        return [bytes(each) for each in _decode_raws(raw)]
+    except json_text.DECODE_ERRORS:
+        if not json_text.has_lone_surrogate(raw):
+            raise
+    mended, items, at = json_text.mend_halves(raw), [], 0
+    for each in _decode_raws(mended):
+        at = mended.index(bytes(each), at)  # only commas and blanks stand between two items
+        items.append(raw[at : at + len(bytes(each))])
+        at += len(items[-1])
+    return items
 
 
 def _item(raw: bytes) -> EventIn | Problem:
@@ -218,5 +237,9 @@ def _check_keys(raw: bytes, data: bytes, quotes: int) -> None:
 def _problem(error: Exception, raw: bytes) -> Problem:
     fault = json_text.fault(error)
     if fault.code == "invalid_json" and json_text.has_lone_surrogate(raw):
-        return Problem("bad_text", "a text holds half of a surrogate pair, which no UTF-8 text can")
+        return Problem(
+            "bad_text",
+            "a text holds half of a surrogate pair, which no UTF-8 text can",
+            field=json_text.field_of_half(raw),
+        )
     return Problem(fault.code, fault.detail, field=fault.path or None)
