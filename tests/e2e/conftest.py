@@ -1,0 +1,40 @@
+"""One server for all tests of the contract and of behaviour; each test has tenants and paths of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.calling import Caller
+from tests.e2e.shop import Shop
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """The shared server, started once per test process."""
+    made = Shop(tmp_path_factory.mktemp("shop"))
+    try:
+        made.start()
+        yield made
+        assert made.server.alive(), made.log[-3000:]
+        defects = [
+            line for line in made.log.splitlines() if "Traceback" in line or '"level": "error"' in line
+        ]
+        assert not defects, defects[:5]
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def api(shop: Shop) -> Caller:
+    """A caller with the bootstrap key."""
+    return shop.api
+
+
+@pytest.fixture
+def stranger(shop: Shop) -> Iterator[Caller]:
+    """A caller without a key."""
+    caller = Caller(shop.server.port, None)
+    yield caller
+    caller.close()
