@@ -20,8 +20,8 @@ from surehook.api import openapi
 from surehook.api.table import CALLS
 from tests.api.house import KEY, House
 
-EXAMPLES = 25  # per call and mode: about 2,000 requests in half a minute
-INGEST = {"publish", "publish_batch"}  # answered in front of the application, and tested there
+EXAMPLES = 20  # per call, mode and naming: about 2,000 requests in half a minute
+INGEST = {"publish", "publish_batch"}  # answered in front of the application
 BASE = "http://test"
 
 load_all_checks()
@@ -37,19 +37,26 @@ SCHEMA = schemathesis.openapi.from_dict(openapi.document())
 OPERATIONS = {found.ok().definition.raw["operationId"]: found.ok() for found in SCHEMA.get_all_operations()}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def filled() -> Iterator[House]:
     """A tenant with an endpoint, and deliveries in three states."""
-    house = House()
-    house.tenant()
-    endpoint = house.endpoint()
-    for end in ("dead", "delivered", None):
-        _, (delivery,) = house.publish(endpoint)
-        if end is not None:
-            house.finish(delivery, end)
-    house.notice("delivery.dead")
-    yield house
-    house.close()
+    made = House()
+    made.tenant()
+    made.post("/v1/event-types", {"name": "document.signed"}, 201)
+    endpoint = made.endpoint()
+    event, (dead,) = made.publish(endpoint)
+    made.finish(dead)
+    made.finish(made.publish(endpoint)[1][0], "delivered")
+    made.publish(endpoint)
+    made.notice("delivery.dead")
+    replay = made.post("/v1/replays", {"filter": {"tenant": "acme"}, "dry_run": True}, 202)["id"]
+    made.there = {  # type: ignore[attr-defined]
+        "tenants": {"id": "acme"}, "event-types": {"name": "document.signed"}, "endpoints": {"id": endpoint["id"]},
+        "events": {"id": event}, "deliveries": {"id": dead}, "dead-letters": {"id": dead}, "replays": {"id": replay},
+        "policies": {"name": "yousign"},
+    }  # fmt: skip
+    yield made
+    made.close()
 
 
 def sent(house: House, case: Any) -> httpx.Response:
@@ -67,26 +74,37 @@ def sent(house: House, case: Any) -> httpx.Response:
     return house.call(prepared.method, prepared.url, headers=headers, content=body)
 
 
-def cases() -> Iterator[tuple[str, GenerationMode]]:
-    """Every call with what the document allows, and with what it forbids where it forbids anything."""
+def cases() -> Iterator[tuple[str, GenerationMode, bool]]:
+    """Every call with what the document allows, and with what it forbids where it forbids anything; where a path
+    names a thing, with any name and with the name of one that is there."""
     for call in CALLS:
         if call.name not in INGEST:
-            yield call.name, GenerationMode.POSITIVE
-            if call.parameters or call.body or "{" in call.path:
-                yield call.name, GenerationMode.NEGATIVE
+            names = "{" in call.path
+            yield call.name, GenerationMode.POSITIVE, False
+            if call.parameters or call.body or names:
+                yield call.name, GenerationMode.NEGATIVE, False
+            if names:
+                yield call.name, GenerationMode.POSITIVE, True
+            if names and (call.parameters or call.body):
+                yield call.name, GenerationMode.NEGATIVE, True
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "mode"), list(cases()), ids=lambda value: str(getattr(value, "value", value))
+    ("name", "mode", "there"), list(cases()), ids=lambda value: str(getattr(value, "value", value))
 )
-def test_noise_is_answered_as_the_document_says(filled: House, name: str, mode: GenerationMode) -> None:
+def test_noise_is_answered_as_the_document_says(
+    filled: House, name: str, mode: GenerationMode, there: bool
+) -> None:
+    operation = OPERATIONS[name]
+    names = filled.there[operation.path.split("/")[2]] if there else None  # type: ignore[attr-defined]
+
     @seed(1)
     @settings(
         max_examples=EXAMPLES, deadline=None, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(case=OPERATIONS[name].as_strategy(generation_mode=mode))
+    @given(case=operation.as_strategy(generation_mode=mode, path_parameters=names))
     def answered(case: Any) -> None:
         case.validate_response(sent(filled, case), checks=PROMISES)
 
