@@ -1,0 +1,160 @@
+"""What the pages name exists: links, settings, problem codes, commands, metrics, notices, states."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+
+from surehook.api.problems import CODES
+from surehook.cli.main import app
+from surehook.config import BY_NAME, FILE_VARIABLE, UNAVAILABLE, Settings
+from surehook.core.delivery import TRANSITIONS
+from surehook.core.model import PARKED_REASONS
+from surehook.core.outcome import KEY_CODES
+from surehook.core.profiles import PROFILES
+from surehook.delivery.watch import Watch
+from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
+from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
+
+VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
+SOURCES = "\n".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_leads_somewhere(page):
+    for link in links(page):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        assert target.exists(), f"{page} links to {link}"
+        if anchor:
+            assert anchor in anchors(target.relative_to(ROOT).as_posix()), f"{page} links to {link}"
+
+
+def test_the_readme_leads_to_every_page():
+    reached = {link.partition("#")[0] for link in links("README.md")}
+    assert {page for page in PAGES if page != "README.md"} <= reached
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_setting_that_is_named_exists(page):
+    refused = {"SUREHOOK_" + name.upper() for name in UNAVAILABLE}
+    # A name that ends in an underscore is the prefix itself.
+    named = set(re.findall(r"\bSUREHOOK_[A-Z0-9_]*[A-Z0-9]", PAGES[page]))
+    assert named <= VARIABLES | refused
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_problem_code_that_is_named_exists(page):
+    text = PAGES[page]
+    # "409 `code`", "`code` (409)", "code": "…", /problems/…
+    named = {code for _, code in re.findall(r"\b([45]\d\d) `([a-z_]+)`", text)}
+    named |= set(re.findall(r"`([a-z_]+)` \([45]\d\d\)", text))
+    named |= set(re.findall(r"/problems/([a-z_]+)", text))
+    if page != "docs/delivery-contract.md":  # there the codes are the receiver's
+        named |= set(re.findall(r'"code": ?"([a-z_]+)"', text))
+    assert named <= set(CODES)
+
+
+def test_the_codes_of_503_are_explained_to_operators():
+    explained = set(re.findall(r"`([a-z_]+)`", section("docs/operations.md", "What to do when …")))
+    assert {code for code, (status, _) in CODES.items() if status == 503} - {"not_ready"} <= explained
+
+
+def test_the_key_codes_are_explained_to_receivers():
+    for code in KEY_CODES:
+        assert f"`{code}`" in PAGES["docs/delivery-contract.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_that_is_named_exists(page):
+    root = typer.main.get_command(app)
+    for line in re.findall(r"`surehook ([^`\n]+)`", prose(page)):
+        words = line.split()
+        command = root
+        while words and hasattr(command, "get_command") and re.fullmatch(r"[a-z][a-z0-9-]*", words[0]):
+            word = words.pop(0)
+            command = command.get_command(typer.Context(command), word)
+            assert command is not None, f"{page}: surehook {line}"
+        options = {
+            name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]
+        }
+        for word in words:
+            if word.startswith("--"):
+                name = word.rstrip(",.").partition("=")[0]
+                assert name in options | {"--help"}, f"{page}: surehook {line}"
+
+
+def test_every_profile_that_a_receiver_reads_of_exists():
+    words = set(
+        re.findall(r"`(standard|signing|yousign|insigner|webhooks_uno)`", PAGES["docs/delivery-contract.md"])
+    )
+    assert words <= set(PROFILES)
+    for name in ("standard", "signing"):
+        assert PROFILES[name].obey_verdicts
+        assert PROFILES[name].terminal == (410,)
+        assert PROFILES[name].honour_retry_after == 3600
+    assert not any(PROFILES[name].obey_verdicts for name in PROFILES if name not in ("standard", "signing"))
+    assert (PROFILES["standard"].timeouts.first, PROFILES["standard"].timeouts.retry) == (2, 15)
+
+
+def test_the_metrics_are_those_of_a_scrape():
+    watch = Watch()
+    empty = Snapshot(
+        accepted=0, attempts={}, retries=0, finished={}, notices={}, latency=watch.latency,
+        lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, parked={},
+        memory_deliveries=0, waiting_events=0,
+    )  # fmt: skip
+    scraped = re.findall(r"^# TYPE (\w+)", PrometheusMetrics(lambda: empty).render().decode(), re.MULTILINE)
+    listed = [
+        name for name in first_column(section("docs/operations.md", "Watch")) if name.startswith("surehook_")
+    ]
+    assert sorted(listed) == sorted(scraped)
+
+
+def test_the_notices_and_log_lines_are_those_of_the_code():
+    notices = first_column(section("docs/operations.md", "Notices"))
+    lines = first_column(section("docs/operations.md", "Log lines"))
+    for name in notices:
+        kind, _, what = name.partition(".")
+        assert f'"{name}"' in SOURCES or (kind == "breaker" and f'"{what}"' in SOURCES)
+    facts = set(re.findall(r'\.fact\(\s*"([a-z_.]+)"', SOURCES))
+    assert set(lines) == facts
+
+
+def test_the_reasons_of_parking_are_explained():
+    explained = first_column(section("docs/operations.md", "What to do when …"))
+    assert sorted(explained) == sorted(set(PARKED_REASONS) - {"order"})
+
+
+def test_the_defaults_that_operations_names_are_the_defaults():
+    text = " ".join(PAGES["docs/operations.md"].split())
+    defaults = Settings()
+    for written, value in (
+        ("finished events, deliveries and attempts, notices | {} days", defaults.retention_days),
+        ("bodies of finished events | {} days", defaults.body_retention_days),
+        ("`SUREHOOK_DISK_FLOOR_MB` ({} MiB)", defaults.disk_floor_mb),
+        ("`SUREHOOK_GRACE_S` ({} s)", defaults.grace_s),
+        ("`SUREHOOK_HOST` ({})", defaults.host),
+    ):
+        assert written.format(value) in text
+
+
+def test_the_diagram_of_a_delivery_is_the_table():
+    drawn = re.findall(r"^    (\w+) --> (\w+): (\w+)$", PAGES["docs/architecture.md"], re.MULTILINE)
+    table = [(state, target, move) for state, moves in TRANSITIONS.items() for move, target in moves.items()]
+    assert sorted(drawn) == sorted(table)
+    assert first_column(section("docs/architecture.md", "The life of a delivery")) == list(
+        dict.fromkeys(["scheduled", "sending", "retrying", "parked", *TRANSITIONS])
+    )
+
+
+def test_the_rooms_are_the_folders():
+    source = ROOT / "src/surehook"
+    listed = first_column(section("docs/architecture.md", "The rooms"))
+    listed = [name for name in listed if (source / name).exists()]
+    folders = {f"{path.parent.name}/" for path in source.glob("*/*.py") if path.name != "__init__.py"}
+    assert folders == {name for name in listed if name.endswith("/")}
