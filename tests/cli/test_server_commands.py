@@ -131,6 +131,9 @@ def test_send_reads_a_file_and_standard_input(
         (("--batch", "--data", "[1]", "--key", "k", "--tenant", "t"), 2, "--key is for one event"),
         (("--batch", "--data", '{"a":1}\n{b}', "--tenant", "t"), 5, "line 2 is not JSON"),
         (("--wait", "soon", "--tenant", "t"), 2, "is not a duration"),
+        (("--key", "a\nb", "--tenant", "t"), 2, "visible ASCII"),
+        (("--key", "\N{CHECK MARK}", "--tenant", "t"), 2, "visible ASCII"),
+        (("--data", '"\udcff"', "--tenant", "t"), 2, "not valid UTF-8"),
     ],
 )
 def test_send_refuses_what_cannot_be_meant_before_it_asks_the_server(

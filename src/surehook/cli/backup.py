@@ -24,6 +24,7 @@ def backup(
     """Copy the ledger, as of one instant, while the server goes on. The copy is checked and synced."""
     from surehook.bootstrap import back_up
     from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.progress import busy
     from surehook.config import Settings
 
     settings = Settings.load(flags={"database_url": database_url})
@@ -33,5 +34,6 @@ def backup(
             hint="give its place with --database-url or SUREHOOK_DATABASE_URL",
             code=NOT_FOUND,
         )
-    back_up(settings, str(path))
+    with busy(f"copying {settings.database_path.stat().st_size / (1 << 20):,.0f} MiB"):
+        back_up(settings, str(path))
     facts({"ledger": str(settings.database_path), "copy": str(path), "bytes": path.stat().st_size}, json=json)

@@ -82,6 +82,8 @@ def explain(error: BaseException) -> tuple[str, str | None, int]:
         return str(error), None, FAILED
     if isinstance(error, OSError):
         return _system(error)
+    if isinstance(error, UnicodeEncodeError):
+        return "an argument is not valid UTF-8 text", None, USAGE
     where = _place(error)
     return (
         f"unexpected {type(error).__name__}: {error}{where}",

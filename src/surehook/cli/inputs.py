@@ -79,6 +79,17 @@ def _bounded(data: bytes) -> bytes:
     return data
 
 
+def check_key(key: str) -> None:
+    """Refuse an idempotency key that cannot travel."""
+    from surehook.cli.faults import USAGE
+    from surehook.client import calls
+
+    try:
+        calls.check_key(key)
+    except ValueError as error:
+        raise CommandError(f"--key: {error}", code=USAGE) from None
+
+
 def policy_of(written: str) -> Any:
     """A policy as the API takes it: a name, an object, or None for `null`."""
     text = text_of(written).strip()

@@ -31,10 +31,12 @@ def status(database_url: Database = None, json: Json = False) -> int:
 def up(database_url: Database = None, json: Json = False) -> None:
     """Bring the ledger to the newest revision. The server must not be running."""
     from surehook.bootstrap import migrate, revisions
+    from surehook.cli.progress import busy
     from surehook.config import Settings
 
     settings = Settings.load(flags={"database_url": database_url})
     before, _ = revisions(settings)
-    migrate(settings)
+    with busy("migrating"):
+        migrate(settings)
     now, _ = revisions(settings)
     facts({"ledger": settings.database_url, "was": before, "revision": now}, json=json)

@@ -38,6 +38,7 @@ def create(
     key: Key = None,
 ) -> int:
     """Start a replay. The event ids and bytes stay the same, so receivers can tell a repeat."""
+    from surehook.cli.progress import busy
     from surehook.cli.times import instant
 
     chosen = {
@@ -56,9 +57,11 @@ def create(
         confirm(f"Deliver again: {said}?", yes=yes)
     with server(url, key) as client:
         job = client.replays.create(filter=where, dry_run=dry_run)
-        while wait and job["state"] == "running":
-            time.sleep(POLL_S)
-            job = client.replays.get(job["id"])
+        with busy(f"replay {job['id']}") as waiting:
+            while wait and job["state"] == "running":
+                time.sleep(POLL_S)
+                job = client.replays.get(job["id"])
+                waiting.text = f"replay {job['id']}: {job['created']:,} of {job['matched']:,} found so far"
     facts(job, json=json)
     return _finish(job)
 

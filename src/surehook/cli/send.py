@@ -56,13 +56,15 @@ def send(
         "correlation_id": correlation_id,
         "occurred_at": instant(occurred_at),
     }
-    from surehook.cli.inputs import json_bytes, json_each
+    from surehook.cli.inputs import check_key, json_bytes, json_each
 
     if batch:
         _refuse_with_batch(id=id, key=key, wait=wait)
         entries = json_each(data)
         with server(url, api_key) as client:
             return _send_batch(client, type, fields, entries, json=json)
+    if key is not None:
+        check_key(key)
     patience_s = None if wait is None else duration_s(wait)
     raw = json_bytes(data)
     with server(url, api_key) as client:
@@ -80,10 +82,12 @@ def _send_batch(client: Client, type: str, fields: dict[str, Any], data: list[by
     from msgspec.structs import asdict
 
     from surehook.cli.faults import OK, PARTLY, REJECTED
+    from surehook.cli.progress import busy
     from surehook.client import Refused
 
     given = {name: value for name, value in fields.items() if value is not None}
-    answers = client.send_many({**given, "type": type, "data": Raw(entry)} for entry in data)
+    with busy(f"publishing {len(data):,} events"):
+        answers = client.send_many({**given, "type": type, "data": Raw(entry)} for entry in data)
     refused = [answer for answer in answers if isinstance(answer, Refused)]
     if json:
         document(
@@ -109,14 +113,16 @@ def _refuse_with_batch(**given: object) -> None:
 def _wait(client: Client, event: str, patience_s: float) -> int:
     """Look until every delivery has ended or the time is over. 0 when all arrived, else 7."""
     from surehook.cli.faults import NOT_MET, OK
+    from surehook.cli.progress import busy
     from surehook.cli.story import result
 
     until = time.monotonic() + patience_s
-    while True:
-        deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
-        if all(d["state"] in END_STATES for d in deliveries) or time.monotonic() >= until:
-            break
-        time.sleep(POLL_S)
+    with busy("waiting for its deliveries"):
+        while True:
+            deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
+            if all(d["state"] in END_STATES for d in deliveries) or time.monotonic() >= until:
+                break
+            time.sleep(POLL_S)
     for d in deliveries:
         reason = f" ({d['reason']})" if d["reason"] else ""
         note(f"  {d['id']}  {d['state']}{reason}  {result(d)}")

@@ -13,6 +13,7 @@ from surehook import __version__
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.http1 import Answer
 from surehook.core import ids
+from surehook.core.limits import IDEMPOTENCY_KEY_CHARS as KEY_CHARS_MAX
 
 BATCH_EVENTS_MAX = 1_000  # the server's bound
 BATCH_BYTES_MAX = 7 * 1024 * 1024  # below the server's 8 MiB, with air for the brackets
@@ -82,11 +83,18 @@ def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, 
     event = {name: value for name, value in fields.items() if value is not None}
     headers = {}
     if key is not None:
+        check_key(key)
         headers["idempotency-key"] = key
     elif "id" not in event:
         event["id"] = event_id(now_ms, chance)
     event["data"] = Raw(data) if isinstance(data, bytes) else data
     return Call("POST", "/v1/events", msgspec.json.encode(event), headers, repeatable=True)
+
+
+def check_key(key: str) -> None:
+    """Raises ValueError for an idempotency key that no header can carry unharmed."""
+    if not 1 <= len(key) <= KEY_CHARS_MAX or not all("!" <= char <= "~" for char in key):
+        raise ValueError(f"an idempotency key is 1 to {KEY_CHARS_MAX} visible ASCII characters")
 
 
 def batches(events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterable[bytes]) -> Iterable[Call]:

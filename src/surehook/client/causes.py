@@ -19,6 +19,8 @@ def cause_of(error: BaseException, timeout_s: float) -> str:
             return "the connection broke off"
         case socket.gaierror():
             return "the host name is not known"
+        case _ if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
+            return "TLS is not spoken there; is it an http:// address?"
         case _ if type(error).__module__ == "ssl":
             return f"TLS: {getattr(error, 'verify_message', None) or getattr(error, 'reason', None) or error}"
         case OSError():

@@ -13,7 +13,7 @@ from typing import Any
 from surehook.client import Client, Refused, Unreachable
 from surehook.demo.children import DemoError, Receivers, Server
 from surehook.demo.memory import Memory
-from surehook.demo.plan import DOCUMENTS, KILL_AT, PARTS, PUBLISH_S, SETTLE_S, TENANT, workflow
+from surehook.demo.plan import DOCUMENTS, END_S, KILL_AT, PARTS, PUBLISH_S, SETTLE_S, TENANT, workflow
 from surehook.demo.publishing import Publisher
 from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
 from surehook.demo.watching import Watch
@@ -106,7 +106,7 @@ class Play:
 
     def _until_settled(self) -> None:
         """Watch until every delivery of the receivers that let theirs end has ended, or the time is over."""
-        until = time.monotonic() + SETTLE_S
+        until = min(time.monotonic() + SETTLE_S, self._began + END_S)
         ending = {part.name for part in PARTS if part.ends}
         while time.monotonic() < until:
             self._look("settling")
