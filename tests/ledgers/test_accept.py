@@ -71,6 +71,12 @@ async def test_a_delivery_is_born_held_parked_or_ready(desk: Desk) -> None:
     assert [one.id for one in await desk.claim()] == [ready.id]
 
 
+async def test_a_delivery_born_parked_is_held_by_nobody(desk: Desk) -> None:
+    parked = await desk.publish_one(parked="paused", held=True)
+    assert (await desk.state(parked), (await desk.row(parked))[1]) == ("parked", None)
+    assert await desk.ledger.held_count(desk.node) == 0
+
+
 async def test_a_stale_fan_out_writes_nothing(desk: Desk) -> None:
     version = await desk.ledger.version()
     await desk.new_endpoint()
@@ -187,6 +193,15 @@ async def test_a_repeat_by_id_is_one_after_its_deliveries_are_finished(desk: Des
     assert await desk.claim() == []
 
 
+async def test_a_repeat_by_key_and_id_is_a_repeat(desk: Desk) -> None:
+    first = desk.make.incoming(desk.endpoint, given=True, key="k")
+    repeat = desk.make.incoming(desk.endpoint, given=True, key="k", event={"id": first.event.id})
+    await desk.accept(first)
+    (taken,) = await desk.accept(repeat)
+    assert (taken.event, taken.fresh, taken.problem) == (first.event.id, False, None)
+    assert [one.id for one in await desk.claim()] == [first.deliveries[0].id]
+
+
 async def test_repeats_conflicts_and_fresh_ones_share_a_batch(desk: Desk) -> None:
     known, keyed = desk.make.incoming(given=True), desk.make.incoming(key="k")
     await desk.accept(known, keyed)
@@ -224,6 +239,18 @@ async def test_the_same_batch_again_counts_its_own_rows_as_fresh(
     assert len(await desk.everything(desk.ledger.events, EventFilter())) == 2
     assert (await desk.row(batch[0].deliveries[0]))[1] == desk.node
     assert len(await desk.claim()) == 1
+
+
+async def test_the_same_batch_again_is_fresh_when_another_node_was_faster(desk: Desk) -> None:
+    """Its deliveries may be claimed and finished before the lost answer is asked for again."""
+    item = desk.make.incoming(desk.endpoint, given=True)
+    first = await desk.accept(item)
+    (claimed,) = await desk.claim(node=await desk.new_node())
+    other = (await desk.row(claimed))[1]
+    await desk.record(desk.make.delivered(claimed), node=other)
+    assert await desk.accept(item) == first
+    assert await desk.state(claimed) == "delivered"
+    assert await desk.claim() == []
 
 
 async def test_the_same_batch_again_still_tells_its_own_repeats(desk: Desk) -> None:

@@ -99,6 +99,17 @@ async def test_aged_rows_of_a_parking_group_are_found_by_birth_and_time_stood(de
     assert await desk.ledger.parked_aged(desk.endpoint, "share", born_before=NOW, limit=3) == []
 
 
+async def test_a_row_that_left_its_parking_group_has_no_age_there(desk: Desk) -> None:
+    left = await desk.publish_one(parked="breaker", born_at=NOW - 9)
+    stays = await desk.publish_one(parked="breaker", born_at=NOW - 5)
+    await desk.ledger.unpark(desk.endpoint, ["breaker"], node=desk.node, limit=1, now=NOW)
+    aged = await desk.ledger.parked_aged(desk.endpoint, "breaker", born_before=NOW, limit=ALL)
+    assert [one.id for one in aged] == [stays.id]
+    await desk.ledger.park([left], "key", node=desk.node, now=NOW)
+    aged = await desk.ledger.parked_aged(desk.endpoint, "key", born_before=NOW, limit=ALL)
+    assert [one.id for one in aged] == [left.id]
+
+
 async def test_unfinished_deliveries_are_overdue_from_their_instant_on(desk: Desk) -> None:
     passed = await desk.publish_one(overdue_at=NOW)
     held, parked = (

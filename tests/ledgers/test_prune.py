@@ -142,6 +142,16 @@ async def test_expired_keys_go_and_live_ones_stay(desk: Desk) -> None:
     assert not taken.fresh
 
 
+async def test_a_key_that_was_used_again_lives_on(desk: Desk) -> None:
+    """What its first life left behind does not end the second."""
+    await desk.accept(desk.make.incoming(key="k", at=OLD), now=OLD)
+    again = desk.make.incoming(key="k")
+    await desk.accept(again)
+    await _prune(desk, events_before=0)
+    (taken,) = await desk.accept(desk.make.incoming(key="k"))
+    assert (taken.event, taken.fresh) == (again.event.id, False)
+
+
 async def test_a_repeat_is_answered_by_its_key_after_the_event_is_gone(desk: Desk) -> None:
     """Retention may be shorter than a key's day; the answer stays the same."""
     first = desk.make.incoming(desk.endpoint, key="k", held=True, at=NOW - DAY_MS // 2)

@@ -242,6 +242,7 @@ async def test_an_endpoint_at_its_limit_turns_inactive_with_a_notice_and_a_new_v
     endpoint = await desk.ledger.endpoint(desk.endpoint)
     assert (endpoint.status, endpoint.failure_count, endpoint.reason) == ("inactive", 20, change.reason)
     assert endpoint.reason is not None
+    assert (endpoint.created_at, endpoint.updated_at) == (NOW, NOW + MINUTE)
     assert await desk.ledger.version() > version
     (notice,) = await desk.everything(desk.ledger.notices, NoticeFilter())
     assert (notice.kind, notice.tenant, notice.endpoint) == ("endpoint.disabled", TENANT, desk.endpoint)

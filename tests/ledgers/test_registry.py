@@ -115,7 +115,6 @@ async def test_a_changed_tenant_is_answered_as_it_is_now(desk: Desk) -> None:
 
 async def test_a_tenant_in_use_stays(desk: Desk) -> None:
     """First its endpoint keeps it, then its unfinished delivery, then nothing."""
-    delivery = await desk.publish_one()
 
     async def refused() -> bool:
         with pytest.raises(Problem) as problem:
@@ -123,6 +122,7 @@ async def test_a_tenant_in_use_stays(desk: Desk) -> None:
         return (problem.value.code, problem.value.status) == ("tenant_in_use", 409)
 
     assert await refused()
+    delivery = await desk.publish_one()
     await desk.ledger.remove_endpoint(desk.endpoint)
     assert await refused()
     await desk.ledger.end([delivery], state="cancelled", reason="deleted", notices=[], now=NOW)

@@ -32,10 +32,12 @@ LIVES = 12  # of a world: long enough for a history, short enough that telling i
 CALLS_MAX = 80  # of a life; most end earlier
 # Calls to the disk until the power goes: opening takes some tens, a commit about ten, a checkpoint dozens.
 NEAR, FAR = 80, 700
+SYNCS = 40
 CHECKPOINT_PAGES = (4, 12, 40, 400)
 FAULTS: tuple[Fault | None, ...] = (None, None, None, None, "write", "sync", "full")
 
-PLAYED = [call for call in CALLS if call is not Play.end_endpoint]  # that one is several transactions
+# Ending an endpoint's deliveries is several transactions, and what a beat wrote no look can tell.
+PLAYED = [call for call in CALLS if call not in (Play.end_endpoint, Play.beat)]
 
 
 class Caught(Exception):
@@ -93,7 +95,11 @@ class World:
         at = self._chance.randrange(1, self._chance.choice((NEAR, FAR)))
         fault = self._chance.choice(FAULTS) if self._control == "none" else None
         if fault is None:
-            return Plan(power_lost_at=at, lies=self._control == "lies")
+            lies, completes = self._control == "lies", self._chance.random() < 0.5
+            if self._chance.random() < 0.3:
+                sync = self._chance.randrange(1, SYNCS)
+                return Plan(lost_at_sync=sync, sync_completes=completes, lies=lies)
+            return Plan(power_lost_at=at, sync_completes=completes, lies=lies)
         return Plan(fault=fault, fault_at=at, fault_calls=self._chance.choice((1, 1, 3, 10**9)))
 
     # -- a life -----------------------------------------------------------------------------------------
@@ -128,6 +134,7 @@ class World:
             if disk.is_dead or isinstance(error, LedgerBroken):
                 self._under_way = call
                 self.tally.under_way += 1
+                await self._stays_broken(ledger)
                 return False
             if not isinstance(error, LedgerUnavailable):
                 raise Caught(f"{call.name} raised {error!r}") from error
@@ -139,6 +146,14 @@ class World:
             raise Caught(f"{call.name} answered {answer}, not {expected}")
         self._told = None
         return True
+
+    async def _stays_broken(self, ledger: SqliteLedger) -> None:
+        """After a failed commit the same handle acknowledges nothing more, whatever the disk answers now."""
+        try:
+            await self._play.accept().on(ledger)
+        except LedgerBroken:
+            return
+        raise Caught("a broken ledger took a batch")
 
     def _must_be_disturbed(self, disk: Disk) -> None:
         if not disk.is_dead and not disk.faults:

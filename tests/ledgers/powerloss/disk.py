@@ -62,11 +62,16 @@ class File:
 class Plan:
     """What goes wrong, by the number of the call (from 1) at which it does; None: never.
 
+    power_lost_at   the call, of any kind, that is the last
+    lost_at_sync    or the sync that is, counted among syncs: where a commit is made or not
+    sync_completes  the last call, if a sync, has done its work when the power goes: only its answer is missing
     fault_at    the write or sync that fails from then on, for `fault_calls` calls of its kind
     lies        syncs answer at once and do nothing
     """
 
     power_lost_at: int | None = None
+    lost_at_sync: int | None = None
+    sync_completes: bool = False
     fault: Fault | None = None
     fault_at: int = 0
     fault_calls: int = 1
@@ -83,6 +88,7 @@ class Disk:
         }
         self.plan = plan or Plan()
         self.calls = 0
+        self.syncs = 0
         self.is_dead = False
         self.faults = 0
         self._deleted: dict[str, File] = {}  # not yet safe: may come back
@@ -102,10 +108,23 @@ class Disk:
         self.files[name].truncate(size)
 
     def sync(self, name: str) -> None:
-        self._call("sync", file=self.files[name])
+        if self.is_dead:
+            raise PowerLost
+        self.syncs += 1
+        file = self.files[name]
+        try:
+            if self.syncs == self.plan.lost_at_sync:
+                self.die()
+            self._call("sync", file=file)
+        except PowerLost:
+            if self.plan.sync_completes:
+                self._sync(file)
+            raise
+        self._sync(file)
+
+    def _sync(self, file: File) -> None:
         if self.plan.lies:
             return
-        file = self.files[name]
         file.sync()
         if file.names and not file.is_named:
             self._sync_directory()

@@ -72,7 +72,7 @@ class Recording(Hooked):
             row.lane, row.attempt, row.due_at = settled.lane, settled.number, settled.due_at
             row.parked, row.parked_at = settled.parked, now
             row.spared = settled.spared
-            if entry is not None and entry.kind == "attempt":
+            if entry is not None:
                 row.outcome, row.unknown, row.freed = entry.outcome, entry.unknown, 0
 
     def _is_written(self, settled: Settled) -> bool:
