@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from surehook.ports.resolver import Resolved
@@ -57,6 +57,13 @@ def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client
         settings=Settings(**settings),
         context_for=context_for,
     )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop turn until something holds that no event tells of; at most two seconds."""
+    async with asyncio.timeout(2):
+        while not condition():  # noqa: ASYNC110 (what is waited for is a state of the code under test)
+            await asyncio.sleep(0)
 
 
 async def post(wire: Client, url: str, **request: Any) -> Answer:
