@@ -6,6 +6,7 @@
     never early                   no request before the due time that the ledger showed when it was written
     attempts are bounded          recorded attempts of a delivery ≤ 1 + the policy's retries + what was spared
     one lease                     only who holds a delivery sends it, and no row is ever held twice (`book`)
+    one event                     what is published again under its key or id stays one event
     the same bytes                every request of an event has the body that was accepted, and a true signature
     nothing unrecorded            requests a receiver saw ≤ recorded attempts + `interrupted` entries
     delivered means delivered     a receiver saw it and wrote a success
@@ -20,11 +21,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
 
 from surehook.core import ids, schedule
+from surehook.core.model import Event
 from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
@@ -199,6 +202,14 @@ class Checkers:
         success = succeeds(policy)
         return any(seen.answered in success or seen.answered in (301, 302) for seen in requests)
 
+    def settle_events(self) -> None:
+        """Whatever was published once, or again under its key or id, is one event. Not for worlds whose clocks
+        jump: keys are kept for a day."""
+        for _, twins in groupby(sorted(self._book.events.values(), key=_digest), key=_digest):
+            names = [ids.text(ids.EVENT, event.id) for event in twins]
+            if len(names) > 1:
+                self._find(f"one thing that was published became {len(names)} events: {', '.join(names)}")
+
     # -- coming to rest ------------------------------------------------------------------------------------
 
     def restless(self, now: int, statuses: dict[bytes, str]) -> list[str]:
@@ -223,10 +234,11 @@ class Checkers:
             return None if row.due_at > now else f"is held by a node, {late}, and does not end"
         if row.state != "parked":
             return None if row.due_at > now else f"is {row.state}, {late}, and nobody sends it"
+        breaker = self._book.breakers.get(self.urls[row.endpoint])
+        if breaker is not None and breaker.probe_at > now:
+            return None  # whatever it was parked for: nothing is sent before the probe
         if row.parked in ("breaker", "key"):
-            breaker = self._book.breakers.get(self.urls[row.endpoint])
-            waits = breaker is not None and breaker.probe_at > now
-            return None if waits else f"is parked for {row.parked}, and no breaker has a probe to come"
+            return f"is parked for {row.parked}, and no breaker has a probe to come"
         if row.parked in ("paused", "inactive", "failure"):
             return (
                 None if row.parked == status else f"is parked for {row.parked} while its endpoint is {status}"
@@ -235,6 +247,10 @@ class Checkers:
 
     def _find(self, sentence: str) -> None:
         self._book.find(sentence)
+
+
+def _digest(event: Event) -> bytes:
+    return event.digest
 
 
 def _shows_life(probe: Seen, by: float) -> bool:

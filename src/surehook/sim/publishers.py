@@ -75,18 +75,17 @@ class Publishers:
                         answers = await machine.call(partial(_take, events, keys))
                 except (ProcessDied, Overloaded, LedgerUnavailable, TimeoutError) as error:
                     world.trace.note("refused", f"{keys[0]} {type(error).__name__}")
-                    kept = [
-                        at for at, event in enumerate(events) if keys[at] is not None or event.id is not None
-                    ]
-                    events, keys = [events[at] for at in kept], [keys[at] for at in kept]
+                    events, keys = _repeatable(events, keys)
                     if not events:
                         return
                     await asyncio.sleep(0.1 + 3 * self._chance.random())
                     continue
                 self._note(events, keys, answers)
-                if self._chance.random() < 0.1:
-                    continue  # the answer was lost on its way: say it again
-                return
+                if self._chance.random() >= 0.1:
+                    return
+                events, keys = _repeatable(events, keys)  # the answer was lost on its way: say it again
+                if not events:
+                    return
         finally:
             self._open -= 1
 
@@ -103,6 +102,12 @@ class Publishers:
                 before = self._answers.setdefault(name, (answer.event, answer.fan_out))
                 if before[0] != answer.event and not world.options.has("steps"):
                     world.book.find(f"{name} became two events: {before[0].hex()} and {answer.event.hex()}")
+
+
+def _repeatable(events: list[EventIn], keys: list[str | None]) -> tuple[list[EventIn], list[str | None]]:
+    """Those that may be said again: they have a key or an id."""
+    kept = [at for at, event in enumerate(events) if keys[at] is not None or event.id is not None]
+    return [events[at] for at in kept], [keys[at] for at in kept]
 
 
 async def _take(events: list[EventIn], keys: list[str | None], server: Any) -> list[Taken | Problem]:

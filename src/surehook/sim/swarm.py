@@ -121,14 +121,15 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     faults = () if quiet else tuple(fault for fault in FAULTS if chance.random() < 0.35)
     storm_s = chance.choice((20.0, 40.0, 90.0, 200.0))
     customers = _customers(chance, faults, storm_s)
+    publishes = _publishes(chance, customers, storm_s)
     return Options(
         seed=seed,
         faults=faults,
         nodes=1 if nodes == 1 or chance.random() < 0.5 else chance.randint(2, nodes),
         customers=customers,
-        publishes=_publishes(chance, customers, storm_s),
+        publishes=publishes,
         orders=_orders(chance, faults, customers, storm_s),
-        blows=_blows(chance, faults, storm_s),
+        blows=_blows(chance, faults, storm_s, [at for at, *_ in publishes]),
         storm_s=storm_s,
         calm_s=700.0,
         engine=_engine(chance),
@@ -221,13 +222,19 @@ LEDGER_CALLS = (
 )  # fmt: skip
 
 
-def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Blow]:
+def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: list[float]) -> list[Blow]:
+    """Half of them strike while something was just published: an idle process dies without a trace."""
     blows: list[Blow] = []
 
     def strike(what: str, times: int, **details: Any) -> None:
         for _ in range(times):
             made = {key: value() for key, value in details.items()}
-            blows.append(Blow(chance.uniform(0.1, storm_s), what, chance.randrange(4), **made))
+            at = (
+                chance.choice(busy) + chance.uniform(0, 3)
+                if chance.random() < 0.5
+                else storm_s * chance.random()
+            )
+            blows.append(Blow(min(at, storm_s), what, chance.randrange(4), **made))
 
     away = lambda: chance.choice((0.1, 1.0, 20.0))  # noqa: E731
     if "kills" in faults:

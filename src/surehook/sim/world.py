@@ -99,6 +99,8 @@ class World:
         ledger = await self.fresh_ledger()
         await self.checkers.compare(ledger)
         self.checkers.settle()
+        if not self.options.has("steps"):
+            self.checkers.settle_events()
         self._raise()
 
     async def _settle_in(self) -> None:
