@@ -245,8 +245,8 @@ def campaign(*, points: int, seed: int = 0, control: Control = "none") -> tuple[
             world = World(seed, control=control)
             try:
                 runner.run(world.run())
-            except Caught as error:
-                caught.append((seed, str(error)))
+            except Exception as error:  # Caught, or an error that the ledger should have made its own
+                caught.append((seed, str(error) if isinstance(error, Caught) else f"escaped: {error!r}"))
                 tally.points += 1
                 if control != "none":
                     return tally, caught
