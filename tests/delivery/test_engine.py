@@ -9,6 +9,7 @@ import pytest
 from surehook.core import envelope, ids
 from surehook.core.errors import CommitUnknown, LedgerUnavailable, Overloaded
 from surehook.delivery.settings import EngineSettings
+from surehook.ports.ledger import Taken
 from surehook.ports.transport import Answer
 from tests.delivery.house import HANGS, REFUSES, House, answers, in_house
 
@@ -40,6 +41,17 @@ def test_one_event_goes_to_every_endpoint_that_wants_its_type() -> None:
         assert taken.fan_out == 1
         await house.wait(1)
         assert [call.url for call in house.receivers.calls] == [A]
+
+    in_house(story)
+
+
+def test_events_of_one_moment_are_listed_in_the_order_they_came() -> None:
+    async def story(house: House) -> None:
+        event = envelope.decode_event(b'{"tenant":"acme","type":"a","data":1}')
+        taken = await house.engine.take([event] * 1000, [None] * 1000)
+        made = [answer.event for answer in taken if isinstance(answer, Taken)]
+        assert len(made) == 1000
+        assert made == sorted(made)
 
     in_house(story)
 

@@ -79,6 +79,8 @@ class Accept:
         self._hungry = hungry
         self._delivers = delivers
         self.closed = False
+        self._count = 0  # ids made in the millisecond `_count_ms`
+        self._count_ms = -1
         self.accepted = 0  # events taken since the start, repeats not counted
         self._batches: Batches[Waiting] = Batches(self._flush, rows=settings.accept_rows)
 
@@ -160,7 +162,7 @@ class Accept:
 
     def _incoming(self, event_in: EventIn, key: str | None, now: int) -> tuple[Incoming, list[Route]]:
         given = event_in.id
-        event_id = ids.uuid7(now, self._entropy.bits(10)) if given is None else given
+        event_id = self._new_id(now) if given is None else given
         event_type = self._directory.types.get(event_in.type)
         version = event_in.schema_version or (event_type.schema_version if event_type is not None else "1")
         body = envelope.render_body(
@@ -197,6 +199,12 @@ class Accept:
             fan_out=len(deliveries),
         )
         return Incoming(event=event, deliveries=deliveries, key=key, given=given is not None), routes
+
+    def _new_id(self, now: int) -> bytes:
+        """A fresh id that sorts after those made before it in the same millisecond (RFC 9562, fixed-length counter)."""
+        self._count = (self._count + 1) & 0xFFF if now == self._count_ms else 0
+        self._count_ms = now
+        return ids.uuid7(now, self._count.to_bytes(2, "big") + self._entropy.bits(8))
 
     def _delivery(self, route: Route, event_in: EventIn, event_id: bytes, body: bytes, now: int) -> Delivery:
         plan = self._directory.plan(route, event_in.type)
