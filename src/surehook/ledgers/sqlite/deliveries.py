@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, FromClause, exists, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES, Attempt, Delivery
 from surehook.ledgers import history, schema
 from surehook.ledgers.sqlite import rows as row_values
 from surehook.ledgers.sqlite.core_sql import rows
-from surehook.ledgers.sqlite.paging import HIGHEST, LOWEST, instant_floor, look_down
+from surehook.ledgers.sqlite.paging import LOWEST, Span, instant_floor, look_down
 from surehook.ledgers.sqlite.session import Session
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
@@ -70,68 +70,49 @@ def attempts(session: Session, delivery: bytes) -> list[Attempt]:
 
 
 def deliveries(session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-    low, high = _range(where, after)
-    is_open = where.state is None or where.state not in END_STATES
-    is_finished = where.state is None or where.state in END_STATES
+    span = _span(where, after)
+    sources = []
     with session.snapshot():
-        sources = []
-        if is_open:
-            sources.append(_open_ones(session, where, low, high, limit))
-        if is_finished:
-            sources.append(_finished_ones(session, where, low, high, limit))
+        if where.state is None or where.state not in END_STATES:
+            sources.append(_open_ones(session, where, span, limit))
+        if where.state is None or where.state in END_STATES:
+            sources.append(_finished_ones(session, where, span, _line.c.delivery, _LINES, limit))
     return _merged(sources, limit)
 
 
 def dead_letters(session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-    low, high = _range(where, after)
+    lines = _LINES.join(_dead, _dead.c.delivery == _line.c.delivery)
     with session.snapshot():
-        key: ColumnElement[bytes] = _dead.c.delivery
-        walk = [key >= low, key < high]
-        lowest = look_down(session, key, walk)
-        if lowest is not None:
-            walk.append(key >= lowest)
-        listing = (
-            select(*_LINE_COLUMNS)
-            .select_from(_LINES.join(_dead, _dead.c.delivery == _line.c.delivery))
-            .where(*walk, _IS_LAST, *_shared(_line, where))
-            .order_by(key.desc())
-            .limit(limit + 1)
-        )
-        if where.state is not None:
-            listing = listing.where(_line.c.end == where.state)
-        views = [_finished_view(row) for row in rows(session, listing)]
-    return _merged([_source(views, lowest, limit)], limit)
+        source = _finished_ones(session, where, _span(where, after), _dead.c.delivery, lines, limit)
+    return _merged([source], limit)
 
 
-def _open_ones(session: Session, where: DeliveryFilter, low: bytes, high: bytes, limit: int) -> _Source:
+def _open_ones(session: Session, where: DeliveryFilter, span: Span, limit: int) -> _Source:
     key: ColumnElement[bytes] = _open.c.id
-    walk = [key >= low, key < high]
-    lowest = look_down(session, key, walk)
-    if lowest is not None:
-        walk.append(key >= lowest)
-    listing = (
-        select(*_OPEN_COLUMNS).where(*walk, *_shared(_open, where)).order_by(key.desc()).limit(limit + 1)
-    )
+    lowest = look_down(session, key, span)
+    conditions = [*span.cut(low=lowest).of(key), *_shared(_open, where)]
     if where.state is not None:
-        listing = listing.where(_state_is(where.state))
+        conditions.append(_state_is(where.state))
+    listing = select(*_OPEN_COLUMNS).where(*conditions).order_by(key.desc()).limit(limit + 1)
     return _source([_open_view(row) for row in rows(session, listing)], lowest, limit)
 
 
-def _finished_ones(session: Session, where: DeliveryFilter, low: bytes, high: bytes, limit: int) -> _Source:
-    key: ColumnElement[bytes] = _line.c.delivery
-    walk = [key >= low, key < high]
-    lowest = look_down(session, key, walk)
-    if lowest is not None:
-        walk.append(key >= lowest)
-    listing = (
-        select(*_LINE_COLUMNS)
-        .select_from(_LINES)
-        .where(*walk, _IS_LAST, *_shared(_line, where))
-        .order_by(key.desc())
-        .limit(limit + 1)
-    )
+def _finished_ones(
+    session: Session,
+    where: DeliveryFilter,
+    span: Span,
+    key: ColumnElement[bytes],
+    lines: FromClause,
+    limit: int,
+) -> _Source:
+    """Last lines among `lines`, walked along `key`."""
+    lowest = look_down(session, key, span)
+    conditions = [*span.cut(low=lowest).of(key), _IS_LAST, *_shared(_line, where)]
     if where.state is not None:
-        listing = listing.where(_line.c.end == where.state)
+        conditions.append(_line.c.end == where.state)
+    listing = (
+        select(*_LINE_COLUMNS).select_from(lines).where(*conditions).order_by(key.desc()).limit(limit + 1)
+    )
     return _source([_finished_view(row) for row in rows(session, listing)], lowest, limit)
 
 
@@ -150,17 +131,17 @@ def _merged(sources: list[_Source], limit: int) -> Page:
     return Page(known, lowest or None)
 
 
-def _range(where: DeliveryFilter, after: bytes | None) -> tuple[bytes, bytes]:
-    """The ids a list can hold: from the first (inclusive) to the second (exclusive)."""
-    low, high = LOWEST, HIGHEST if after is None else after
+def _span(where: DeliveryFilter, after: bytes | None) -> Span:
+    """What the filter and the cursor say about ids. A delivery's instant is the one its id was made for."""
+    span = Span().cut(high=after)
     if where.since is not None:
-        low = max(low, instant_floor(where.since))
+        span = span.cut(low=instant_floor(where.since))
     if where.until is not None:
-        high = min(high, instant_floor(where.until))
+        span = span.cut(high=instant_floor(where.until))
     if where.event is not None:
         first, last = delivery_range(where.event)
-        low, high = max(low, first), min(high, last + b"\x00")
-    return low, high
+        span = span.cut(low=first, high=last + b"\x00")
+    return span
 
 
 def _shared(table: Any, where: DeliveryFilter) -> list[ColumnElement[bool]]:

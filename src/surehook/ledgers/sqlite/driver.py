@@ -29,19 +29,21 @@ class Connection(Protocol):
 class Driver:
     """The standard library's binding.
 
-    errors    what the binding raises
-    on_disk   the path names a file of the operating system: it is locked, its free space watched
+    errors          what the binding raises
+    on_disk         the path names a file of the operating system: it is locked, its free space watched
+    busy_timeout_s  how long to wait for another process's transaction
     """
 
     errors: type[Exception] = sqlite3.Error
     on_disk: bool = True
+    busy_timeout_s: float = BUSY_TIMEOUT_S
 
     def connect(self, path: str) -> Connection:
         """A connection in autocommit mode: transactions are begun and ended by hand."""
         _bind_plainly()
         return sqlite3.connect(
             path,
-            timeout=BUSY_TIMEOUT_S,
+            timeout=self.busy_timeout_s,
             isolation_level=None,
             cached_statements=CACHED_STATEMENTS,
             check_same_thread=False,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, select
+from sqlalchemy import ColumnElement, Select, select
 
 from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
 from surehook.ledgers.sqlite.core_sql import rows
 from surehook.ledgers.sqlite.endings import AHEAD_MS
-from surehook.ledgers.sqlite.paging import instant_floor, look_down
+from surehook.ledgers.sqlite.paging import Span, instant_floor, look_down
 from surehook.ledgers.sqlite.session import Session
 from surehook.ports.reading import EventFilter, NoticeFilter
 from surehook.ports.registry import Page
@@ -30,28 +31,27 @@ def event(session: Session, event: bytes) -> Event | None:
 
 
 def events(session: Session, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
+    span = Span().cut(high=after)
+    walk: list[ColumnElement[bool]] = []  # what an index walks along
+    rest: list[ColumnElement[bool]] = []
+    if where.subject is not None:
+        walk.append(_event.c.subject == where.subject)
+    if where.tenant is not None:
+        (rest if where.subject is None else walk).append(_event.c.tenant == where.tenant)
+    if where.correlation_id is not None:
+        walk.append(_event.c.correlation_id == where.correlation_id)
+    if where.type is not None:
+        rest.append(_event.c.type == where.type)
     with session.snapshot():
-        walk: list[ColumnElement[bool]] = []
-        if where.subject is not None:
-            walk.append(_event.c.subject == where.subject)
-        if where.tenant is not None and where.subject is not None:
-            walk.append(_event.c.tenant == where.tenant)
-        if where.correlation_id is not None:
-            walk.append(_event.c.correlation_id == where.correlation_id)
-        rest: list[ColumnElement[bool]] = []
-        if where.tenant is not None:
-            rest.append(_event.c.tenant == where.tenant)
-        if where.type is not None:
-            rest.append(_event.c.type == where.type)
         if where.since is not None:
             lag_ms = rows(session, select(schema.configuration.c.lag_ms))[0][0]
-            walk.append(_event.c.id >= instant_floor(where.since - lag_ms))
+            span = span.cut(low=instant_floor(where.since - lag_ms))
             rest.append(_event.c.accepted_at >= where.since)
         if where.until is not None:
-            walk.append(_event.c.id < instant_floor(where.until + AHEAD_MS))
+            span = span.cut(high=instant_floor(where.until + AHEAD_MS))
             rest.append(_event.c.accepted_at < where.until)
         return _page(
-            session, select(*_EVENT_COLUMNS), _event, walk, rest, _made_event, limit=limit, after=after
+            session, select(*_EVENT_COLUMNS), _event.c.id, span, walk, rest, _made_event, limit=limit
         )
 
 
@@ -65,35 +65,34 @@ def notices(session: Session, where: NoticeFilter, *, limit: int, after: bytes |
         rest.append(_notice.c.kind == where.kind)
     if where.since is not None:
         rest.append(_notice.c.at >= where.since)
+    span = Span().cut(high=after)
     with session.snapshot():
-        return _page(
-            session, select(_notice), _notice, [], rest, lambda row: Notice(*row), limit=limit, after=after
-        )
+        return _page(session, select(_notice), _notice.c.id, span, [], rest, _made_notice, limit=limit)
 
 
 def _page(
     session: Session,
     listing: Select[Any],
-    table: Table,
+    key: ColumnElement[bytes],
+    span: Span,
     walk: list[ColumnElement[bool]],
     rest: list[ColumnElement[bool]],
-    made: Any,
+    made: Callable[[tuple[Any, ...]], Any],
     *,
     limit: int,
-    after: bytes | None,
 ) -> Page:
     """The rows of the walk that fit the rest of the filter, in the order of their ids."""
-    key: ColumnElement[bytes] = table.c.id
-    if after is not None:
-        walk = [*walk, key < after]
-    lowest = look_down(session, key, walk)
-    if lowest is not None:
-        walk = [*walk, key >= lowest]
-    found = rows(session, listing.where(*walk, *rest).order_by(key.desc()).limit(limit + 1))
+    lowest = look_down(session, key, span, walk)
+    conditions = [*span.cut(low=lowest).of(key), *walk, *rest]
+    found = rows(session, listing.where(*conditions).order_by(key.desc()).limit(limit + 1))
     data = [made(row) for row in found]
     if len(data) > limit:
         return Page(data[:limit], data[limit - 1].id)
     return Page(data, lowest)
+
+
+def _made_notice(row: tuple[Any, ...]) -> Notice:
+    return Notice(*row)
 
 
 def _made_event(row: tuple[Any, ...]) -> Event:

@@ -1,12 +1,13 @@
-"""One page of a list: a range of ids, newest first, and the lowest id that the page looks at.
+"""One page of a list: a span of ids, newest first, and the lowest id that the page looks at.
 
-The range comes from the cursor, from what the filter says about ids, and from the bound on rows that a
+The span comes from the cursor, from what the filter says about ids, and from the bound on rows that a
 page looks at; the statement that then reads it needs no bound of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, select
 
@@ -24,8 +25,28 @@ def instant_floor(millis: int) -> bytes:
     return min(max(0, millis), _MILLIS_MAX).to_bytes(6, "big")
 
 
-def look_down(session: Session, key: ColumnElement[bytes], within: list[ColumnElement[bool]]) -> bytes | None:
-    """The id that stands `LOOKS_MAX` rows down the range; None where the range ends before."""
-    at_bound = select(key).where(*within).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
+class Span(NamedTuple):
+    """The ids that a page can hold: from `low` (inclusive) to `high` (exclusive)."""
+
+    low: bytes = LOWEST
+    high: bytes = HIGHEST
+
+    def cut(self, *, low: bytes | None = None, high: bytes | None = None) -> Span:
+        """The part of it from `low` on and below `high`."""
+        return Span(
+            self.low if low is None else max(self.low, low),
+            self.high if high is None else min(self.high, high),
+        )
+
+    def of(self, key: ColumnElement[bytes]) -> list[ColumnElement[bool]]:
+        """The span as conditions: one lower and one upper bound, since SQLite seeks by the first of each."""
+        return [key >= self.low, key < self.high]
+
+
+def look_down(
+    session: Session, key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = ()
+) -> bytes | None:
+    """The id that stands `LOOKS_MAX` rows down the span; None where the span ends before."""
+    at_bound = select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
     found: list[tuple[Any, ...]] = rows(session, at_bound)
     return found[0][0] if found else None

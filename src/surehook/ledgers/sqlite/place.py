@@ -21,7 +21,7 @@ NETWORK_KINDS = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "beegfs",
      "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.cephfs", "davfs", "fuse.davfs2")
 )  # fmt: skip
-_MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/proc/self/mountinfo")
 
 
 class Place:
@@ -113,10 +113,10 @@ class Nowhere(Place):
         pass
 
 
-def mount_kind(folder: Path) -> str | None:
-    """The kind of file system a folder lies on; None where the system does not tell."""
+def mount_kind(folder: Path, mounts: Path = MOUNTS) -> str | None:
+    """The kind of file system a folder lies on, by Linux's table; None where the system does not tell."""
     try:
-        lines = _MOUNTS.read_text().splitlines()
+        lines = mounts.read_text().splitlines()
     except OSError:
         return None
     where = folder.resolve()

@@ -121,7 +121,7 @@ def upgrade() -> None:
     op.create_index(
         "delivery_ready",
         "delivery",
-        ["lane", "due_at", "id"],
+        ["lane", "due_at", "id", "holder", "parked"],
         unique=False,
         sqlite_where=sa.text("holder IS NULL AND parked IS NULL"),
         postgresql_where=sa.text("holder IS NULL AND parked IS NULL"),

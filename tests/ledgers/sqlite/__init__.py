@@ -1,0 +1,1 @@
+"""What only the SQLite ledger does: the file, the lock, the settings, the plans, the shared commits."""

@@ -1,0 +1,90 @@
+"""Transactions: how many steps they take, who shares one, and what a failed one means."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from surehook.core.errors import LedgerBroken, LedgerUnavailable
+from surehook.ledgers.sqlite import SqliteLedger
+from surehook.ledgers.sqlite.workers import JOINED_MAX
+from tests.ledgers.desk import Desk
+from tests.ledgers.making import NOW
+from tests.ledgers.sqlite.watching import WatchedDriver
+
+
+async def test_the_steps_of_hot_calls_do_not_grow_with_the_batch(desk: Desk, driver: WatchedDriver) -> None:
+    steps = {}
+    for size in (2, 400):
+        items = [desk.make.incoming(desk.endpoint, held=True) for _ in range(size)]
+        waiting = [desk.make.incoming(desk.endpoint) for _ in range(size)]
+        version = await desk.ledger.version()
+        driver.ran.clear()
+        await desk.ledger.accept(items, node=desk.node, version=version, now=NOW)
+        accept = len(driver.ran)
+        driver.ran.clear()
+        await desk.record(*(desk.make.delivered(item.deliveries[0]) for item in items))
+        record = len(driver.ran)
+        await desk.accept(*waiting)
+        driver.ran.clear()
+        claimed = await desk.claim(limit=size)
+        claim = len(driver.ran)
+        driver.ran.clear()
+        await desk.record(*(desk.make.failed(one, due_at=NOW) for one in claimed))
+        steps[size] = (accept, record, claim, len(driver.ran))
+    accept, record, claim, again = steps[400]
+    assert steps[400][:2] == steps[2][:2]
+    assert (accept, record, again) == (5, 5, 5)
+    assert claim <= 12  # bodies are read 64 at a time, which bounds the packed row
+
+
+async def test_neighbours_in_the_line_share_one_commit(desk: Desk, driver: WatchedDriver) -> None:
+    items = [desk.make.incoming(desk.endpoint) for _ in range(JOINED_MAX)]
+    version = await desk.ledger.version()
+    go = threading.Event()
+    blocked = asyncio.ensure_future(desk.ledger._write(lambda session: go.wait(5)))
+    calls = [
+        asyncio.ensure_future(desk.ledger.accept([item], node=desk.node, version=version, now=NOW))
+        for item in items
+    ]
+    await asyncio.sleep(0)
+    driver.ran.clear()
+    go.set()
+    await asyncio.gather(blocked, *calls)
+    assert driver.ran.count("commit") == 1
+    assert len(await desk.claim()) == JOINED_MAX
+
+
+async def test_a_failed_commit_breaks_the_handle_for_good(desk: Desk, driver: WatchedDriver) -> None:
+    driver.fails_commits = True
+    with pytest.raises(LedgerBroken, match="commit failed"):
+        await desk.publish()
+    driver.fails_commits = False
+    driver.ran.clear()
+    with pytest.raises(LedgerBroken, match="commit failed"):
+        await desk.ledger.beat(desk.node, 1, now=NOW)
+    await desk.ledger.close()
+    assert driver.ran == []
+    assert driver.closed == 1  # the reading one: closing the broken one would write the log into the file
+
+
+async def test_a_file_that_another_process_writes_is_unavailable(desk: Desk, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "book.db", isolation_level=None)
+    other.execute("begin immediate")
+    with pytest.raises(LedgerUnavailable) as caught:
+        await desk.ledger.beat(desk.node, 1, now=NOW)
+    assert not isinstance(caught.value, LedgerBroken)
+    other.execute("rollback")
+    other.close()
+    await desk.ledger.beat(desk.node, 1, now=NOW)
+
+
+async def test_a_stopped_line_has_answered_everybody(desk: Desk, book: SqliteLedger) -> None:
+    beats = [asyncio.ensure_future(book.beat(desk.node, count, now=NOW)) for count in range(20)]
+    await asyncio.sleep(0)
+    await book.close()
+    assert [desk.node in answer for answer in await asyncio.gather(*beats)] == [True] * 20

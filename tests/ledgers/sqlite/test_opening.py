@@ -1,0 +1,112 @@
+"""Settings that must hold, and the schema brought to its head."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from surehook.core.errors import SettingsError
+from surehook.ledgers.migrations.head import HEAD
+from surehook.ledgers.migrations.script import config, script
+from surehook.ledgers.schema import metadata
+from surehook.ledgers.sqlite import SqliteLedger
+from tests.ledgers.making import NOW
+
+
+async def test_every_connection_waits_for_the_disk(book: SqliteLedger) -> None:
+    for session in (book._writing, book._reading):
+        assert session.value("pragma synchronous") == 2
+        assert session.value("pragma journal_mode") == "wal"
+
+
+async def test_the_reading_connection_cannot_write(book: SqliteLedger) -> None:
+    with pytest.raises(Exception, match="readonly"):
+        book._reading.rows("delete from event")
+
+
+def test_the_head_is_the_newest_migration() -> None:
+    assert ScriptDirectory.from_config(config()).get_heads() == [HEAD]
+
+
+async def test_the_migrations_make_the_schema(runner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    ledger = SqliteLedger(str(path))
+    await ledger.open(now=NOW)
+    await ledger.close()
+    with create_engine(f"sqlite:///{path}").connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+    file = sqlite3.connect(path)
+    for table in metadata.tables.values():
+        (made,) = file.execute("select sql from sqlite_master where name = ?", (table.name,)).fetchone()
+        assert ("WITHOUT ROWID" in made) == (table.dialect_options["sqlite"]["with_rowid"] is False), (
+            table.name
+        )
+    wheres = {
+        index.name: str(
+            index.dialect_options["sqlite"]["where"].compile(compile_kwargs={"literal_binds": True})
+        )
+        for table in metadata.tables.values()
+        for index in table.indexes
+        if index.dialect_options["sqlite"]["where"] is not None
+    }
+    assert len(wheres) == 6
+    for name, where in wheres.items():
+        (made,) = file.execute("select sql from sqlite_master where name = ?", (name,)).fetchone()
+        assert made.split(" WHERE ")[1] == where.replace(f"{name.split('_')[0]}.", "")
+    file.close()
+
+
+def test_a_migration_is_rendered_without_transactions() -> None:
+    assert not [one for one in script(None) if one.upper().startswith(("BEGIN", "COMMIT"))]
+
+
+async def test_a_book_of_a_newer_version_is_refused(runner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    with sqlite3.connect(path) as file:
+        file.execute("create table alembic_version (version_num)")
+        file.execute("insert into alembic_version values ('9999')")
+    file.close()
+    with pytest.raises(SettingsError, match="9999"):
+        await SqliteLedger(str(path)).open(now=NOW)
+
+
+async def test_another_programs_file_is_left_alone(runner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    with sqlite3.connect(path) as file:
+        file.execute("create table songs (title)")
+    file.close()
+    with pytest.raises(SettingsError, match="another program"):
+        await SqliteLedger(str(path)).open(now=NOW)
+    file = sqlite3.connect(path)
+    assert file.execute("select name from sqlite_master").fetchall() == [("songs",)]
+    file.close()
+
+
+def test_opening_a_book_that_is_there_imports_no_toolkit(tmp_path: Path) -> None:
+    """A restarted server sends again within two seconds; a quarter of one is SQLAlchemy's."""
+    program = (
+        "import asyncio, sys\n"
+        "from surehook.ledgers.sqlite import SqliteLedger\n"
+        "async def main():\n"
+        "    ledger = SqliteLedger(sys.argv[1])\n"
+        "    await ledger.open(now=0)\n"
+        "    await ledger.configuration(); await ledger.breakers(); await ledger.keys()\n"
+        "    await ledger.close()\n"
+        "asyncio.run(main())\n"
+        "print(sorted(name for name in ('sqlalchemy', 'alembic') if name in sys.modules))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "book.db")]
+    said = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)
+    ]
+    assert said == ["['alembic', 'sqlalchemy']", "[]"]

@@ -1,0 +1,30 @@
+"""Batch statements: every row once, in pieces of known sizes."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import pairwise
+
+import pytest
+
+from surehook.ledgers.sqlite.statements import SIZES, Batch
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 63, 64, 65, 400, 511, 512, 513, 1_500])
+def test_every_row_arrives_once(count: int) -> None:
+    file = sqlite3.connect(":memory:")
+    file.execute("create table dead_letter (delivery)")
+    for sql, parameters in Batch("dead_letters").pieces([number + 1 for number in range(count)]):
+        file.execute(sql, parameters)
+    kept = [row[0] for row in file.execute("select delivery from dead_letter order by delivery")]
+    assert kept == [number + 1 for number in range(count)]
+    file.close()
+
+
+def test_nothing_is_run_for_no_rows() -> None:
+    assert list(Batch("dead_letters").pieces([])) == []
+
+
+def test_sizes_waste_less_than_half() -> None:
+    for smaller, larger in pairwise(SIZES):
+        assert larger <= 2 * smaller
