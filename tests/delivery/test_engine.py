@@ -270,13 +270,14 @@ def test_410_ends_the_delivery_and_makes_the_endpoint_inactive() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(410)
         endpoint = await house.endpoint()
-        await house.publish()
+        await asyncio.gather(house.publish(), house.publish())
         await house.wait(5)
-        assert await house.states() == {"dead": 1}
+        assert await house.states() == {"dead": 2}
         assert house.route(endpoint).status == "inactive"
+        assert sorted(await house.notices()) == ["delivery.dead", "delivery.dead", "endpoint.disabled"]
         await house.publish()
         await house.wait(30)
-        assert len(house.receivers.calls) == 1
+        assert len(house.receivers.calls) == 2
         assert (await house.states())["parked:inactive"] == 1
 
     in_house(story)

@@ -287,6 +287,10 @@ class Deliver:
         if result.name == "blocked" and not route.blocked:
             route.blocked = True
             notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
+        if (
+            decision.endpoint_status == "inactive" and route.status != "inactive"
+        ):  # told once, not per call under way
+            notices += (self._notice("endpoint.disabled", route, delivery, now, describe(result, answer)),)
         self._results.put(
             route,
             Settled(
