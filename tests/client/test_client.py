@@ -37,6 +37,9 @@ class SyncTwin:
         self.slept.append(seconds)
         self.now += seconds
 
+    def let_the_end_arrive(self) -> None:
+        """The end of a loopback connection is there when `shutdown` returns."""
+
     def do(self, act: Callable[[Any], Any]) -> Any:
         result = act(self._client)
         return list(result) if inspect.isgenerator(result) else result
@@ -56,6 +59,10 @@ class AsyncTwin(SyncTwin):
             self._sleep(seconds)
 
         self._async = AsyncClient(url, key, sleep=sleep, monotonic=lambda: self.now, chance=bytes, **options)
+
+    def let_the_end_arrive(self) -> None:
+        """A loop reads it in its next turn."""
+        self._loop.run_until_complete(asyncio.sleep(0.01))
 
     def do(self, act: Callable[[Any], Any]) -> Any:
         async def run() -> Any:
@@ -133,6 +140,16 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_without_a_wait(twi
         twin.do(send)
     assert server.connections == 2
     assert twin.slept == []
+
+
+def test_a_connection_closed_while_idle_is_noticed_before_an_unrepeatable_request(twin: Any) -> None:
+    with stand_in(answer(201, {"id": "ep_1"})) as server:
+        twin.make(server.url, patience_s=0)
+        for _ in range(3):
+            twin.do(lambda c: c.endpoints.create(tenant="acme"))
+            server.hang_up()
+            twin.let_the_end_arrive()
+    assert len(server.heard) == 3
 
 
 def test_an_event_whose_answer_was_lost_is_sent_again_unchanged(twin: Any) -> None:

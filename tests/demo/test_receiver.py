@@ -86,6 +86,14 @@ def test_a_sender_that_hangs_up_while_it_waits_was_not_answered() -> None:
     assert (len(requests), written) == (1, [])
 
 
+def test_a_sender_that_talks_on_while_it_should_wait_is_hung_up_on() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(post() + post())
+        return await reader.read()
+
+    assert converse(Reply(200, delay_s=10), talk)[0] == b""
+
+
 @pytest.mark.parametrize(
     "data",
     [

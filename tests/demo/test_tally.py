@@ -7,6 +7,7 @@ import re
 import pytest
 
 from surehook.demo.memory import Memory, Sight
+from surehook.demo.run import conclude
 from surehook.demo.tally import Totals, by_endpoint, tally
 
 LINE = re.compile(
@@ -75,3 +76,12 @@ def test_counts_are_kept_by_receiver_and_state() -> None:
         [delivery("a", "delivered"), delivery("b", "delivered"), delivery("c", "parked", endpoint="ep2")],
     )
     assert counts == {"healthy": {"delivered": 2}, "slow": {"parked": 1}}
+
+
+@pytest.mark.parametrize(("lost", "code"), [(0, 0), (1, 1), (-1, 1)])
+def test_one_lost_delivery_fails_the_demonstration(
+    capsys: pytest.CaptureFixture[str], lost: int, code: int
+) -> None:
+    totals = Totals(accepted=5, delivered=5 - lost, open=0, dead=0, lost=lost, duplicated=0)
+    assert conclude(totals, 1.0) == code
+    assert LINE.fullmatch(capsys.readouterr().out.replace("=-", "=").removesuffix("\n"))

@@ -183,7 +183,7 @@ def wait_before_repeat(
             return None
     elif error.status not in (429, 503):
         return None
-    wait = min(WAIT_MAX_S, WAIT_FIRST_S * 2.0 ** (repeat - 1)) * (0.5 + fraction / 2)
+    wait = min(WAIT_MAX_S, WAIT_FIRST_S * 2.0 ** min(repeat - 1, 16)) * (0.5 + fraction / 2)
     return max(wait, retry_after_s or 0.0)
 
 

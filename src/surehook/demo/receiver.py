@@ -116,7 +116,7 @@ class Receiver:
         reply = await self._answer(request)
         if reply.delay_s and not await _waits(reader, reply.delay_s):
             return False
-        if reply.status is None or reader.at_eof():
+        if reply.status is None:
             return False
         writer.write(_render(reply))
         await writer.drain()

@@ -33,7 +33,12 @@ def run(*, documents: int = DOCUMENTS) -> int:
             raise
         finally:
             play.stop()
-    sys.stdout.write(totals.line(time.monotonic() - began) + "\n")
+    return conclude(totals, time.monotonic() - began)
+
+
+def conclude(totals: Totals, seconds: float) -> int:
+    """Print the last line; the exit code is 0 only if nothing was lost."""
+    sys.stdout.write(totals.line(seconds) + "\n")
     sys.stdout.flush()
     return 0 if totals.lost == 0 else 1
 
