@@ -20,23 +20,29 @@ from .play import PRUNE_ALL, Call, Play
 from .story import differences, plain, story
 
 CALLS_MAX = 60
-PRUNE_ROUNDS = 100
+ROUNDS_MAX = 100
 
 
 async def _answer(call: Call, ledger: Any) -> Any:
     try:
         if call.name == PRUNE_ALL:
-            return await _prune_all(ledger, **call.kwargs)
+            return await _until_nothing_is_left(Call("prune", (), {**call.kwargs, "limit": 50}), ledger) >= 0
+        if call.name == "end_endpoint":
+            return await _until_nothing_is_left(call, ledger)
         return plain(await call.on(ledger))
     except (NodeBuried, Problem) as refusal:
         return type(refusal).__name__, getattr(refusal, "code", None)
 
 
-async def _prune_all(ledger: Any, **named: int) -> None:
-    for _ in range(PRUNE_ROUNDS):
-        if not await ledger.prune(**named, limit=50):
-            return
-    raise AssertionError("pruning without end")
+async def _until_nothing_is_left(call: Call, ledger: Any) -> int:
+    """How much all rounds did. How much one round does, up to its limit, is each book's own affair."""
+    done = 0
+    for _ in range(ROUNDS_MAX):
+        once = await call.on(ledger)
+        if not once:
+            return done
+        done += once
+    raise AssertionError(f"{call.name} without end")
 
 
 class SideBySide:
