@@ -88,3 +88,13 @@ async def test_a_stopped_line_has_answered_everybody(desk: Desk, book: SqliteLed
     await asyncio.sleep(0)
     await book.close()
     assert [desk.node in answer for answer in await asyncio.gather(*beats)] == [True] * 20
+
+
+async def test_a_row_that_was_settled_twice_is_written_once(desk: Desk) -> None:
+    delivery, other = await desk.hold_one(), await desk.hold_one()
+    recorded = await desk.record(
+        desk.make.delivered(delivery), desk.make.dead(delivery), desk.make.delivered(other)
+    )
+    assert recorded.lost == [delivery.id]
+    assert await desk.state(delivery) == "delivered"
+    assert await desk.state(other) == "delivered"

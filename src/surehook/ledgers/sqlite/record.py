@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
     Attempt,
     BreakerRow,
@@ -24,7 +25,7 @@ from surehook.ledgers.folding import disabled_notice, folded
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import Session, Unstorable
 from surehook.ledgers.sqlite.statements import batch, query
 from surehook.ports.ledger import Recorded
 
@@ -52,8 +53,11 @@ def record(
                 keep_notices(session, notices)
                 _keep_breakers(session, breakers)
                 return Recorded(lost, _fold_all(session, health, now))
-        except _Lost:
+        except (_Lost, Unstorable) as error:
+            # Unstorable: one row was settled twice in this window, and its second line met its first.
             settled, missing = _sorted_out(session, settled, node)
+            if not missing:
+                raise LedgerUnavailable("a result could not be written") from error
             lost += missing
 
 

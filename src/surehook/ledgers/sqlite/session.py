@@ -25,8 +25,8 @@ _TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE, _ERROR = 18, 19, 20, 25, 1
 _ABANDONED: list[Connection] = []  # broken ones: referenced for ever, so that nothing closes them
 
 
-class Unstorable(Exception):
-    """The database refuses the data of a statement. Never leaves the ledger's adapter."""
+class Unstorable(LedgerUnavailable):
+    """The database refuses the data of a statement. Who can say which data splits, or says it in a Problem."""
 
 
 class Apart(Exception):
