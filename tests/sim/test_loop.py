@@ -298,3 +298,20 @@ def test_a_frozen_process_waits_and_the_world_goes_on():
 
     run(main(), loop=loop)
     assert ticks == [1, 2, 12, 14] or ticks == [1, 2, 12, 13, 14]
+
+
+def test_a_process_may_die_frozen_with_work_cancelled():
+    loop = SimLoop(1)
+    node = Process("node")
+
+    async def main() -> None:
+        loop.freeze(node)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await loop.call(node, lambda: asyncio.sleep(5))
+        loop.kill(node)
+        await asyncio.sleep(1)
+        gc.collect()
+
+    run(main(), loop=loop)
+    assert loop.failures == []

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.sim.planting import SEEDS, Mutant, apply, hunt, mutants
 
 import surehook
+from tests.sim.planting import SEEDS, Mutant, apply, hunt, mutants
 
 MUTANTS = mutants()
 

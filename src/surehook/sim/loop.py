@@ -122,7 +122,8 @@ class SimLoop(asyncio.BaseEventLoop):
                 raise Deadlock(f"nothing can happen any more at {self._now:.3f} s: {self._waiting()}")
             self._jump()
         if self._strands:
-            self._step(self._pick())
+            handle = self._pick()
+            self._step(handle)
             self._collect()
             while self._graves:
                 self._bury(self._graves.pop())
@@ -199,7 +200,6 @@ class SimLoop(asyncio.BaseEventLoop):
         if not process.alive:
             return
         process.alive = False
-        process.held.clear()
         for tell in process.at_death:
             tell()
         process.at_death.clear()
@@ -262,6 +262,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 coro = task.get_coro()
                 with suppress(BaseException):  # a dead process's clean-up may fail in any way it likes
                     coro.close()
+            process.held.clear()
         finally:
             self._burying = False
             self._ready.clear()
@@ -275,6 +276,8 @@ class SimLoop(asyncio.BaseEventLoop):
         task = super().create_task(coro, name=name, context=context, **rest)
         self._spawned += 1
         self._tasks[self._spawned] = task
+        if self._burying:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
         if process is not None:
             process.tasks[self._spawned] = task
         return task

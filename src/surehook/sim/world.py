@@ -371,7 +371,10 @@ class World:
                 self.book.find(sentence)
             receiver.findings.clear()
         for failure in self.loop.failures:
-            self.book.find(f"unhandled: {failure.get('message')}: {failure.get('exception')!r}")
+            culprit = failure.get("task") or failure.get("future") or failure.get("handle")
+            self.book.find(
+                f"unhandled: {failure.get('message')}: {failure.get('exception')!r} in {culprit!r}"
+            )
         self.loop.failures.clear()
         if self.book.findings:
             raise Finding(self.book.findings[0])
