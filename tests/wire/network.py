@@ -18,6 +18,7 @@ class MemoryTransport(asyncio.Transport):
         self.peer = peer
         self.heard = b""
         self.is_over = False
+        self.unwritten = 0  # bytes that the other side has not taken yet
 
     def write(self, data: Any) -> None:
         self.heard += bytes(data)
@@ -34,7 +35,7 @@ class MemoryTransport(asyncio.Transport):
             self.protocol.data_received(data)
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.unwritten
 
     def is_closing(self) -> bool:
         return self.is_over

@@ -425,3 +425,21 @@ def test_nothing_said_before_the_request_is_an_answer_to_it(said, failure):
         await wire.close()
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    ("left", "unknown"), [(len(BODY) + 10, False), (len(BODY), False), (len(BODY) - 1, True), (0, True)]
+)
+def test_a_failure_is_unknown_exactly_if_a_byte_of_the_body_was_written(left, unknown):
+    async def case():
+        network = Network()
+        network.answers["8.8.8.8"] = b""
+        wire = client(dialer=network)
+        task = asyncio.ensure_future(post(wire, "http://8.8.8.8/", timeout_s=0.02))
+        await network.spoken_to.wait()
+        next(iter(wire.pool.open)).transport.unwritten = left
+        answer = await task
+        assert (answer.failure, answer.unknown) == ("timeout", unknown)
+        await wire.close()
+
+    asyncio.run(case())

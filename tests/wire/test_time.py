@@ -12,7 +12,7 @@ from surehook.wire.client import Client
 from surehook.wire.settings import Settings
 from surehook.wire.wheel import NEVER, TICK_S, Wheel
 from tests.wire.network import OK, Network
-from tests.wire.posting import Names, post
+from tests.wire.posting import NOBODY, Names, post
 
 URL, PUBLIC, OTHER = "https://hooks.company.com/in", "8.8.8.8", "1.1.1.1"
 LATE_S = TICK_S + 0.002  # one tick, and what the virtual loop itself adds
@@ -39,7 +39,11 @@ def play(case, *, names=None, network=None, **settings):
         wires = network or Network()
         resolver = names or Names({"hooks.company.com": (PUBLIC,), "two.company.com": (PUBLIC, OTHER)})
         wire = Client(
-            clock=LoopClock(), resolver=resolver, dialer=wires, settings=Settings(allow_http=True, **settings)
+            clock=LoopClock(),
+            resolver=resolver,
+            dialer=wires,
+            settings=Settings(allow_http=True, **settings),
+            context_for=lambda tenant, url: NOBODY,
         )
         began = loop.time()
         result = await case(wire, wires)

@@ -31,7 +31,6 @@ class Connection(asyncio.BufferedProtocol):
         "_early",
         "_first_byte",
         "_is_decided",
-        "_is_sent",
         "_listener",
         "address",
         "alarm",
@@ -56,7 +55,6 @@ class Connection(asyncio.BufferedProtocol):
         self._listener: asyncio.Future[None] | None = None
         self._first_byte = 0.0
         self._is_decided = False  # the final head is complete
-        self._is_sent = False  # the request was handed to the transport
 
     # -- the loop calls ---------------------------------------------------------------------------------
 
@@ -133,7 +131,6 @@ class Connection(asyncio.BufferedProtocol):
         if self.due < self.alarm:
             self._client.wheel.watch(self)
         body = request.body
-        self._is_sent = True
         self.transport.write(
             b"%b%b%bcontent-length: %d\r\n\r\n%b"
             % (request.method, call.target.line, call.headers, len(body), body)
@@ -227,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         self.call = None
         if reader.reusable and self.is_fit and not self.transport.get_write_buffer_size():
             self._first_byte = 0.0
-            self._is_decided = self._is_sent = False
+            self._is_decided = False
             self._client.pool.put(self, now)
             head = reader.head
             reader.reset()
@@ -267,4 +264,4 @@ class Connection(asyncio.BufferedProtocol):
 
     def _body_has_left(self, size: int) -> bool:
         """Whether a byte of the body may have been written. After a reset the transport no longer knows: then yes."""
-        return self._is_sent and self.transport.get_write_buffer_size() < max(size, 1)
+        return self.transport.get_write_buffer_size() < max(size, 1)
