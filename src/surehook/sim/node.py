@@ -50,6 +50,7 @@ class Machine:
         self._build = build
         self._gone = gone
         self._find = find
+        self.serving = asyncio.Event()  # set while a server runs
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._killed = asyncio.Event()
@@ -80,6 +81,7 @@ class Machine:
 
         try:
             self.server = await self._loop.call(process, boot)
+            self.serving.set()
             self._loop.spawn(process, self._watch(process, self.server))
             await killed.wait()
         except ProcessDied:
@@ -87,6 +89,7 @@ class Machine:
         except SurehookError as error:
             self._trace.note("failed to start", f"{process.name} {type(error).__name__}")
         self.server = None
+        self.serving.clear()
         self._loop.kill(process)
         power, self.power = self.power, False
         await self._gone(self, process, power)

@@ -83,7 +83,7 @@ class Receiver:
         self.findings: list[str] = []
         self.open = 0  # connections
         self.verify = verify
-        self._tell = tell
+        self.tell = tell
         self._loop = loop
         self._chance = chance
         self._second = (-1, 0)  # the current second and how many requests were let through in it
@@ -136,7 +136,7 @@ class Receiver:
         if not seen.genuine:
             self.findings.append(f"the signature of {seen.delivery} attempt {seen.attempt} does not verify")
         self.seen.append(seen)
-        self._tell(seen)
+        self.tell(seen)
         return seen
 
     def _treatment(self) -> str:

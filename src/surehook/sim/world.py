@@ -82,28 +82,28 @@ class World:
 
     async def run(self) -> None:
         """Storm, calm, stop. Raises Finding."""
-        await self._settle_in()
+        await self.settle_in()
         publishers = Publishers(self)
         for machine in self.machines:
-            self._begin(machine.live())
+            self.begin(machine.live())
         for work in (
             publishers.run(), People(self).run(), self._moods(), self._blows(), self._dns(), self._storage(),
         ):  # fmt: skip
-            self._begin(work)
+            self.begin(work)
         await self._until(self.began + self.options.storm_s)
         await self._mend()
         await self._come_to_rest(publishers)
         for machine in self.machines:
             await machine.stop()
-        self._raise()
+        self.check()
         ledger = await self.fresh_ledger()
         await self.checkers.compare(ledger)
         self.checkers.settle()
         if not self.options.has("steps"):
             self.checkers.settle_events()
-        self._raise()
+        self.check()
 
-    async def _settle_in(self) -> None:
+    async def settle_in(self) -> None:
         """Tenants, endpoints and receivers, written before anybody starts."""
         ledger = await self.fresh_ledger()
         for tenant in sorted({customer.tenant for customer in self.options.customers}):
@@ -151,7 +151,7 @@ class World:
         deadline = self.loop.time() + self.options.calm_s
         while True:
             await asyncio.sleep(LOOK_S)
-            self._raise()
+            self.check()
             configuration = await self._configuration()
             if configuration is None:
                 continue
@@ -167,7 +167,7 @@ class World:
                     self.book.find(f"{self.options.calm_s:.0f} s after all was mended: {sentence}")
                 if not served:
                     self.book.find("a publisher is never answered, or a machine never starts")
-                self._raise()
+                self.check()
                 return
 
     # -- faults ----------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class World:
             await self._until(self.began + blow.at)
             machine = self.machines[blow.which % len(self.machines)]
             self.trace.note(f"blow-{blow.what}", f"machine {machine.slot}")
-            self._begin(self._strike(machine, blow))
+            self.begin(self._strike(machine, blow))
 
     async def _strike(self, machine: Machine, blow: Blow) -> None:
         process = machine.process
@@ -220,7 +220,7 @@ class World:
         self.names.fail_share = self.options.dns_fail_share
         for customer in self.options.customers:
             for begin, end in customer.dns_trouble:
-                self._begin(self._dns_trouble(customer, begin, end))
+                self.begin(self._dns_trouble(customer, begin, end))
 
     async def _dns_trouble(self, customer: Customer, begin: float, end: float) -> None:
         turned = self._chance.random() < 0.5
@@ -256,7 +256,7 @@ class World:
                 if machine.process.frozen:
                     self.loop.thaw(machine.process)
             machine.let_up()
-        self._begin(People(self).put_right())
+        self.begin(People(self).put_right())
 
     def _mend_name(self, customer: Customer) -> None:
         self.names.failing.pop(customer.host, None)
@@ -347,7 +347,8 @@ class World:
 
     # -- help ------------------------------------------------------------------------------------------
 
-    def _begin(self, work: Any) -> None:
+    def begin(self, work: Any) -> None:
+        """Let the world itself do something meanwhile."""
         self._tasks.append(self.loop.spawn(None, self._guarded(work)))
 
     async def _guarded(self, work: Awaitable[None]) -> None:
@@ -363,9 +364,10 @@ class World:
     async def _until(self, at: float) -> None:
         while (left := at - self.loop.time()) > 0:
             await asyncio.sleep(min(left, LOOK_S))
-            self._raise()
+            self.check()
 
-    def _raise(self) -> None:
+    def check(self) -> None:
+        """Raise the first Finding, if there is one."""
         for receiver in self.receivers:
             for sentence in receiver.findings:
                 self.book.find(sentence)

@@ -1,0 +1,36 @@
+"""`surehook sim`: figures on stdout, exit code 1 with a line to replay where something was found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from surehook.cli.main import run
+
+
+def test_worlds_that_hold_end_with_a_line_of_figures(capsys: pytest.CaptureFixture[str]):
+    assert run(["sim", "--seeds", "2"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("sim: worlds=2 failed=0 ledger=memory")
+
+
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str]):
+    assert run(["sim", "--seed", "5", "--seeds", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["worlds"], told["held"], told["failed"]) == (1, True, [])
+
+
+def test_a_finding_names_its_seed_its_story_and_how_to_see_it_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("surehook.sim.world.is_genuine", lambda secrets, headers, body: False)
+    assert run(["sim", "--seed", "1", "--seeds", "1", "--ledger", "memory"]) == 1
+    told = capsys.readouterr()
+    assert "does not verify" in told.out
+    assert "replay: surehook sim --seed 1 --ledger memory --trace" in told.out
+    assert "FINDING" in told.err
+
+
+def test_an_unknown_ledger_is_a_usage_error():
+    assert run(["sim", "--ledger", "paper"]) == 2
