@@ -50,8 +50,8 @@ def test_an_endpoint_is_slow_when_more_than_one_in_twenty_recent_answers_is() ->
 
 def test_a_limit_halves_on_pushback_and_comes_back_with_successes() -> None:
     limit = Limit(32)
-    limit.shrink()
-    limit.shrink()
+    limit.shrink(begun=0)
+    limit.shrink(begun=1)
     assert limit.now == 8
     for _ in range(8):
         limit.grow()
@@ -63,12 +63,19 @@ def test_a_limit_halves_on_pushback_and_comes_back_with_successes() -> None:
 
 def test_a_limit_never_falls_below_its_floor() -> None:
     limit = Limit(32)
-    for _ in range(50):
-        limit.shrink(floor=4)
+    for cut in range(50):
+        limit.shrink(begun=cut, floor=4)
     assert limit.now == 4
-    for _ in range(50):
-        limit.shrink()
+    for cut in range(50, 100):
+        limit.shrink(begun=cut)
     assert limit.now == 1
+
+
+def test_a_wave_of_timeouts_is_one_pushback() -> None:
+    limit = Limit(32)
+    for _ in range(32):
+        limit.shrink(begun=0)
+    assert limit.now == 16
 
 
 def test_a_ramp_begins_with_one_and_doubles_a_round() -> None:

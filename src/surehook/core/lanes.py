@@ -14,7 +14,9 @@ from surehook.core.policy import Policy
 FAST_LANE_TIMEOUT_S = 2.0  # a policy with a longer first timeout has no fast lane to give
 RECENT = 40  # answers that an endpoint's pace is judged by
 RECENT_ENOUGH = 10  # fewer say nothing
-FIRST_LANE_FLOOR = 4  # a first-lane timeout says slow, not dead: never down to a trickle for it
+# A timeout says slow, or not yet dead: never down to a trickle for it, or the breaker, which does tell the two
+# apart, would wait for its twenty calls for ever. Refusals and 429 go down to one.
+TIMEOUT_FLOOR = (4, 8)  # by lane
 _MASK = (1 << RECENT) - 1
 
 
@@ -59,13 +61,19 @@ class Pace:
 
 
 class Limit:
-    """Requests in flight that one endpoint may have: slow start up to half of where it last stood, then one a round."""
+    """Requests in flight that one endpoint may have in a lane: slow start up to half of where it last stood, then
+    one a round.
 
-    __slots__ = ("_credit", "_threshold", "ceiling", "now")
+    `cuts` counts the times it shrank: pushback on a request that began before the last cut says nothing new, so that
+    a wave of thirty timeouts halves it once and not thirty times.
+    """
+
+    __slots__ = ("_credit", "_threshold", "ceiling", "cuts", "now")
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
         self.now = ceiling
+        self.cuts = 0
         self._threshold = ceiling
         self._credit = 0
 
@@ -78,10 +86,13 @@ class Limit:
             self.now += 1
             self._credit = 0
 
-    def shrink(self, *, floor: int = 1) -> None:
-        """Pushback: half, at least `floor`."""
+    def shrink(self, *, begun: int, floor: int = 1) -> None:
+        """Pushback on a request that began after `begun` cuts: half, at least `floor`."""
+        if begun != self.cuts:
+            return
+        self.cuts += 1
         self._threshold = max(2, self.now // 2)
-        self.now = max(floor, self.now // 2)
+        self.now = max(min(floor, self.now), self.now // 2)
         self._credit = 0
 
     def ramp(self) -> None:

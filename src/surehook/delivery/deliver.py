@@ -26,7 +26,7 @@ from surehook.ports.transport import Answer, Exchange, Request, Transport
 class Results(Protocol):
     """Where results go: the recorder."""
 
-    def put(self, route: Route, settled: Settled) -> None: ...
+    def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None: ...
     def breaker_changed(self, route: Route, change: str) -> None: ...
     def status_changed(self, route: Route, decision: Decision) -> None: ...
 
@@ -42,6 +42,7 @@ class Flight:
     """One request under way. Called by the transport with its answer, exactly once."""
 
     __slots__ = (
+        "cuts",
         "deliver",
         "delivery",
         "exchange",
@@ -73,6 +74,7 @@ class Flight:
         self.probe = probe
         self.suspect = route.suspect
         self.life = deliver.life
+        self.cuts = route.limits[lane].cuts
         self.started_at = started_at
         self.exchange: Exchange | None = None
 
@@ -134,6 +136,16 @@ class Deliver:
         if reason is not None:
             self._park(route, delivery, reason)
             return False
+        if (
+            lane == FIRST
+            and route.pace.is_slow
+            and self._directory.plan(route, delivery.type).policy.adaptive
+        ):
+            # Found slow since it was accepted: one patient call instead of two.
+            assert self.dispatch is not None
+            delivery.lane = RETRY
+            self.dispatch.push(route, delivery)
+            return False
         return self._send(route, delivery, lane, probe=False)
 
     def probe(self, route: Route, delivery: Delivery) -> bool:
@@ -141,13 +153,13 @@ class Deliver:
         assert self.dispatch is not None
         state = self.dispatch.lanes[RETRY]
         state.busy += 1
-        route.in_flight += 1
+        route.flying[RETRY] += 1
         if route.suspect:
             state.suspects_busy += 1
         if self._send(route, delivery, RETRY, probe=True):
             return True
         state.busy -= 1
-        route.in_flight -= 1
+        route.flying[RETRY] -= 1
         if route.suspect:
             state.suspects_busy -= 1
         return False
@@ -162,7 +174,7 @@ class Deliver:
         now = self._clock.now()
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy
-        if delivery.attempt > 1 and is_too_old(delivery, policy, at=now):
+        if is_too_old(delivery, policy, at=now):
             self._end(route, delivery, state="dead", reason=None)
             return False
         signer = route.signer
@@ -231,14 +243,15 @@ class Deliver:
     def _mind(self, flight: Flight, answer: Answer, result: Outcome, now: int) -> None:
         """What the answer says about the endpoint: pace, share, breaker."""
         route, plan, lane = flight.route, flight.plan, flight.lane
+        limit = route.limits[lane]
         if result is outcome.DELIVERED:
-            route.limit.grow()
+            limit.grow()
             route.suspect = route.blocked = False
         elif result.name == "timed_out":
             route.suspect = True
-            route.limit.shrink(floor=lanes.FIRST_LANE_FLOOR if lane == FIRST else 1)
+            limit.shrink(begun=flight.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif result.name == "throttled" or result.breaker == outcome.FAIL:
-            route.limit.shrink()
+            limit.shrink(begun=flight.cuts)
         if answer.status is not None or result.name == "timed_out":
             route.pace.note(answer.total_us > plan.policy.timeouts.first * 1_000_000)
         breaker = route.breaker
@@ -252,7 +265,8 @@ class Deliver:
             change = breaker.after(result.breaker == outcome.FAIL, now, probe=flight.probe)
         if change is not None:
             if change == "closed":
-                route.limit.ramp()
+                for limit in route.limits:
+                    limit.ramp()
             self._results.breaker_changed(route, change)
             self._breaker_changed(route)
 
@@ -305,6 +319,7 @@ class Deliver:
                 spared=decision.spared,
                 notices=notices,
             ),
+            flight.plan,
         )
         if decision.endpoint_status is not None:
             self._results.status_changed(route, decision)

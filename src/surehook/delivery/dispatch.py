@@ -101,7 +101,7 @@ class Dispatch:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
         state = self.lanes[lane]
         state.busy -= 1
-        route.in_flight -= 1
+        route.flying[lane] -= 1
         if suspect:
             state.suspects_busy -= 1
         self._join(route, lane)
@@ -109,6 +109,8 @@ class Dispatch:
         if route.queues[other]:
             self._join(route, other)
         self._pump(lane)
+        if self.lanes[other].ring:
+            self._pump(other)
 
     def drain(self, route: Route) -> list[Delivery]:
         """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
@@ -121,7 +123,7 @@ class Dispatch:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}
 
     def _join(self, route: Route, lane: Lane) -> None:
-        if not route.ringed[lane] and route.queues[lane] and route.in_flight < route.limit.now:
+        if not route.ringed[lane] and route.queues[lane] and route.has_slot(lane):
             route.ringed[lane] = True
             self.lanes[lane].ring.append(route)
 
@@ -136,7 +138,7 @@ class Dispatch:
                 break
             route = ring.popleft()
             queue = route.queues[lane]
-            if not queue or route.in_flight >= route.limit.now:
+            if not queue or not route.has_slot(lane):
                 route.ringed[lane] = False  # `finished` or `push` brings it back
                 continue
             if route.suspect and state.suspects_busy >= cap:
@@ -146,13 +148,13 @@ class Dispatch:
             delivery = queue.popleft()
             # Slots are taken before the start, so that an answer can never free what was not taken.
             state.busy += 1
-            route.in_flight += 1
+            route.flying[lane] += 1
             state.suspects_busy += suspect
             if not self._start(route, delivery, lane):
                 state.busy -= 1
-                route.in_flight -= 1
+                route.flying[lane] -= 1
                 state.suspects_busy -= suspect
-            if queue and route.in_flight < route.limit.now:
+            if queue and route.has_slot(lane):
                 ring.append(route)
             else:
                 route.ringed[lane] = False

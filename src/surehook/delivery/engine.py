@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from surehook.core import ids
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Problem
+from surehook.core.json_text import quoted
 from surehook.core.model import Delivery, Endpoint, Node, Notice
 from surehook.delivery.accept import Accept
 from surehook.delivery.claim import Claim
@@ -343,21 +344,22 @@ class Engine:
         return int(self.settings.retention_events_s * 1000)
 
     def refuses(self, event: EventIn) -> Problem | None:
-        """What the configuration in memory has against an event."""
+        """What the configuration in memory has against an event: its tenant, its type, its type's schema."""
         tenant = self.directory.tenants.get(event.tenant)
         if tenant is None:
             return Problem(
                 "unknown_tenant",
-                f"there is no tenant {event.tenant!r}",
+                f"there is no tenant {quoted(event.tenant)}",
                 field="tenant",
                 hint="POST /v1/tenants",
             )
         if tenant.strict and event.type not in self.directory.types:
             return Problem(
-                "unknown_event_type", f"{event.type!r} is not registered and this tenant is strict", field="type",
-                hint="POST /v1/event-types",
+                "unknown_event_type", f"{quoted(event.type)} is not registered and this tenant is strict",
+                field="type", hint="POST /v1/event-types",
             )  # fmt: skip
-        return None
+        schema = self.directory.schemas.get(event.type)
+        return None if schema is None else schema.mismatch(event.data)
 
     def ready(self) -> str | None:
         """None where requests are welcome, else the reason."""

@@ -1,4 +1,4 @@
-"""Event types: a catalogue of names, each with a description, a schema for readers, and perhaps a policy."""
+"""Event types: a catalogue of names, each with a description, perhaps a schema of its data, and perhaps a policy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from surehook.core.errors import Problem
 from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.core.schema import compile_schema
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager
 from surehook.delivery.retry_end import end_pending_retries
@@ -26,6 +27,8 @@ async def create(
 ) -> EventType:
     """Register an event type. `schema` and `policy` are JSON. Raises Problem for the field that cannot be."""
     subscription.check_event_type(name, field="name")
+    if schema is not None:
+        compile_schema(schema)
     if policy is not None:
         parse_policy(policy, PROFILES)
     made = EventType(
@@ -49,6 +52,8 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
     """Set the given fields (`description`, `schema`, `schema_version`, `policy`)."""
     if not changes:
         return await find(manager, name)
+    if changes.get("schema") is not None:
+        compile_schema(changes["schema"])
     if changes.get("policy") is not None:
         parse_policy(changes["policy"], PROFILES)
     changed = _there(await manager.ledger.change_event_type(name, changes))

@@ -18,7 +18,7 @@ from surehook.delivery.batch import Batches
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.routes import PULL_SLOTS, Directory, Route, is_low
+from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
@@ -163,11 +163,9 @@ class Park:
             return
         if reason is not None:
             return
-        if not is_low(route):
+        if not route.is_low:
             return  # `deliver` says hungry again as its queue runs low
-        limit = min(
-            PULL_ROWS, route.limit.now * PULL_SLOTS, self._dispatch.room(), self._dispatch.share(route)
-        )
+        limit = min(PULL_ROWS, route.pull, self._dispatch.room(), self._dispatch.share(route))
         restart = "failure" in route.parked
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
         if not reasons or limit <= 0:
@@ -175,7 +173,7 @@ class Park:
         rows = await self._take(route, reasons, limit=limit, restart=restart)
         if len(rows) < limit:
             route.parked.difference_update(reasons)
-        if is_low(route):
+        if route.is_low:
             self.hungry(route)  # what came was not due, or parked again: go on until something can be sent
 
     async def _probe(self, route: Route) -> None:
@@ -196,7 +194,9 @@ class Park:
             assert self.deliver is not None
             sent = bool(due) and self.deliver.probe(route, due[0])
             for delivery in rows:
-                if not sent or delivery is not due[0]:
+                if (
+                    not due or delivery is not due[0]
+                ):  # `probe` has taken that one, even where it did not send it
                     self.put(route, delivery, "key" if breaker.reason == "key" else "breaker")
             if rows and not due:
                 soonest = min(delivery.due_at for delivery in rows)
@@ -220,11 +220,11 @@ class Park:
         return rows
 
     async def _end_aged(self, route: Route, reason: str) -> None:
-        plan = self._directory.plan(route, "")
-        if plan.policy.max_age is None or self.deliver is None:
+        youngest = self._directory.youngest_age(route)
+        if youngest is None or self.deliver is None:
             return
         now = self._clock.now()
-        before = now - int(plan.policy.max_age * 1000)
+        before = now - int(youngest * 1000)
         rows = await self._ledger.parked_aged(route.endpoint.id, reason, born_before=before, limit=AGED_ROWS)
         old = [
             delivery

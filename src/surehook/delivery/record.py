@@ -16,7 +16,7 @@ from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable,
 from surehook.core.model import BreakerRow, EndpointChange, EndpointHealth, Notice, Settled
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.routes import Route, is_low
+from surehook.delivery.routes import Plan, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -82,7 +82,7 @@ class Record:
 
     # -- deliver's side ---------------------------------------------------------------------------------
 
-    def put(self, route: Route, settled: Settled) -> None:
+    def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None:
         """One result. A success of an endpoint in good standing costs nothing but its place in the line."""
         if settled.end == "delivered":
             if route.failure_count or route in self._health:
@@ -93,7 +93,6 @@ class Record:
             health = self._health.setdefault(route, Health())
             health.failures += 1
             route.failure_count += 1
-            plan = route.own_plan
             if plan is not None and plan.policy.auto_disable is not None:
                 health.limit = plan.policy.auto_disable.consecutive_failures
         self._batches.put((route, settled))
@@ -188,7 +187,7 @@ class Record:
         for route, result in batch:
             self.dispatch.let_go(route, len(result.delivery.body))
         for route in {route for route, _ in batch if route.parked}:
-            if is_low(route):
+            if route.is_low:
                 self.hungry(route)
 
     def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:

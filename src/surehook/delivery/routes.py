@@ -15,10 +15,11 @@ from typing import Literal
 from surehook.core import ids
 from surehook.core.breaker import Breaker
 from surehook.core.lanes import Limit, Pace
-from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Secret, Tenant
+from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Lane, Secret, Tenant
 from surehook.core.outcome import succeeds
 from surehook.core.policy import BreakerPolicy, Policy, parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.core.schema import Schema, kept_schema
 from surehook.core.signature import Signer
 from surehook.core.subscription import wants
 from surehook.ports.transport import Target
@@ -49,9 +50,28 @@ class Route:
     """One endpoint as the engine sees it."""
 
     __slots__ = (
-        "blocked", "breaker", "endpoint", "failure_count", "gone", "head", "held", "in_flight", "limit", "own_plan",
-        "pace", "parked", "queues", "ringed", "secrets", "signer", "signer_until", "status", "suspect",
-        "target", "text_id",
+        "blocked",
+        "breaker",
+        "endpoint",
+        "failure_count",
+        "flying",
+        "gone",
+        "head",
+        "held",
+        "limits",
+        "own_plan",
+        "pace",
+        "parked",
+        "queues",
+        "ringed",
+        "secrets",
+        "signer",
+        "signer_until",
+        "slots",
+        "status",
+        "suspect",
+        "target",
+        "text_id",
     )  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, target: Target, breaker: Breaker, slots: int) -> None:
@@ -68,9 +88,13 @@ class Route:
         self.signer_until = 0
         self.queues: tuple[deque[Delivery], deque[Delivery]] = (deque(), deque())
         self.ringed = [False, False]  # stands in the lane's round
-        self.in_flight = 0
+        self.flying = [0, 0]  # requests under way, by lane
         self.held = 0  # deliveries in memory: queued, timed, in flight, or promised by an accept under way
-        self.limit = Limit(slots)
+        self.slots = slots  # of both lanes together
+        self.limits = (
+            Limit(slots),
+            Limit(slots),
+        )  # apart, so that hanging first calls cannot keep retries out
         self.pace = Pace()
         self.parked: set[str] = set()  # reasons for which the ledger may hold parked rows
         self.suspect = False  # its last word was a timeout
@@ -86,11 +110,21 @@ class Route:
             return "key" if self.breaker.reason == "key" else "breaker"
         return None
 
+    def has_slot(self, lane: Lane) -> bool:
+        """Whether the endpoint may have one more request under way in the lane."""
+        flying = self.flying
+        return flying[lane] < self.limits[lane].now and flying[0] + flying[1] < self.slots
 
-def is_low(route: Route) -> bool:
-    """Whether an endpoint will soon have nothing to send from memory: time to take back what is parked."""
-    waiting = route.in_flight + len(route.queues[0]) + len(route.queues[1])
-    return waiting < route.limit.now * PULL_SLOTS // 2
+    @property
+    def pull(self) -> int:
+        """How many parked rows to take back at a time."""
+        return min(self.slots, self.limits[0].now + self.limits[1].now) * PULL_SLOTS
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the endpoint will soon have nothing to send from memory: time to take back what is parked."""
+        waiting = self.flying[0] + self.flying[1] + len(self.queues[0]) + len(self.queues[1])
+        return waiting < self.pull // 2
 
 
 class Directory:
@@ -105,6 +139,7 @@ class Directory:
         self.version = -1
         self.tenants: Mapping[str, Tenant] = {}
         self.types: dict[str, EventType] = {}
+        self.schemas: dict[str, Schema] = {}  # of the event types that have one
         self.routes: dict[bytes, Route] = {}
         self.breakers: dict[tuple[str, str], Breaker] = {}
         self._by_tenant: dict[str, list[Route]] = {}
@@ -117,6 +152,11 @@ class Directory:
         self.version = configuration.version
         self.tenants = {tenant.id: tenant for tenant in configuration.tenants}
         self.types = {event_type.name: event_type for event_type in configuration.event_types}
+        self.schemas = {
+            name: self._schema(name, event_type.schema)
+            for name, event_type in self.types.items()
+            if event_type.schema is not None
+        }
         self._type_plans = {
             name: Plan(parse_policy(event_type.policy, PROFILES))
             for name, event_type in self.types.items()
@@ -158,6 +198,13 @@ class Directory:
             return route.own_plan
         return self._type_plans.get(event_type, self._standard)
 
+    def youngest_age(self, route: Route) -> float | None:
+        """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries."""
+        plans = (
+            [route.own_plan] if route.own_plan is not None else [self._standard, *self._type_plans.values()]
+        )
+        return min((plan.policy.max_age for plan in plans if plan.policy.max_age is not None), default=None)
+
     def breaker(self, tenant: str, key: str, policy: BreakerPolicy | None) -> Breaker:
         """The one breaker of a tenant's URL (without query), shared by all endpoints with that URL."""
         breaker = self.breakers.get((tenant, key))
@@ -166,6 +213,11 @@ class Directory:
         elif policy is not None:
             breaker.policy = policy
         return breaker
+
+    def _schema(self, name: str, source: bytes) -> Schema:
+        """Compiled anew only where the bytes are others: a reload must not cost what all schemas cost."""
+        known = self.schemas.get(name)
+        return known if known is not None and known.source == source else kept_schema(source)
 
     def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
         own = None if endpoint.policy is None else parse_policy(endpoint.policy, PROFILES)
