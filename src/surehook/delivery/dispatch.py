@@ -93,9 +93,11 @@ class Dispatch:
         route.queues[delivery.lane].appendleft(delivery)
 
     def pump(self) -> None:
-        """Start whatever slots allow."""
-        for lane in (FIRST, RETRY):
-            self._pump(lane)
+        """Start whatever slots allow. The first lane goes first: what it finds slow moves to the other."""
+        if self.lanes[FIRST].ring or self.lanes[FIRST].suspects:
+            self._pump(FIRST)
+        if self.lanes[RETRY].ring or self.lanes[RETRY].suspects:
+            self._pump(RETRY)
 
     def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
@@ -108,9 +110,7 @@ class Dispatch:
         other: Lane = RETRY if lane == FIRST else FIRST
         if route.queues[other]:
             self._join(route, other)
-        self._pump(lane)
-        if self.lanes[other].ring:
-            self._pump(other)
+        self.pump()
 
     def drain(self, route: Route) -> list[Delivery]:
         """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
