@@ -81,3 +81,28 @@ def test_an_event_type_is_registered_once_and_changed(house: House) -> None:
 def test_an_event_type_that_is_not_there_is_not_found(house: House, name: str) -> None:
     assert house.call("GET", f"/v1/event-types/{name}").json()["code"] == "not_found"
     assert house.call("PATCH", f"/v1/event-types/{name}", json={"description": "x"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "text"},
+        {"pattern": "(?=a)"},
+        {"$ref": "http://schemas.example.com/a"},
+        {"$ref": "https://schemas.example.com/a"},
+        {"$ref": "file:///etc/hostname"},
+        {"$ref": "#/$defs/nowhere"},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_written(
+    house: House, schema: dict[str, object]
+) -> None:
+    refused = house.post("/v1/event-types", {"name": "a", "schema": schema}, 422)
+    missing = house.call("GET", "/v1/event-types/a")
+    made = house.post("/v1/event-types", {"name": "a", "schema": {"type": "object"}}, 201)
+    unchanged = house.call("PATCH", "/v1/event-types/a", json={"schema": schema, "description": "d"})
+
+    assert (refused["code"], refused["field"]) == ("invalid_schema", "schema")
+    assert missing.status_code == 404
+    assert (unchanged.status_code, unchanged.json()["code"]) == (422, "invalid_schema")
+    assert house.get("/v1/event-types/a") == made

@@ -104,6 +104,17 @@ def unauthorized(detail: str = "the request has no valid API key") -> Problem:
     return Problem("unauthorized", detail, hint="Authorization: Bearer KEY", status=401)
 
 
+def key_in_query(scope: MutableMapping[str, Any], keys: Keys) -> Problem | None:
+    """The refusal of a request whose query string has a key, which is taken out of the scope: access logs are
+    written from it."""
+    if not has_key_in_query(scope.get("query_string", b""), keys):
+        return None
+    scope["query_string"] = b"hidden"
+    return unauthorized(
+        "a key in the query string is not accepted, and should be replaced: it may be in logs"
+    )
+
+
 class Guard:
     """ASGI: lets a request pass that carries a key, or asks for something open.
 
@@ -127,11 +138,9 @@ class Guard:
             await refuse(problem)(scope, receive, send)
 
     async def _judge(self, scope: Scope) -> Exception | None:
-        if has_key_in_query(scope.get("query_string", b""), self._keys):
-            scope["query_string"] = b"hidden"  # access logs are written from this very scope
-            return unauthorized(
-                "a key in the query string is not accepted, and should be replaced: it may be in logs"
-            )
+        problem = key_in_query(scope, self._keys)
+        if problem is not None:
+            return problem
         path = scope["path"]
         if not (path == "/v1" or path.startswith("/v1/") or path in self._needs_key):
             return None

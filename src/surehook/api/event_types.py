@@ -26,7 +26,8 @@ Name = Annotated[
 Schema = Annotated[
     dict[str, Any],
     Meta(
-        description="JSON Schema of `data`, for readers. It is kept and shown; events are not checked against it."
+        description="JSON Schema of `data`: an event that is not as it says is refused. It stands alone: references "
+        "lead to places within it. Draft 2020-12, unless `$schema` names another."
     ),
 ]
 Version = Annotated[
@@ -97,7 +98,7 @@ CALLS = (
     Call(
         method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
         body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
-        problems=("event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy"),
+        problems=("event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy", "invalid_schema"),
     ),
     Call(
         method="GET", path="/v1/event-types", name="list_event_types", handle=list_all,
@@ -110,6 +111,6 @@ CALLS = (
     Call(
         method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
         body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
-        answers={200: EventTypeShape}, problems=("not_found", "invalid_policy", "unknown_policy"),
+        answers={200: EventTypeShape}, problems=("not_found", "invalid_policy", "unknown_policy", "invalid_schema"),
     ),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from surehook.api import problems
+from surehook.api.auth import Keys, key_in_query
 from surehook.core import envelope, idempotency, ids, limits
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
@@ -34,12 +35,6 @@ class Taking(Protocol):
     async def current(self) -> None: ...
     @property
     def retention_ms(self) -> int: ...
-
-
-class Keys(Protocol):
-    """Who may call: answers for the raw value of an Authorization header."""
-
-    def admits(self, authorization: bytes | None) -> bool: ...
 
 
 class Ingest:
@@ -82,6 +77,10 @@ class Ingest:
 
     async def _check(self, scope: Scope) -> bytes | None:
         """Who is calling, and the Idempotency-Key. Raises Problem."""
+        if scope["query_string"]:
+            problem = key_in_query(scope, self._keys)
+            if problem is not None:
+                raise problem
         authorization = key = None
         twice = False
         for name, value in scope["headers"]:
@@ -125,38 +124,32 @@ class Ingest:
                 hint="give each item its idempotency_key",
             )  # fmt: skip
         items = envelope.decode_batch(raw)
-        events, places = self._admitted(items)
-        if len(events) < len(items):
+        judged = self._judged(items)
+        if any(isinstance(each, Problem) for each in judged):
             await self._engine.current()
-            events, places = self._admitted(items)
-        answers = (
-            await self._engine.take(events, [event.idempotency_key for event in events]) if events else []
-        )
+            judged = self._judged(items)
+        events = [each for each in judged if not isinstance(each, Problem)]
+        keys = [event.idempotency_key for event in events]
+        answers = iter(await self._engine.take(events, keys) if events else ())
         parts: list[bytes] = []
-        by_place = dict(zip(places, zip(answers, events, strict=True), strict=True))
-        for place, item in enumerate(items):
-            found = by_place.get(place)
-            if found is None:
-                refusal = item if isinstance(item, Problem) else self._judge(item)
-                assert refusal is not None, "what was not taken was refused"
-                parts.append(_problem_bytes(refusal))
-            elif type(found[0]) is Taken and found[0].problem is None:
-                parts.append(_taken(found[0]))
+        for each in judged:
+            if isinstance(each, Problem):
+                parts.append(_problem_bytes(each))
+                continue
+            answer = next(answers)
+            if type(answer) is Taken and answer.problem is None:
+                parts.append(_taken(answer))
             else:
-                parts.append(_problem_bytes(_problem(found[0], found[1], found[1].idempotency_key)))
+                problem = _problem(answer, each, each.idempotency_key, key_field="idempotency_key")
+                parts.append(_problem_bytes(problem))
         return b"[" + b",".join(parts) + b"]"
 
-    def _admitted(self, items: Sequence[EventIn | Problem]) -> tuple[list[EventIn], list[int]]:
-        events: list[EventIn] = []
-        places: list[int] = []
-        for place, item in enumerate(items):
-            if not isinstance(item, Problem) and self._judge(item) is None:
-                events.append(item)
-                places.append(place)
-        return events, places
+    def _judged(self, items: Sequence[EventIn | Problem]) -> list[EventIn | Problem]:
+        """Each event, or what is against it. The answer is made from this very word: memory may know better later."""
+        return [item if isinstance(item, Problem) else self._judge(item) or item for item in items]
 
     def _judge(self, event: EventIn) -> Problem | None:
-        """What memory says against an event: its tenant, its type, the time in its id."""
+        """What memory says against an event: its tenant, its type and that one's schema, the time in its id."""
         if event.id is not None:
             try:
                 idempotency.check_event_id(
@@ -171,11 +164,13 @@ def _taken(answer: Taken) -> bytes:
     return b'{"id":"%b","deliveries":%d}' % (ids.text(ids.EVENT, answer.event).encode(), answer.fan_out)
 
 
-def _problem(answer: Taken | Problem, event: EventIn, key: str | None) -> Problem:
+def _problem(
+    answer: Taken | Problem, event: EventIn, key: str | None, *, key_field: str = "Idempotency-Key"
+) -> Problem:
     if isinstance(answer, Problem):
         return answer
     if answer.problem == "idempotency_conflict":
-        return idempotency.conflict(key or "")
+        return idempotency.conflict(key or "", field=key_field)
     if answer.problem == "event_id_conflict":
         return idempotency.id_conflict()
     return Problem("unstorable", f"the ledger cannot store this event of type {event.type}")

@@ -65,6 +65,7 @@ CODES: dict[str, tuple[int, str]] = {
     "invalid_filter": (422, "Not an event type filter"),
     "invalid_header": (422, "An endpoint cannot have this header"),
     "invalid_policy": (422, "Not a policy"),
+    "invalid_schema": (422, "Not a JSON Schema that can be used"),
     "unknown_policy": (422, "There is no such policy"),
     "unknown_tenant": (422, "There is no such tenant"),
     "unknown_event_type": (422, "The event type is not registered"),
@@ -94,6 +95,7 @@ CODES: dict[str, tuple[int, str]] = {
     # events on their way in
     "idempotency_conflict": (409, "The idempotency key was used for another event"),
     "event_id_conflict": (409, "The event id was used for another event"),
+    "schema_mismatch": (422, "The data is not as its schema says"),
     "invalid_idempotency_key": (422, "Not an idempotency key"),
     "idempotency_key_not_here": (422, "A batch has no idempotency key of its own"),
     "event_id_ahead": (422, "The event id is from the future"),

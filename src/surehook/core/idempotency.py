@@ -58,12 +58,12 @@ def check_event_id(event_id: bytes, *, now_ms: int, retention_ms: int, field: st
         )
 
 
-def conflict(key: str) -> Problem:
-    """The answer to another body under a known Idempotency-Key."""
+def conflict(key: str, *, field: str = "Idempotency-Key") -> Problem:
+    """The answer to another body under a known Idempotency-Key, or `idempotency_key` of an item in a batch."""
     return Problem(
         "idempotency_conflict",
         "this key was used with another body",
-        field="Idempotency-Key",
+        field=field,
         hint=f"one key names one event; {key[:64]!r} is taken for at least 24 hours",
         status=409,
     )

@@ -1,0 +1,161 @@
+"""JSON Schemas of event types: compiled once, asked of every event of the type.
+
+A schema is judged when it is registered, and stands alone: a reference that leads outside the document is
+refused there, and nothing is ever fetched, neither from the network nor from a file. What it may cost is bounded:
+
+- size (`limits.SCHEMA_BODY_BYTES`, at the door) and nesting (`limits.DATA_DEPTH`, as of every JSON value here);
+- patterns, in number and in compiled size, matched by an engine that is linear in the text. So there is no
+  look-around and no back-reference: an engine that has them can be kept busy for years by thirty characters.
+
+What is not bounded is a schema that multiplies itself, by references to references or by thousands of alternatives
+for each item of a list. Whoever holds a key to the management API is trusted with the time of the event loop.
+
+The draft is the one that `$schema` names, 2020-12 where it names none. `format` is checked: a schema that asks for
+an e-mail address means it. Formats the drafts do not define are notes for readers, as the drafts say.
+
+The engine is imported with the first schema, so that those who have none need not have it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from surehook.core import json_text, limits
+from surehook.core.errors import Problem
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
+
+FIELD_CHARS = 80  # of a path into `data`: its keys are the publisher's text
+SENTENCE_CHARS = 240  # of the engine's words, which quote the schema: an enumeration may be long
+VALUE = "the value"  # stands in a sentence where the engine would quote the payload
+
+# Where the engine's sentence would quote keys of the payload, or reads badly. The path names the place.
+_OWN_WORDS = {
+    "additionalProperties": "the schema has no such property, and allows no other",
+    "unevaluatedProperties": "the schema has no such property, and allows no other",
+    "falseSchema": "the schema allows nothing here",
+    "propertyNames": "a key has a name that the schema does not allow",
+    "contains": "not as many items as the schema asks for are as it asks",
+}
+_STANDS_ALONE = "everything a schema refers to stands in the schema itself; nothing is fetched"
+_PATTERNS = "no look-around, no back-references; say lengths with minLength and maxLength"
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Schema:
+    """A schema ready to be asked. `source` is the JSON it was made from; `fault` says why it cannot be used."""
+
+    __slots__ = ("_validator", "fault", "source")
+
+    def __init__(self, source: bytes, validator: Validator | None, fault: str | None = None) -> None:
+        self.source = source
+        self.fault = fault
+        self._validator = validator
+
+    def mismatch(self, data: bytes) -> Problem | None:
+        """What the schema has against this valid JSON: Problem `schema_mismatch`, or None.
+
+        Its field is the path of the first error, `data.signer.email`; its sentence holds nothing of the payload.
+        A schema that cannot be used refuses everything with `invalid_schema`: unchecked events would be worse.
+        """
+        if self._validator is None:
+            return Problem(
+                "invalid_schema", f"the event type has a schema that cannot be used: {self.fault}", field="type",
+                hint="PATCH the event type with a schema that can, or with null",
+            )  # fmt: skip
+        from jsonschema_rs import ValidationError
+
+        try:
+            self._validator.validate(_decode(data))
+        except ValidationError as error:
+            return _mismatch(error)
+        return None
+
+
+def compile_schema(source: bytes) -> Schema:
+    """The schema that these bytes of JSON are. Raises Problem `invalid_schema` (field `schema`)."""
+    flaw = json_text.flaw(source, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    if flaw is not None:
+        raise _refused(f"not JSON that can be kept: {flaw}")
+    if count_patterns(_decode(source)) > limits.SCHEMA_PATTERNS:
+        raise _refused(f"a schema has at most {limits.SCHEMA_PATTERNS} patterns")
+    from jsonschema_rs import RegexOptions, ValidationError, validator_for
+
+    linear = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES, dfa_size_limit=limits.SCHEMA_PATTERN_BYTES)
+    try:
+        validator = validator_for(
+            source.decode(),
+            pattern_options=linear,
+            retriever=_fetch_nothing,
+            validate_formats=True,
+            mask=VALUE,
+        )
+    except ValidationError as error:
+        raise _unusable(error) from None
+    except ValueError as error:
+        raise _refused(_cut(str(error), SENTENCE_CHARS)) from None
+    return Schema(source, validator)
+
+
+def kept_schema(source: bytes) -> Schema:
+    """A schema out of the book. One that is not usable, because it was written by a version that judged otherwise,
+    becomes a Schema that refuses every event: a server must start whatever its book holds."""
+    try:
+        return compile_schema(source)
+    except Problem as problem:
+        return Schema(source, None, problem.detail)
+
+
+def count_patterns(schema: Any) -> int:
+    """How many regular expressions a schema may hold: `pattern` texts and keys of `patternProperties`, wherever."""
+    found = 0
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+            found += isinstance(value.get("pattern"), str)
+            named = value.get("patternProperties")
+            found += len(named) if isinstance(named, dict) else 0
+    return found
+
+
+def _fetch_nothing(uri: str) -> NoReturn:
+    raise ValueError("nothing is fetched")
+
+
+def _refused(detail: str, hint: str | None = None) -> Problem:
+    return Problem("invalid_schema", detail, field="schema", hint=hint)
+
+
+def _unusable(error: ValidationError) -> Problem:
+    """Why the engine does not take a schema: by the schema of schemas, or for a reference that leads nowhere."""
+    if error.kind.name == "$ref":
+        said = error.message.partition(" and retrieving it failed")[0]
+        return _refused(f"a reference cannot be followed: {_cut(said, SENTENCE_CHARS)}", _STANDS_ALONE)
+    place = _cut("/".join(map(str, error.instance_path)), FIELD_CHARS)
+    at = f"at {json_text.quoted(place)}: " if place else ""
+    if error.kind.name == "format" and not {"pattern", "patternProperties"}.isdisjoint(error.instance_path):
+        return _refused(f"{at}not a pattern that can be matched in linear time and space", _PATTERNS)
+    return _refused(at + _cut(error.message, SENTENCE_CHARS))
+
+
+def _mismatch(error: ValidationError) -> Problem:
+    keyword = error.kind.name
+    path = ["data", *map(str, error.instance_path)]
+    if keyword == "required":
+        path.append(str(error.kind.value))
+    elif keyword in ("additionalProperties", "unevaluatedProperties"):
+        path.append(str(error.kind.value[0]))
+    detail = _OWN_WORDS.get(keyword) or _cut(error.message, SENTENCE_CHARS)
+    return Problem("schema_mismatch", detail, field=_cut(".".join(path), FIELD_CHARS))
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,0 +1,223 @@
+"""The hot door over a whole engine: who may pass, and what an event's type has to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from surehook.api.auth import Keys
+from surehook.api.ingest import Ingest
+from surehook.core.model import EventType
+from surehook.delivery import event_types
+from surehook.delivery.chores import Chores
+from tests.delivery.house import TENANT, House, in_house
+
+KEY = "a-key-of-the-tests"
+SCHEMA = {"properties": {"signer": {"properties": {"email": {"type": "string"}}}}}
+GOOD, BAD = {"signer": {"email": "ada@example.org"}}, {"signer": {"email": 5}}
+
+
+class Door:
+    """`Ingest` in front of a house's engine; what is not ingest would be an error."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        keys = Keys(house.ledger, own=[KEY])
+        self._ingest = Ingest(self._elsewhere, engine=house.engine, keys=keys, refresh_keys=keys.load)
+        self.scope: dict[str, Any] = {}
+
+    async def _elsewhere(self, scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(f"{scope['path']} left the door")
+
+    async def post(
+        self, path: str, body: Any, *, query: str = "", key: str | None = KEY, **headers: str
+    ) -> tuple[int, Any]:
+        lines = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
+        lines += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        self.scope = {
+            "type": "http", "method": "POST", "path": path, "query_string": query.encode(), "headers": lines,
+        }  # fmt: skip
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": json.dumps(body).encode()}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self._ingest(self.scope, receive, send)
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    async def one(self, data: Any = None, type: str = "doc.signed", **headers: str) -> tuple[int, Any]:
+        return await self.post("/v1/events", {"tenant": TENANT, "type": type, "data": data}, **headers)
+
+    async def batch(self, *items: dict[str, Any]) -> list[Any]:
+        whole = [{"tenant": TENANT, "type": "doc.signed", "data": None, **item} for item in items]
+        status, answers = await self.post("/v1/events/batch", whole)
+        assert status == 202
+        return list(answers)
+
+    async def register(self, schema: Any, name: str = "doc.signed") -> None:
+        await event_types.create(
+            self.house.engine, name=name, description=None, schema=json.dumps(schema).encode(),
+            schema_version="1", policy=None,
+        )  # fmt: skip
+
+    async def change(self, schema: Any) -> None:
+        changes = {"schema": None if schema is None else json.dumps(schema).encode()}
+        await event_types.change(self.house.engine, Chores(), "doc.signed", changes)
+
+
+def at_the_door(story: Callable[[Door], Awaitable[None]]) -> None:
+    async def inside(house: House) -> None:
+        await story(Door(house))
+
+    in_house(inside)
+
+
+# -- schemas ----------------------------------------------------------------------------------------------
+
+
+def test_an_event_that_is_not_as_its_schema_says_is_refused_and_not_kept() -> None:
+    async def story(door: Door) -> None:
+        await door.house.endpoint()
+        await door.register(SCHEMA)
+        status, problem = await door.one(BAD)
+        assert (status, problem["code"], problem["field"]) == (422, "schema_mismatch", "data.signer.email")
+        assert (await door.one(GOOD))[0] == 202
+        assert (await door.one(BAD, type="doc.other"))[0] == 202
+        await door.house.wait(1)
+        assert [call.request.body.count(b"ada") for call in door.house.receivers.calls] == [1, 0]
+
+    at_the_door(story)
+
+
+def test_in_a_batch_each_bad_item_is_its_own_problem() -> None:
+    async def story(door: Door) -> None:
+        await door.register(SCHEMA)
+        first, second, third = await door.batch({"data": BAD}, {"data": GOOD}, {"data": BAD})
+        assert first["code"] == third["code"] == "schema_mismatch"
+        assert first["field"] == "data.signer.email"
+        assert second["id"].startswith("evt_")
+
+    at_the_door(story)
+
+
+def test_a_changed_schema_holds_for_the_next_event() -> None:
+    async def story(door: Door) -> None:
+        await door.register(SCHEMA)
+        assert (await door.one(BAD))[0] == 422
+        await door.change({"type": "object"})
+        assert (await door.one(BAD))[0] == 202
+        assert (await door.one([]))[0] == 422
+        await door.change(None)
+        assert (await door.one([]))[0] == 202
+
+    at_the_door(story)
+
+
+def test_a_refusal_asks_the_book_before_it_believes_an_old_schema() -> None:
+    async def story(door: Door) -> None:
+        await door.register(SCHEMA)
+        await door.house.ledger.change_event_type("doc.signed", {"schema": None})  # by another server
+        assert (await door.one(BAD))[0] == 202
+        await door.house.ledger.change_event_type("doc.signed", {"schema": json.dumps(SCHEMA).encode()})
+        await door.house.engine.current()
+        await door.house.ledger.change_event_type("doc.signed", {"schema": None})
+        (answer,) = await door.batch({"data": BAD})
+        assert "id" in answer
+
+    at_the_door(story)
+
+
+def test_a_schema_is_compiled_anew_only_where_its_bytes_are_others() -> None:
+    async def story(door: Door) -> None:
+        await door.register(SCHEMA)
+        schemas = door.house.engine.directory.schemas
+        await door.house.endpoint()
+        assert door.house.engine.directory.schemas["doc.signed"] is schemas["doc.signed"]
+        await door.change({"type": "object"})
+        assert door.house.engine.directory.schemas["doc.signed"] is not schemas["doc.signed"]
+        await door.change(None)
+        assert door.house.engine.directory.schemas == {}
+
+    at_the_door(story)
+
+
+def test_a_server_starts_over_a_book_with_an_unusable_schema_and_refuses_its_events() -> None:
+    async def story(door: Door) -> None:
+        bad = EventType("doc.signed", None, b'{"type":"text"}', "1", None, door.house.clock.now())
+        await door.house.ledger.add_event_type(bad)
+        await door.house.engine.current()
+        status, problem = await door.one(GOOD)
+        assert (status, problem["code"], problem["field"]) == (422, "invalid_schema", "type")
+        assert (await door.one(GOOD, type="doc.other"))[0] == 202
+
+    at_the_door(story)
+
+
+# -- who may pass -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/events/batch"])
+@pytest.mark.parametrize("query", ["api_key=x", "Token=x", f"q={KEY}"])
+@pytest.mark.parametrize("key", [KEY, None])
+def test_a_key_in_the_query_string_is_a_401_and_leaves_the_logs(
+    path: str, query: str, key: str | None
+) -> None:
+    async def story(door: Door) -> None:
+        status, problem = await door.post(path, {}, query=query, key=key)
+        assert (status, problem["code"]) == (401, "unauthorized")
+        assert "query string" in problem["detail"] and KEY not in json.dumps(problem)
+        assert door.scope["query_string"] == b"hidden"
+
+    at_the_door(story)
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/events/batch"])
+def test_any_other_query_parameter_is_a_422_for_those_who_may_call(path: str) -> None:
+    async def story(door: Door) -> None:
+        assert (await door.post(path, {}, query="limit=1"))[1]["code"] == "unknown_parameter"
+        assert (await door.post(path, {}, query="limit=1", key=None))[1]["code"] == "unauthorized"
+
+    at_the_door(story)
+
+
+# -- what an answer says ----------------------------------------------------------------------------------
+
+
+def test_a_tenant_that_is_not_there_is_quoted_in_short() -> None:
+    async def story(door: Door) -> None:
+        status, problem = await door.post(
+            "/v1/events", {"tenant": "\u202e" + "t" * 100_000, "type": "a", "data": 1}
+        )
+        assert (status, problem["code"]) == (422, "unknown_tenant")
+        assert problem["detail"].isascii() and len(problem["detail"]) < 120
+
+    at_the_door(story)
+
+
+def test_a_conflict_names_the_key_where_it_was_given() -> None:
+    async def story(door: Door) -> None:
+        assert (await door.one(1, idempotency_key="k"))[0] == 202
+        assert (await door.one(2, idempotency_key="k"))[1]["field"] == "Idempotency-Key"
+        (answer,) = await door.batch({"data": 2, "idempotency_key": "k"})
+        assert (answer["code"], answer["field"]) == ("idempotency_conflict", "idempotency_key")
+
+    at_the_door(story)
+
+
+def test_a_batch_answers_in_the_order_it_was_asked() -> None:
+    async def story(door: Door) -> None:
+        answers = await door.batch(
+            {"data": 1, "idempotency_key": "a"}, {"tenant": "nobody"}, {"type": "no type"},
+            {"data": 2, "idempotency_key": "a"}, {"data": 1, "idempotency_key": "a"},
+        )  # fmt: skip
+        told = [answer.get("code", "taken") for answer in answers]
+        assert told == ["taken", "unknown_tenant", "invalid_event_type", "idempotency_conflict", "taken"]
+        assert answers[0] == answers[4]
+
+    at_the_door(story)
