@@ -81,8 +81,9 @@ class Machine:
 
         try:
             self.server = await self._loop.call(process, boot)
-            self.serving.set()
-            self._loop.spawn(process, self._watch(process, self.server))
+            if process.alive:
+                self.serving.set()
+                self._loop.spawn(process, self._watch(process, self.server))
             await killed.wait()
         except ProcessDied:
             pass
@@ -127,6 +128,8 @@ class Machine:
             return
         self.leaving = True
         self._trace.note("stop", process.name)
+        if process.frozen:
+            self._loop.thaw(process)  # a signal to a frozen process waits; so would we
         if server is not None:
             try:
                 async with asyncio.timeout(STOP_S_MAX):

@@ -194,7 +194,7 @@ class World:
             await machine.stop()
             await asyncio.sleep(blow.seconds)
             machine.let_up()
-        elif blow.what == "freeze":
+        elif blow.what == "freeze" and not machine.leaving:
             self.loop.freeze(process)
             await asyncio.sleep(blow.seconds)
             if process.alive:
