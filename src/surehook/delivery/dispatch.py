@@ -154,6 +154,8 @@ class Dispatch:
                 state.busy -= 1
                 route.flying[lane] -= 1
                 state.suspects_busy -= suspect
+                # It may have moved to the other lane while its slot here was the endpoint's last.
+                self._join(route, RETRY if lane == FIRST else FIRST)
             if queue and route.has_slot(lane):
                 ring.append(route)
             else:
