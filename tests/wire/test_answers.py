@@ -63,3 +63,15 @@ def test_how_an_answer_is_cut_into_segments_changes_nothing(case):
             assert found[:3] == whole[:3] or (found[0] is None and whole[0] is None)
         else:
             assert found[0] is None and found[1] is not None
+
+
+@pytest.mark.parametrize("more", [b"", b"x", b"HTTP/1.1 200 OK\r\n\r\n"])
+@pytest.mark.parametrize(
+    "framing", [b"content-length: 2\r\n\r\no|k", b"transfer-encoding: chunked\r\n\r\n2\r\no|k\r\n0\r\n\r\n"]
+)
+def test_bytes_behind_a_body_in_pieces_forbid_another_request(framing, more):
+    first, second = framing.split(b"|")
+    reader = Reader()
+    reader.feed(b"HTTP/1.1 200 OK\r\n" + first)
+    assert reader.feed(second + more) == DONE
+    assert (reader.status, reader.body, reader.reusable) == (200, b"ok", not more)

@@ -10,6 +10,7 @@ import pytest
 
 from surehook.core import address
 from surehook.core.errors import Problem, SettingsError
+from surehook.ports.resolver import Resolved
 from tests.wire.network import OK, Network
 from tests.wire.posting import client, post
 
@@ -124,6 +125,9 @@ def test_a_connection_is_not_used_again_once_its_name_leads_elsewhere():
         wire._resolver.answers[NAME] = (OTHER,)
         wire._resolver._kept.clear()
         moved = await post(wire, URL)
+        wire._resolver.answers[NAME] = ("10.0.0.1",)
+        wire._resolver._kept[NAME] = Resolved(("10.0.0.1",))  # a newer answer, already in memory
+        assert (await post(wire, URL)).failure == "address_forbidden"
         assert (first.address, forbidden.failure, forbidden.address, moved.address) == (
             PUBLIC,
             "address_forbidden",
@@ -286,3 +290,16 @@ def test_an_answer_without_cookies_or_compression_is_asked_for_and_cookies_are_n
 
     second = asyncio.run(case()).heard[1][1].lower()
     assert b"cookie" not in second and second.count(b"accept-encoding: identity\r\n") == 1
+
+
+def test_a_connection_whose_transport_is_closing_is_not_used_again():
+    async def case():
+        network = Network()
+        wire = client(names={NAME: (PUBLIC,)}, dialer=network, allow_networks=())
+        await post(wire, URL)
+        next(iter(wire.pool.open)).transport.is_over = True  # a failed write, not yet told
+        answer = await post(wire, URL)
+        assert (answer.status, len(network.dialed)) == (200, 2)
+        await wire.close()
+
+    asyncio.run(case())

@@ -29,7 +29,8 @@ class Pool:
         while idle:
             connection = idle.pop()
             del self._idle[connection]
-            if connection.is_fit and connection.address in origin.addresses:
+            # A transport may be closing before it says so: after a failed write it tells in the loop's next turn.
+            if connection.address in origin.addresses and not connection.transport.is_closing():
                 return connection
             connection.close()
         return None
