@@ -162,6 +162,9 @@ CASES = [
         truncated=True,
         reused=False,
     ),
+    Case(
+        "V14 HTTP/1.0 with length alone", sized(b"old", start=b"HTTP/1.0 200 OK"), body=b"old", reused=False
+    ),
     bad(
         "V14 HTTP/1.0 with chunked",
         answer(b"transfer-encoding: chunked", start=b"HTTP/1.0 200 OK"),
