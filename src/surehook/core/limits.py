@@ -13,9 +13,7 @@ BATCH_EVENTS = 1_000  # one group commit
 MANAGEMENT_BODY_BYTES = 64 * 1024  # an endpoint or a policy is a page of text; a schema has its own line
 SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
 SCHEMA_PATTERNS = 100  # regular expressions in one schema; each may take twice the memory of the next line
-SCHEMA_PATTERN_BYTES = (
-    1024 * 1024
-)  # of one compiled: a thousand ASCII characters fit, letters of any script not
+SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fit, 100 of all scripts not
 DATA_DEPTH = 64  # nesting of `data`; parsers of receivers begin to give up at about 100
 NUMBER_DIGITS = 308  # digits in a row: more is infinite as a double, and slow for readers of big integers
 

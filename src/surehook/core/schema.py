@@ -141,7 +141,7 @@ def _unusable(error: ValidationError) -> Problem:
         return _refused(f"a reference cannot be followed: {_cut(said, SENTENCE_CHARS)}", _STANDS_ALONE)
     place = _cut("/".join(map(str, error.instance_path)), FIELD_CHARS)
     at = f"at {json_text.quoted(place)}: " if place else ""
-    if error.kind.name == "format" and not {"pattern", "patternProperties"}.isdisjoint(error.instance_path):
+    if error.kind.name == "format" and error.kind.value == "regex":
         return _refused(f"{at}not a pattern that can be matched in linear time and space", _PATTERNS)
     return _refused(at + _cut(error.message, SENTENCE_CHARS))
 
