@@ -49,6 +49,19 @@ def run_real(setup: Setup, policy: Any = None) -> list[dict[str, Any]]:
     return [real, *(_model(events, publish_s, number) for number in (in_all, len(slots)))]
 
 
+def run_virtual(setup: Setup) -> list[dict[str, Any]]:
+    """The case in the simulated world: the production server, and a plain single queue on the same network with
+    as many slots in all, and with one worker for each of the two lanes."""
+    from surehook.sim.yousign import run_yousign
+
+    results: list[dict[str, Any]] = []
+    for mode, slots in (("lanes", None), ("single_queue", None), ("single_queue", 2)):
+        setup.say.step(f"yousign on virtual time: {mode}, slots {slots or 'as by default'}")
+        results.append(run_yousign(mode=mode, slots=slots))  # type: ignore[arg-type]
+    results[0]["published"] = PUBLISHED
+    return results
+
+
 def _watched(scene: Stage, load: Any, seconds: float) -> Any:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
