@@ -22,10 +22,12 @@ from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Pro
 from surehook.core.json_text import quoted
 from surehook.core.model import Delivery, Endpoint, Node, Notice
 from surehook.delivery.accept import Accept
+from surehook.delivery.board import breaker_views
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.heartbeat import Heartbeat
+from surehook.delivery.leave import RELEASE_ROWS, Leave
 from surehook.delivery.managing import Book, BreakerView
 from surehook.delivery.park import Park
 from surehook.delivery.prune import Prune
@@ -43,7 +45,6 @@ from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 
 STOP_S = 5.0  # beyond the grace time a shutdown may take this long to write what it knows
-RELEASE_ROWS = 1000  # deliveries handed back in one transaction
 
 
 class Host(Protocol):
@@ -98,9 +99,6 @@ class Engine:
         self._sole = sole
         self._node_id = b""
         self._running = False
-        self._stopping = False
-        self._unsent: list[Delivery] = []  # aborted by the shutdown before a byte was written
-        self._unknown: list[Delivery] = []  # … after
         self._leasing: list[asyncio.Task[None]] = []
         self._reborn = False  # a burial is being answered
         self._tasks: list[asyncio.Task[None]] = []
@@ -179,6 +177,17 @@ class Engine:
             hungry=self.park.hungry,
         )
         self.prune = Prune(**common)
+        self.leave = Leave(
+            **common,
+            directory=self.directory,
+            accept=self.accept,
+            claim=self.claim,
+            park=self.park,
+            dispatch=self.dispatch,
+            deliver=self.deliver,
+            record=self.record,
+            node=node,
+        )
 
     def node(self) -> bytes:
         return self._node_id
@@ -212,16 +221,14 @@ class Engine:
     async def stop(self) -> None:
         """Refuse new events, hand back what was not begun, let requests finish within the grace time, record
         them, and leave the book: what is still in flight then is freed as unknown."""
-        if self._stopping:
+        if self.leave.begun:
             return
-        self._stopping = True
+        self.leave.begin()
         self._running = False
-        self.accept.closed = True
-        self.dispatch.paused = True
         if self.failure is None:
             try:
                 async with asyncio.timeout(self.settings.grace_s + STOP_S):
-                    await self._wind_down()
+                    await self.leave.wind_down(self._leasing)
             except (LedgerError, TimeoutError) as error:
                 self.telemetry.fact("engine.stop_failed", error=str(error) or "out of time")
         for task in self._tasks:
@@ -235,18 +242,6 @@ class Engine:
         await self.ledger.close()
         self.telemetry.fact("engine.stopped")
 
-    async def _wind_down(self) -> None:
-        # The loops that lease rows finish the call in hand: rows whose lease nobody knew of would count as sent.
-        self.claim.stop()
-        self.park.stop()
-        await asyncio.gather(*self._leasing)
-        await self.accept.drained()
-        await self._hand_back_queues()
-        await self._finish_flights()
-        await self.park.drained()
-        await self.record.drained()
-        await self._leave()
-
     async def _enter(self) -> None:
         now = self.clock.now()
         self._node_id = ids.uuid7(now, self.entropy.bits(10))
@@ -259,43 +254,14 @@ class Engine:
             self.telemetry.fact("nodes.buried", nodes=len(dead), freed=freed)
         await self.heartbeat.beat()
 
-    async def _hand_back_queues(self) -> None:
-        waiting = self._drain()
-        for start in range(0, len(waiting), RELEASE_ROWS):
-            chunk = waiting[start : start + RELEASE_ROWS]
-            await self.ledger.release(
-                [delivery for _, delivery in chunk], node=self._node_id, now=self.clock.now()
-            )
-            for route, delivery in chunk:
-                self.dispatch.let_go(route, len(delivery.body))
-
-    async def _finish_flights(self) -> None:
-        until = self.clock.boot() + self.settings.grace_s
-        while self.deliver.flights and self.clock.boot() < until:
-            await self.clock.sleep(0.02)
-        for flight in list(self.deliver.flights):
-            if flight.exchange is not None:
-                flight.exchange.abort()
-        while self.deliver.flights:
-            await self.clock.sleep(0.001)
-        now = self.clock.now()
-        if self._unsent:
-            await self.ledger.release(self._unsent, node=self._node_id, now=now)
-        if self._unknown:
-            await self.ledger.free([delivery.id for delivery in self._unknown], node=self._node_id, now=now)
-
     def _aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
         """A request ended before its answer, by our own doing: shutdown, or a lease too short for its first byte."""
-        if self._stopping:
-            (self._unknown if unknown else self._unsent).append(delivery)
-            self.dispatch.let_go(route, len(delivery.body))
+        if self.leave.begun:
+            self.leave.aborted(route, delivery, unknown)
             return
         assert not unknown, "only a shutdown aborts what was begun"
         self.dispatch.paused = True  # the next beat resumes
         self.dispatch.push(route, delivery)
-
-    async def _leave(self) -> None:
-        await self.ledger.bury([self._node_id], now=self.clock.now())
 
     # -- configuration ----------------------------------------------------------------------------------
 
@@ -365,7 +331,7 @@ class Engine:
         """None where requests are welcome, else the reason."""
         if self.failure is not None:
             return self.failure
-        if self._stopping or not self._running:
+        if self.leave.begun or not self._running:
             return "not running"
         if self.heartbeat.left() < self.settings.lease_left_s:
             return "the ledger has not answered for too long: the lease is running out"
@@ -377,30 +343,7 @@ class Engine:
 
     def breakers(self) -> Sequence[BreakerView]:
         """Every breaker that is open, half-open, or closed with calls counted."""
-        now = self.clock.now()
-        endpoints: dict[int, list[bytes]] = {}
-        for route in self.directory.routes.values():
-            endpoints.setdefault(id(route.breaker), []).append(route.endpoint.id)
-        views = []
-        for breaker in self.directory.breakers.values():
-            calls, failures = breaker.counts(now)
-            if breaker.is_closed and not calls:
-                continue
-            views.append(
-                BreakerView(
-                    tenant=breaker.tenant,
-                    url=breaker.key,
-                    state=breaker.state,
-                    reason=breaker.reason,
-                    failures=failures,
-                    calls=calls,
-                    window_s=None if breaker.policy is None else breaker.policy.window,
-                    opened_at=None if breaker.is_closed else breaker.opened_at,
-                    probe_at=None if breaker.is_closed else breaker.probe_at,
-                    endpoints=tuple(endpoints.get(id(breaker), ())),
-                )
-            )
-        return views
+        return breaker_views(self.directory, self.clock.now())
 
     # -- wires between the parts ------------------------------------------------------------------------
 
@@ -418,13 +361,13 @@ class Engine:
             self.claim.wake()
         if (
             self.dispatch.paused
-            and not self._stopping
+            and not self.leave.begun
             and self.record.backlog < self.settings.record_backlog // 2
         ):
             self._resume()
 
     def _beaten(self) -> None:
-        if self.dispatch.paused and not self._stopping:
+        if self.dispatch.paused and not self.leave.begun:
             self._resume()
 
     def _resume(self) -> None:
@@ -509,7 +452,7 @@ class Engine:
         self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
         self.dispatch.paused = True
         self.deliver.forget()
-        for route, delivery in self._drain():
+        for route, delivery in self.leave.drain():
             self.dispatch.let_go(route, len(delivery.body))
         self.heartbeat.restart()
         try:
@@ -518,13 +461,6 @@ class Engine:
             self._reborn = False
         self._resume()
         self.claim.wake()
-
-    def _drain(self) -> list[tuple[Route, Delivery]]:
-        """Everything in memory that was not begun."""
-        waiting: list[tuple[Route, Delivery]] = list(self.claim.timers.drain())
-        for route in self.directory.routes.values():
-            waiting += [(route, delivery) for delivery in self.dispatch.drain(route)]
-        return waiting
 
     async def _look_for_ever(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from surehook.core import ids
+from surehook.core import ids, outcome
 from surehook.core.delivery import Decision
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import BreakerRow, EndpointChange, EndpointHealth, Notice, Settled
@@ -89,7 +89,11 @@ class Record:
                 health = self._health.setdefault(route, Health())
                 health.succeeded, health.failures = True, 0
             route.failure_count = 0
-        elif settled.entry is not None and settled.entry.kind == "attempt":
+        elif (
+            settled.entry is not None
+            and settled.entry.kind == "attempt"
+            and settled.entry.error not in outcome.OURS  # our own trouble is never charged to the endpoint
+        ):
             health = self._health.setdefault(route, Health())
             health.failures += 1
             route.failure_count += 1

@@ -1,0 +1,34 @@
+"""What the board shows of the engine's memory: breakers as people see them."""
+
+from __future__ import annotations
+
+from surehook.delivery.managing import BreakerView
+from surehook.delivery.routes import Directory
+
+
+def breaker_views(directory: Directory, now: int) -> list[BreakerView]:
+    """Every breaker that is open, half-open, or closed with calls counted within its window."""
+    endpoints: dict[tuple[str, str], list[bytes]] = {}
+    for route in directory.routes.values():
+        key = (route.breaker.tenant, route.breaker.key)
+        endpoints.setdefault(key, []).append(route.endpoint.id)
+    views = []
+    for key, breaker in directory.breakers.items():
+        calls, failures = breaker.counts(now)
+        if breaker.is_closed and not calls:
+            continue
+        views.append(
+            BreakerView(
+                tenant=breaker.tenant,
+                url=breaker.key,
+                state=breaker.state,
+                reason=breaker.reason,
+                failures=failures,
+                calls=calls,
+                window_s=None if breaker.policy is None else breaker.policy.window,
+                opened_at=None if breaker.is_closed else breaker.opened_at,
+                probe_at=None if breaker.is_closed else breaker.probe_at,
+                endpoints=tuple(endpoints.get(key, ())),
+            )
+        )
+    return views
