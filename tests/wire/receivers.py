@@ -110,10 +110,12 @@ class Receiver:
                 await writer.drain()
             case Drip(data, gap_s):
                 for byte in data:
+                    if writer.transport.is_closing():
+                        raise ConnectionResetError
                     writer.write(bytes((byte,)))
                     await asyncio.sleep(gap_s)
             case Flood(data):
-                while True:
+                while not writer.transport.is_closing():
                     writer.write(data)
                     await writer.drain()
                     await asyncio.sleep(0)
