@@ -173,6 +173,7 @@ def serve(settings: Settings, *, started: Started) -> int:
     Raises SettingsError where it cannot start as told (port taken, ledger locked or broken).
     """
     bound = bind(settings)
+    process.take_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         runner = _runner()
@@ -221,7 +222,7 @@ async def _serve(settings: Settings, bound: socket.socket, started: Started) -> 
     except Problem as problem:
         raise SettingsError("database_url", problem.detail, hint=problem.hint) from None
     except LedgerError as error:
-        raise SettingsError("database_url", f"the ledger cannot be opened: {error}") from None
+        raise SettingsError("database_url", f"{settings.database_path} cannot be opened: {error}") from None
     engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
     door = await open_door(engine, own_key=settings.api_key, metrics_open=settings.metrics_open)
     server = Server(door.app)

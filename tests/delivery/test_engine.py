@@ -267,6 +267,18 @@ def test_enter_failure_keeps_the_delivery_and_activation_begins_its_schedule_ane
     in_house(story)
 
 
+def test_our_own_trouble_is_not_charged_to_the_endpoint() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = lambda call: (0.001, Answer(failure="no_resources"))
+        endpoint = await house.endpoint(policy=SHORT | {"auto_disable": {"consecutive_failures": 2}})
+        await house.publish(2)
+        await house.wait(3)
+        assert len(house.receivers.calls) == 4
+        assert (house.route(endpoint).status, house.route(endpoint).failure_count) == ("active", 0)
+
+    in_house(story)
+
+
 def test_410_ends_the_delivery_and_makes_the_endpoint_inactive() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(410)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import socket
 from pathlib import Path
 
 from surehook.core.model import Node
+
+DESCRIPTORS = 65_536  # both lanes at their largest and as many callers
 
 
 def this_node(node_id: bytes, *, now: int) -> Node:
@@ -30,6 +34,21 @@ def is_gone(node: Node) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def take_descriptors() -> int:
+    """Allow this process as many open files as it may have, up to `DESCRIPTORS`; how many that is.
+
+    A request in flight, a kept connection and a caller of the API are one each, and the usual allowance of 1,024
+    is less than the slots of both lanes.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    with contextlib.suppress(OSError, ValueError):  # a system that allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def boot_id() -> str:

@@ -26,6 +26,17 @@ async def test_a_second_server_is_refused_and_told_who_has_the_file(runner: Any,
     await second.close()
 
 
+async def test_a_second_server_is_refused_by_another_name_of_the_file(runner: Any, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "link.db").symlink_to(tmp_path / "book.db")
+    first, second = SqliteLedger(str(tmp_path / "book.db")), SqliteLedger(str(elsewhere / "link.db"))
+    await first.open(now=NOW)
+    with pytest.raises(SettingsError, match=f"process {os.getpid()} serves"):
+        await second.open(now=NOW)
+    await first.close()
+
+
 async def test_nobody_else_can_read_a_new_book(runner: Any, tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from importlib.resources import files
 from itertools import pairwise
 
 import pytest
 
-from surehook.ledgers.sqlite.statements import SIZES, Batch
+from surehook.ledgers.sqlite.statements import SIZES, Batch, query, read_all
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 63, 64, 65, 400, 511, 512, 513, 1_500])
@@ -19,6 +20,14 @@ def test_every_row_arrives_once(count: int) -> None:
     kept = [row[0] for row in file.execute("select delivery from dead_letter order by delivery")]
     assert kept == [number + 1 for number in range(count)]
     file.close()
+
+
+def test_no_file_is_read_once_all_were_read() -> None:
+    read_all()
+    for file in files("surehook.ledgers.sqlite").joinpath("queries").iterdir():
+        misses = query.cache_info().misses
+        query(file.name.removesuffix(".sql"))
+        assert query.cache_info().misses == misses, file.name
 
 
 def test_nothing_is_run_for_no_rows() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from surehook.core.errors import LedgerBroken
+from surehook.core.errors import LedgerBroken, LedgerUnavailable
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.opening import open_reader, open_writer
 from surehook.ledgers.sqlite.place import FLOOR_BYTES, Nowhere, Place
@@ -108,4 +108,7 @@ class Desk:
     async def _module(self, name: str) -> Any:
         """A module that needs SQLAlchemy, imported when first asked for, and not on the writer's thread."""
         full = f"surehook.ledgers.sqlite.{name}"
-        return sys.modules.get(full) or await self._reader.call(partial(import_module, full))
+        try:
+            return sys.modules.get(full) or await self._reader.call(partial(import_module, full))
+        except OSError as error:  # no descriptors or memory left: the next call may have them again
+            raise LedgerUnavailable(f"{full} cannot be read now: {error}") from error

@@ -8,6 +8,7 @@ from surehook.core.errors import SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.sqlite.place import KEY
 from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import read_all
 
 # 3.35: RETURNING, the built-in JSON functions in the usual builds, `update … from` since 3.33.
 OLDEST = (3, 35, 0)
@@ -22,7 +23,6 @@ _EVERY = (
     "temp_store = memory",
 )
 WRITER = (
-    "journal_mode = wal",
     *_EVERY,
     f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
     "secure_delete = off",  # some builds zero what is deleted, which writes every freed page once more
@@ -39,10 +39,12 @@ def open_writer(session: Session) -> None:
         raise SettingsError(
             KEY, f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 or newer, or PostgreSQL"
         )
-    if session.value("pragma journal_mode") != "wal":
+    revision(session)  # another program's file is refused before anything about it is changed
+    if session.value("pragma journal_mode = wal") != "wal":
         raise SettingsError(KEY, "the file does not take write-ahead logging", hint="use a local disk")
     check_durable(session)
     _migrate(session)
+    read_all()
 
 
 def open_reader(session: Session) -> None:

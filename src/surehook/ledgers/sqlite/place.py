@@ -28,7 +28,7 @@ class Place:
     """The database's place in the file system, from `take` to `leave`."""
 
     def __init__(self, path: str, *, floor_bytes: int) -> None:
-        self._path = Path(path).absolute()
+        self._path = Path(path).resolve()  # the lock lies beside the file itself, not beside a link to it
         self._floor_bytes = floor_bytes
         self._lock: int | None = None
         self._file: tuple[int, int] | None = None

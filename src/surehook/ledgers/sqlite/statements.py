@@ -31,6 +31,14 @@ def query(name: str) -> str:
     return " ".join(_COMMENT.sub("", text).split())
 
 
+def read_all() -> None:
+    """Read every file now. A statement that is first needed when no descriptor is left, or while the package is being
+    replaced, could not be read any more, and its writer would stop."""
+    for file in files(__package__).joinpath("queries").iterdir():
+        if file.name.endswith(".sql"):
+            query(file.name.removesuffix(".sql"))
+
+
 class Batch:
     """A statement with a `{rows:N}` marker, in as many sizes as were needed."""
 
