@@ -25,7 +25,8 @@ class Shop:
         self._names = count(1)
 
     def start(self) -> None:
-        """Start the server and wait until it is ready."""
+        """Start the server, on the ledger of its last life where it had one, and wait until it is ready."""
+        self.api.close()
         self.server.start()
         self.server.wait_ready()
 

@@ -172,7 +172,9 @@ def test_a_paused_endpoint_keeps_its_events_and_sends_them_in_order_when_it_goes
     assert shop.api.patch(path, {"status": "active"})["status"] == "active"
     assert {seen["webhook-id"] for seen in spot.wait(5)} == set(events)
     done = [shop.finished(event)["id"] for event in events]
-    starts = [shop.attempts(delivery)[0]["started_at"] for delivery in done]  # arrivals of a few at once may cross
+    starts = [
+        shop.attempts(delivery)[0]["started_at"] for delivery in done
+    ]  # arrivals of a few at once may cross
     assert starts == sorted(starts)
 
 

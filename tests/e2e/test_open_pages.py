@@ -12,7 +12,7 @@ from tests.e2e.calling import Caller
 from tests.e2e.shapes import CLOSED, KEYS
 from tests.e2e.shop import Shop
 
-CALLS = """
+CALLS = """\
 POST /v1/tenants
 GET /v1/tenants
 GET /v1/tenants/{id}
@@ -50,7 +50,7 @@ GET /v1/lanes
 GET /healthz
 GET /readyz
 GET /metrics
-""".split("\n")[1:-1]
+""".splitlines()
 
 
 @pytest.fixture(scope="module")

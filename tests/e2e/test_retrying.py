@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def verdict(status: int, **fields: Any) -> Reply:
 
 
 def gaps(seen: list[Seen]) -> list[float]:
-    return [b.at - a.at for a, b in zip(seen, seen[1:], strict=False)]
+    return [b.at - a.at for a, b in pairwise(seen)]
 
 
 def test_failures_are_tried_again_at_their_times_and_then_kept_as_a_dead_letter(shop: Shop) -> None:
@@ -44,7 +45,7 @@ def test_failures_are_tried_again_at_their_times_and_then_kept_as_a_dead_letter(
     assert [row["number"] for row in history] == [1, 2, 3]
     assert [row["lane"] for row in history] == ["first", "retry", "retry"]
     assert all(row["status"] == 500 and row["outcome"] == "refused" and not row["unknown"] for row in history)
-    for row, following in zip(history, history[1:], strict=False):
+    for row, following in pairwise(history):
         assert instant(row["next_at"]) <= instant(following["started_at"])
     assert history[-1]["next_at"] is None
     assert len(spot.seen) == 3
