@@ -61,6 +61,9 @@ class ToldTransport:
         self.answer = Answer(status=200, headers=b"content-type: text/plain\r\n", body=b"ok", total_us=1500)
         self.sent: list[Request] = []
 
+    def stored(self, url: str, *, tenant: str) -> Target:
+        return self.target(url, tenant=tenant)
+
     def target(self, url: str, *, tenant: str) -> Target:
         return Target(url)
 

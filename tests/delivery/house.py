@@ -77,6 +77,9 @@ class Receivers:
     def target(self, url: str, *, tenant: str) -> Url:
         return Url(url)
 
+    def stored(self, url: str, *, tenant: str) -> Url:
+        return Url(url)
+
     async def check(self, url: str, *, tenant: str) -> None: ...
 
     def send(self, request: Request, done: Callable[[Answer], None]) -> Call:

@@ -291,7 +291,7 @@ class Engine:
         self.claim.wake()
 
     def _target(self, endpoint: Endpoint) -> Target:
-        return self.transport.target(endpoint.url, tenant=endpoint.tenant)
+        return self.transport.stored(endpoint.url, tenant=endpoint.tenant)
 
     def _drop_route(self, route: Route) -> None:
         for delivery in self.dispatch.drain(route):

@@ -14,6 +14,7 @@ from typing import Literal
 
 from surehook.core import ids
 from surehook.core.breaker import Breaker
+from surehook.core.errors import Problem
 from surehook.core.lanes import Limit, Pace
 from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Lane, Secret, Tenant
 from surehook.core.outcome import succeeds
@@ -158,7 +159,7 @@ class Directory:
             if event_type.schema is not None
         }
         self._type_plans = {
-            name: Plan(parse_policy(event_type.policy, PROFILES))
+            name: Plan(stored_policy(event_type.policy))
             for name, event_type in self.types.items()
             if event_type.policy is not None
         }
@@ -220,7 +221,7 @@ class Directory:
         return known if known is not None and known.source == source else kept_schema(source)
 
     def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
-        own = None if endpoint.policy is None else parse_policy(endpoint.policy, PROFILES)
+        own = None if endpoint.policy is None else stored_policy(endpoint.policy)
         breaker_policy = (own or self._standard.policy).breaker
         breaker = self.breaker(endpoint.tenant, breaker_key(endpoint.url), breaker_policy)
         route = self.routes.get(endpoint.id)
@@ -237,6 +238,15 @@ class Directory:
         route.secrets = secrets
         route.signer, route.signer_until = None, 0
         return route
+
+
+def stored_policy(reference: bytes) -> Policy:
+    """A policy that was accepted earlier. One that the bounds of today refuse must not keep the server from
+    starting: it is `standard` until it is set anew."""
+    try:
+        return parse_policy(reference, PROFILES)
+    except Problem:
+        return PROFILES["standard"]
 
 
 def breaker_key(url: str) -> str:
