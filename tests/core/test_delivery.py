@@ -155,6 +155,12 @@ def test_retry_after_is_not_obeyed_by_the_profiles_that_are_seeds() -> None:
     assert decision.due_at - NOW == 120_000
 
 
+def test_our_own_trouble_spends_no_retry_and_backs_off() -> None:
+    ours = Outcome("unreachable", "uncounted", ours=True)
+    decision = decide(a_delivery(attempt=9), ours, policy=PROFILES["yousign"], now=NOW, fraction=0.0)
+    assert (decision.end, decision.number, decision.spared, decision.due_at - NOW) == (None, 10, 1, 5_000)
+
+
 def test_age_ends_a_delivery_whose_next_attempt_would_be_too_late_but_not_time_stood_still() -> None:
     old = NOW - 5 * 86_400_000
     assert (

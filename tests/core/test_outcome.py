@@ -98,6 +98,7 @@ def test_a_verdict_about_the_key_is_no_verdict_about_the_event(code: str) -> Non
 def test_every_failure_of_the_transport_has_an_outcome(failure: str) -> None:
     found = seen(failure=failure)
     assert found.name == BY_FAILURE[failure]
+    assert found.ours is (failure in OURS)
     if failure in OURS or found.name == "blocked":
         assert found.breaker == UNCOUNTED
     elif found.name == "redirected":

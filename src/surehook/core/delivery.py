@@ -42,6 +42,9 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+OUR_WAIT_MS = 5_000  # after trouble of our own
+
+
 class Decision(Struct, frozen=True, gc=False):
     """What follows from an attempt.
 
@@ -80,6 +83,12 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
             endpoint_reason="gone" if gone else None,
             notice="delivery.dead",
         )
+    if outcome.ours:
+        # No file descriptor, no egress proxy: the event and its endpoint are innocent, and no retry is spent.
+        due_at = now + OUR_WAIT_MS
+        if is_too_old(delivery, policy, at=due_at):
+            return exhausted(delivery, policy, now=now)
+        return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared + 1, lane=RETRY)
     retry = delivery.attempt - delivery.spared
     if not may_retry(policy, retry, timed_out=outcome.name == "timed_out"):
         return exhausted(delivery, policy, now=now)

@@ -55,6 +55,7 @@ class Outcome(Struct, frozen=True, gc=False):
     terminal: bool = False
     retry_after_s: float | None = None
     key: bool = False
+    ours: bool = False  # our own trouble: spends no retry
 
 
 DELIVERED = Outcome("delivered", OK)
@@ -108,7 +109,9 @@ def classify(
 def _failed(name: OutcomeName, failure: str, *, lane: Lane, probe: bool) -> Outcome:
     if name == "redirected":
         return REDIRECTED
-    if name == "blocked" or failure in OURS:
+    if failure in OURS:
+        return Outcome(name, UNCOUNTED, ours=True)
+    if name == "blocked":
         return Outcome(name, UNCOUNTED)
     # A 2 s endpoint is slow, not dead: the retry lane, with its long timeout, decides.
     if name == "timed_out" and lane == FIRST and not probe:
