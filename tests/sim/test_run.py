@@ -32,7 +32,7 @@ def test_several_processes_on_one_ledger_hold(seed: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ledger", "first", "seeds"), [("memory", 10_000, 250), ("sqlite", 20_000, 60)])
+@pytest.mark.parametrize(("ledger", "first", "seeds"), [("memory", 10_000, 150), ("sqlite", 20_000, 25)])
 def test_a_campaign_finds_nothing_and_meets_every_fault(ledger: str, first: int, seeds: int):
     result = campaign(first, seeds, ledger=ledger, failures_max=1)  # type: ignore[arg-type]
     assert [f"{report.finding}\n{report.replay}" for report in result.failed] == []
