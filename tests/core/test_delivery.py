@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 
@@ -98,7 +99,9 @@ def test_an_exhausted_delivery_ends_as_its_policy_says(
 @pytest.mark.parametrize("rule", ["drop", "enter_failure", "dead_letter"])
 def test_max_retries_zero_drops_at_once_whatever_the_end_rule(rule: str) -> None:
     written = policy(
-        '{"profile":"webhooks_uno","schedule":{"wait_factor":{"retries":0}},"on_exhausted":"%s"}' % rule
+        json.dumps(
+            {"profile": "webhooks_uno", "schedule": {"wait_factor": {"retries": 0}}, "on_exhausted": rule}
+        )
     )
     assert decide(a_delivery(), REFUSED, policy=written, now=NOW, fraction=0.0).end == "dropped"  # type: ignore[arg-type]
 

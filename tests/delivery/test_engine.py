@@ -267,14 +267,17 @@ def test_enter_failure_keeps_the_delivery_and_activation_begins_its_schedule_ane
     in_house(story)
 
 
-def test_our_own_trouble_is_not_charged_to_the_endpoint() -> None:
+def test_our_own_trouble_is_not_charged_to_the_endpoint_and_spends_no_retry() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = lambda call: (0.001, Answer(failure="no_resources"))
         endpoint = await house.endpoint(policy=SHORT | {"auto_disable": {"consecutive_failures": 2}})
         await house.publish(2)
-        await house.wait(3)
-        assert len(house.receivers.calls) == 4
+        await house.wait(31)
+        assert len(house.receivers.calls) == 14  # every five seconds, although the schedule has two retries
         assert (house.route(endpoint).status, house.route(endpoint).failure_count) == ("active", 0)
+        house.receivers.scripts[A] = answers(200)
+        await house.wait(6)
+        assert await house.states() == {"delivered": 2}
 
     in_house(story)
 
