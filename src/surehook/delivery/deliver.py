@@ -180,17 +180,18 @@ class Deliver:
         signer = route.signer
         if signer is None or now >= route.signer_until:
             signer = self._signer(route, now)
+        if lane == FIRST and not probe:
+            timeout_s = policy.timeouts.first
+        else:
+            place = delivery.attempt - delivery.spared
+            timeout_s = lanes.timeout_s(
+                policy, lane=lane, place=place, is_slow=route.pace.is_slow, probe=probe
+            )
         request = Request(
             target=route.target,
             headers=header_lines(route, plan, signer, delivery, now=now),
             body=delivery.body,
-            timeout_s=lanes.timeout_s(
-                policy,
-                lane=lane,
-                place=delivery.attempt - delivery.spared,
-                is_slow=route.pace.is_slow,
-                probe=probe,
-            ),
+            timeout_s=timeout_s,
             connect_timeout_s=policy.timeouts.connect,
             redirects=policy.redirects,
             redirect_style=plan.redirect_style,

@@ -141,9 +141,10 @@ class Ledger(Protocol):
     ) -> list[Delivery]:
         """Lease up to `limit` parked rows of an endpoint, oldest first, and take them out of parking.
 
-        Rows parked for a standing reason (paused, inactive, failure) get their `stood_ms` raised by the
-        time they stood. `restart`: their schedule begins anew (born_at = now, due now, spared = attempt − 1; the
-        number of the attempt in hand goes on, since history keeps every number once), as after enter_failure. A row whose due_at lies ahead keeps it; the caller waits.
+        Rows parked for a standing reason (paused, inactive, failure) get their `stood_ms` raised by the time they
+        stood. A row whose due_at lies ahead keeps it; the caller waits. `restart`: their schedule begins anew
+        instead (born_at = now, due now, stood_ms = 0, spared = attempt − 1; the number of the attempt in hand goes
+        on, since history keeps every number once), as after enter_failure.
         """
         ...
 
