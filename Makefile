@@ -71,8 +71,8 @@ sim: $(READY) ## simulated worlds on both ledgers
 mutants: $(READY) ## planted bugs: each must be found within 50 seeds
 	$(BIN)/python -m pytest tests/sim/test_mutants.py
 
-RUNS ?= 3
-faults: $(READY) ## faults on real processes: kills, stops, full disks, second servers
+RUNS ?= 1
+faults: $(READY) ## faults on real processes: kills, stops, full disks, second servers; RUNS=20 is a campaign
 	$(BIN)/python bench/faults.py --runs $(RUNS)
 
 clean:

@@ -115,14 +115,14 @@ def check_problem(problem: Any) -> None:
     assert problem["title"] and problem["detail"], problem
 
 
-def until(true: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+def until(true: Callable[[], Any], what: str | Callable[[], str], seconds: float = 10.0) -> Any:
     """Look until something is true; its value. Fails with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         found = true()
         if found:
             return found
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
         time.sleep(LOOK_S)
 
 

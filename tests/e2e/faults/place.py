@@ -63,11 +63,19 @@ class Publisher:
         self.statuses: Counter[int | str] = Counter()
         self.retry_after: set[str | None] = set()  # of every 503
         self.bodies: set[bytes] = set()  # of answers that are neither 202 nor 503
+        self.broken: list[BaseException] = []  # what ended a thread
         self._shop, self._tenant, self._pause_s = shop, tenant, pause_s
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(n,), daemon=True) for n in range(threads)]
 
     def _run(self, number: int) -> None:
+        try:
+            self._publish(number)
+        except BaseException as error:
+            self.broken.append(error)
+            raise
+
+    def _publish(self, number: int) -> None:
         caller = Caller(self._shop.server.port, KEY)
         low = number << 40
         while not self._stop.is_set():
@@ -104,6 +112,7 @@ class Publisher:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        assert not self.broken, self.broken
 
     def stop(self) -> None:
         """Publish nothing more."""
@@ -115,7 +124,15 @@ class Publisher:
     def until(self, number: int, seconds: float = 20.0) -> None:
         """Wait for this many more accepted events."""
         goal = len(self.accepted) + number
-        until(lambda: len(self.accepted) >= goal, f"{number} more events accepted {self.statuses}", seconds)
+        until(lambda: len(self.accepted) >= goal, lambda: f"{number} more events: {self}", seconds)
+
+    def refused(self, number: int, seconds: float = 20.0) -> None:
+        """Wait for this many answers 503 in all."""
+        until(lambda: self.statuses[503] >= number, lambda: f"{number} refusals: {self}", seconds)
+
+    def __repr__(self) -> str:
+        alive = sum(thread.is_alive() for thread in self._threads)
+        return f"{dict(self.statuses)}, {alive} threads, log: {self._shop.log[-1500:]}"
 
 
 def settle(shop: Shop, tenant: str, seconds: float = SETTLE_S) -> dict[str, Any]:

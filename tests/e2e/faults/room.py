@@ -64,7 +64,7 @@ def disk_floor(place: Place) -> dict[str, Any]:
         with Publisher(shop, tenant) as publisher:
             publisher.until(20)
             ballast = fill(disk, leave=8 * MIB)
-            until(lambda: publisher.statuses[503] > 20, "refusals")
+            publisher.refused(20)
             assert publisher.retry_after and all(str(each).isdigit() for each in publisher.retry_after)
             refused = shop.api.refused("POST", "/v1/events", {"tenant": tenant, "type": "a", "data": 1})
             assert (refused["status"], refused["code"]) == (503, "disk_full")
