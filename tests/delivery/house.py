@@ -85,6 +85,9 @@ class Receivers:
     def send(self, request: Request, done: Callable[[Answer], None]) -> Call:
         loop = asyncio.get_running_loop()
         call = Call(request, loop.time(), done)
+        if request.permit is not None and not request.permit():
+            loop.call_soon(call.answer, Answer(failure="aborted"))
+            return call
         self.calls.append(call)
         planned = self.scripts.get(call.url, answers(200))(call)
         if planned is not None:

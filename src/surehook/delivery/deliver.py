@@ -166,11 +166,6 @@ class Deliver:
 
     def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: bool) -> bool:
         assert self.dispatch is not None
-        if self._lease_left() < self._lease_least_s:
-            # Nothing may leave on a lease that could end under it; the next beat starts the pump again.
-            self.dispatch.paused = True
-            self.dispatch.push_front(route, delivery)
-            return False
         now = self._clock.now()
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy

@@ -14,6 +14,7 @@ recorded; `room` says whether one more fits. An endpoint may take half of what i
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
@@ -47,6 +48,7 @@ class Dispatch:
         self.held = 0
         self.held_bytes = 0
         self.spilled = False  # there is due work that only the book holds, for want of memory
+        self._is_pumping = False  # a pump is scheduled
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
 
     # -- memory -----------------------------------------------------------------------------------------
@@ -99,6 +101,16 @@ class Dispatch:
         if self.lanes[RETRY].ring or self.lanes[RETRY].suspects:
             self._pump(RETRY)
 
+    def pump_soon(self) -> None:
+        """Pump once when everything that is ready now has been seen."""
+        if not self._is_pumping:
+            self._is_pumping = True
+            asyncio.get_running_loop().call_soon(self._pump_now)
+
+    def _pump_now(self) -> None:
+        self._is_pumping = False
+        self.pump()
+
     def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
         state = self.lanes[lane]
@@ -110,7 +122,7 @@ class Dispatch:
         other: Lane = RETRY if lane == FIRST else FIRST
         if route.queues[other]:
             self._join(route, other)
-        self.pump()
+        self.pump_soon()
 
     def drain(self, route: Route) -> list[Delivery]:
         """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
