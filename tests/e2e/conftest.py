@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def api(shop: Shop) -> Caller:
     """A caller with the bootstrap key."""
     return shop.api
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Shop]:
+    """A server of the test's own, where it looks at figures of a whole server."""
+    made = Shop(tmp_path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture

@@ -157,23 +157,24 @@ def test_a_replay_that_means_nothing_is_a_422_with_its_field(shop: Shop, body: A
     assert problem["status"] == 422 and problem["field"] == field, problem
 
 
-def test_a_paused_endpoint_keeps_its_events_and_sends_them_in_order_when_it_goes_on(shop: Shop) -> None:
-    tenant, spot = shop.tenant(), shop.receiver.spot()
-    endpoint = shop.endpoint(tenant, spot.url)
+@pytest.mark.slow
+def test_a_paused_endpoint_keeps_its_events_and_sends_them_in_order_when_it_goes_on(alone: Shop) -> None:
+    tenant, spot = alone.tenant(), alone.receiver.spot()
+    endpoint = alone.endpoint(tenant, spot.url)
     path = f"/v1/endpoints/{endpoint['id']}"
-    before = lanes(shop)["parked"]
-    assert shop.api.patch(path, {"status": "paused"})["status"] == "paused"
-    events = [shop.publish(tenant, data=n) for n in range(5)]
+    before = lanes(alone)["parked"]
+    assert alone.api.patch(path, {"status": "paused"})["status"] == "paused"
+    events = [alone.publish(tenant, data=n) for n in range(5)]
     for event in events:
-        parked = check("delivery", shop.reaches(shop.delivery(event)["id"], "parked"))
+        parked = check("delivery", alone.reaches(alone.delivery(event)["id"], "parked"))
         assert parked["reason"] == "paused" and parked["attempts"] == 0
-    until(lambda: lanes(shop)["parked"] == before + 5, "five more are parked")
+    until(lambda: lanes(alone)["parked"] == before + 5, "five more are parked")
     assert spot.seen == []
-    assert shop.api.patch(path, {"status": "active"})["status"] == "active"
+    assert alone.api.patch(path, {"status": "active"})["status"] == "active"
     assert {seen["webhook-id"] for seen in spot.wait(5)} == set(events)
-    done = [shop.finished(event)["id"] for event in events]
+    done = [alone.finished(event)["id"] for event in events]
     starts = [
-        shop.attempts(delivery)[0]["started_at"] for delivery in done
+        alone.attempts(delivery)[0]["started_at"] for delivery in done
     ]  # arrivals of a few at once may cross
     assert starts == sorted(starts)
 
@@ -201,20 +202,21 @@ def test_deleting_an_endpoint_that_is_paused_cancels_its_parked_deliveries(shop:
     assert shop.reaches(parked["id"], "cancelled")["reason"] == "deleted"
 
 
-def test_each_unfinished_delivery_counts_once_in_the_lanes(shop: Shop) -> None:
-    tenant = shop.tenant()
-    hanging, late = shop.receiver.spot(Reply(delay_s=1.5)), shop.receiver.spot(500)
-    shop.endpoint(tenant, hanging.url, event_types=["hang"], policy={"timeouts": {"first": 2, "retry": 5}})
-    shop.endpoint(tenant, late.url, event_types=["late"], policy=LATE)
-    before = lanes(shop)
+@pytest.mark.slow
+def test_each_unfinished_delivery_counts_once_in_the_lanes(alone: Shop) -> None:
+    tenant = alone.tenant()
+    hanging, late = alone.receiver.spot(Reply(delay_s=1.5)), alone.receiver.spot(500)
+    alone.endpoint(tenant, hanging.url, event_types=["hang"], policy={"timeouts": {"first": 2, "retry": 5}})
+    alone.endpoint(tenant, late.url, event_types=["late"], policy=LATE)
+    before = lanes(alone)
     for number in range(3):
-        shop.publish(tenant, type="hang", data=number)
-        shop.publish(tenant, type="late", data=number)
+        alone.publish(tenant, type="hang", data=number)
+        alone.publish(tenant, type="late", data=number)
     hanging.wait(3)
     late.wait(3)
 
     def changed() -> dict[str, int]:
-        return {key: count - before[key] for key, count in lanes(shop).items()}
+        return {key: count - before[key] for key, count in lanes(alone).items()}
 
     until(lambda: changed() == {"in_flight": 3, "ready": 0, "scheduled": 3, "parked": 0}, "three and three")
     until(lambda: changed() == {"in_flight": 0, "ready": 0, "scheduled": 3, "parked": 0}, "three are left")

@@ -58,12 +58,12 @@ def fill(disk: Path, leave: int) -> Path:
 def disk_floor(place: Place) -> dict[str, Any]:
     """Below the floor of free bytes events are refused with 503 and Retry-After, reading and sending go on, and with
     room they are taken again."""
-    with small_disk(place.folder, 64) as disk, place.shop(folder=disk, SUREHOOK_DISK_FLOOR_MB="16") as shop:
+    with small_disk(place.folder, 128) as disk, place.shop(folder=disk, SUREHOOK_DISK_FLOOR_MB="64") as shop:
         tenant, spot = shop.tenant(), shop.receiver.spot()
         shop.endpoint(tenant, spot.url)
         with Publisher(shop, tenant) as publisher:
             publisher.until(20)
-            ballast = fill(disk, leave=8 * MIB)
+            ballast = fill(disk, leave=48 * MIB)  # room for the second until it looks: the log grows 10 MiB/s
             publisher.refused(20)
             assert publisher.retry_after and all(str(each).isdigit() for each in publisher.retry_after)
             refused = shop.api.refused("POST", "/v1/events", {"tenant": tenant, "type": "a", "data": 1})
