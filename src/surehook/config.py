@@ -48,7 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     slots_retry: int = 512
     endpoint_slots: int = 32
     waiting_events: int = 20_000
-    memory_deliveries: int = 50_000
+    memory_deliveries: int = 100_000
     memory_mb: int = 64
     record_window_ms: int = 5
     record_rows: int = 512

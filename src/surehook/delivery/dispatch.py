@@ -8,7 +8,7 @@ Endpoints whose last word was a timeout are suspects: all suspects together may 
 however many endpoints hang, half of the lane stays with those that answer.
 
 Memory is bounded here as well. A delivery is *held* from the moment an accept promises it until it is
-recorded; `room` says whether one more fits. An endpoint may take half of what is free and always
+recorded; `room` says whether one more fits. An endpoint may take three quarters of what is free and always
 `endpoint_share`, so that a lone customer can use the memory of an idle server and no customer can use it all.
 """
 
@@ -63,7 +63,7 @@ class Dispatch:
 
     def share(self, route: Route) -> int:
         """How many more deliveries the endpoint may keep in memory."""
-        most = max(self._settings.endpoint_share, (self._settings.memory_deliveries - self.held) >> 1)
+        most = max(self._settings.endpoint_share, (self._settings.memory_deliveries - self.held) * 3 >> 2)
         return max(0, most - route.held)
 
     def room(self) -> int:

@@ -23,7 +23,7 @@ from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
-PULL_ROWS = 200  # rows taken back for one endpoint at a time
+PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PROBE_ROWS = 10  # rows looked through for one that is due
 ENDED_ROWS = 1000  # rows of a deleted endpoint ended in one look
 AGED_ROWS = 200  # parked rows ended by age in one round
