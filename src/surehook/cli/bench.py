@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shlex
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -38,9 +39,13 @@ Work = Callable[[Any], list[dict[str, Any]]]
 def _bench(work: Work, seconds: float | None, as_json: bool, out: pathlib.Path | None, command: str,
            folder: pathlib.Path | None) -> None:  # fmt: skip
     """Run, print; exit status 1 where something was lost, so that a script notices."""
+    import signal
+
     from surehook.benches import report
     from surehook.benches.stage import Setup
 
+    # A bench that is told to stop takes its server and its receivers with it.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with report.terminal() as say:
         setup = Setup(say=say, seconds=seconds, command=tuple(shlex.split(command)), folder=folder)
         results = work(setup)
