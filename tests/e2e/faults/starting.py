@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from surehook.benches.server import KEY
+from tests.e2e.calling import Caller
 from tests.e2e.faults.place import Place, check_refusal, command
 
 
@@ -99,8 +99,6 @@ def bad_settings(place: Place) -> dict[str, Any]:
 
 def first_key(place: Place) -> dict[str, Any]:
     """Without a key a server makes one for its empty ledger, prints it once, and keeps it over a restart."""
-    from tests.e2e.calling import Caller
-
     with place.shop(SUREHOOK_API_KEY="") as shop:
         (line,) = [line for line in shop.log.splitlines() if line.split()[:1] == ["key"]]
         key = line.split()[1]
@@ -134,6 +132,3 @@ def _stranger(path: Path) -> bytes:
     content = path.read_bytes()
     os.unlink(path)
     return content
-
-
-Ended = subprocess.CompletedProcess[str]

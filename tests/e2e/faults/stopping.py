@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from tests.e2e.calling import until
-from tests.e2e.faults.place import Place, Publisher, account, settle
+from tests.e2e.faults.place import Place, Publisher, account
 from tests.e2e.receivers import Reply
 
 SPARE_S = 2.0  # beyond the grace time: closing files, ending threads, a busy machine
@@ -94,7 +94,9 @@ def second_signal(place: Place) -> dict[str, Any]:
         took = time.monotonic() - began
         assert status == 128 + signal.SIGTERM and took < 1, (status, took)
         shop.start()
-        assert shop.finished(event)["state"] == "delivered"
+        done = shop.finished(event)
+        kinds = Counter(row["kind"] for row in shop.attempts(done["id"]))
+        assert done["state"] == "delivered" and kinds == {"interrupted": 1, "attempt": 1}, kinds
         return {"stop_s": round(took, 2)}
 
 
@@ -142,13 +144,3 @@ def freeze(place: Place) -> dict[str, Any]:
         found = account(shop, tenant, publisher, spot)
         assert shop.server.alive()
         return {**found, "frozen_s": frozen, "goes_on_after_s": round(took, 2)}
-
-
-__all__ = [
-    "freeze",
-    "no_false_202_while_stopping",
-    "second_signal",
-    "settle",
-    "sigterm",
-    "sigterm_with_a_hanging_receiver",
-]
