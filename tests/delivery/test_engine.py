@@ -256,6 +256,7 @@ def test_enter_failure_keeps_the_delivery_and_activation_begins_its_schedule_ane
         assert await house.states() == {"parked:failure": 1}
         assert "endpoint.failure" in await house.notices()
         assert len(house.receivers.calls) == 3
+        assert (await house.notices()).count("endpoint.failure") == 1
         await house.set(endpoint, status="active", reason=None)
         await house.wait(20)
         assert len(house.receivers.calls) == 6  # the whole schedule once more
@@ -278,6 +279,18 @@ def test_our_own_trouble_is_not_charged_to_the_endpoint_and_spends_no_retry() ->
         house.receivers.scripts[A] = answers(200)
         await house.wait(6)
         assert await house.states() == {"delivered": 2}
+
+    in_house(story)
+
+
+def test_an_endpoint_that_enters_failure_is_reported_once() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = answers(500)
+        await house.endpoint(policy={"profile": "webhooks_uno", "schedule": {"fixed": [1]}, "jitter": None})
+        await asyncio.gather(*(house.publish() for _ in range(5)))
+        await house.wait(10)
+        assert await house.states() == {"parked:failure": 5}
+        assert (await house.notices()).count("endpoint.failure") == 1
 
     in_house(story)
 

@@ -292,7 +292,8 @@ class Deliver:
             next_at=None if decision.end is not None or decision.parked is not None else decision.due_at,
         )
         notices: tuple[Notice, ...] = ()
-        if decision.notice is not None:
+        entered = decision.endpoint_status == "failure" and route.status == "failure"  # told already
+        if decision.notice is not None and not entered:
             notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
         if result.name == "blocked" and not route.blocked:
             route.blocked = True

@@ -204,6 +204,7 @@ class Engine:
             breaker.restore(row)
         self._running = True
         await self.park.look()
+        await self._count()
         self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
         self._tasks += self._leasing
         for name, loop in (
@@ -462,6 +463,11 @@ class Engine:
         self._resume()
         self.claim.wake()
 
+    async def _count(self) -> None:
+        """What waits in the book, for metrics."""
+        self.lane_counts = await self.ledger.lane_counts(now=self.clock.now())
+        self.parked_counts = await self.ledger.parked_counts()
+
     async def _look_for_ever(self) -> None:
         while True:
             await self.clock.sleep(self.settings.look_s)
@@ -469,8 +475,7 @@ class Engine:
                 await self.changed()
                 await self.park.look()
                 await self.rescue.look()
-                self.lane_counts = await self.ledger.lane_counts(now=self.clock.now())
-                self.parked_counts = await self.ledger.parked_counts()
+                await self._count()
             except NodeBuried as error:
                 self._fail(error)
             except LedgerUnavailable as error:
