@@ -28,7 +28,9 @@ def verdict(text, manners=OPEN):
     try:
         parse(text, manners)
     except Problem as problem:
-        return problem.code if (problem.field, problem.status) == ("url", 422) and problem.hint else "incomplete"
+        return (
+            problem.code if (problem.field, problem.status) == ("url", 422) and problem.hint else "incomplete"
+        )
     return "ok"
 
 

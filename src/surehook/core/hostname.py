@@ -47,7 +47,9 @@ def read(text: str) -> Host:
             raise bad_syntax("not an IPv6 address in brackets")
         return Host(found, literal=True)
     if not _TEXT.fullmatch(text):
-        raise bad_syntax("only ASCII letters, digits, dots and hyphens; write an international name in its xn-- form")
+        raise bad_syntax(
+            "only ASCII letters, digits, dots and hyphens; write an international name in its xn-- form"
+        )
     name = text.lower()
     if (found := address.canonical(name)) is not None:
         return Host(found, literal=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import deque
 from typing import Any, Literal
 
@@ -64,7 +63,6 @@ def run_yousign(
     `wanted` and `delivered` count deliveries to the two endpoints that answer. `done_after_last_publish_s` is
     None where some had not arrived by the horizon.
     """
-    began = time.perf_counter()
     loop = SimLoop(seed)
     world = World(_options(seed, publish_s), loop, open_ledger=MemoryShelf().open, assemble=assemble)
     play = _lanes if mode == "lanes" else _single_queue
@@ -81,7 +79,6 @@ def run_yousign(
         "wanted": 2 * events,
         **figures,
         "virtual_s": round(loop.time() - world.began, 1),
-        "took_s": round(time.perf_counter() - began, 1),
     }
 
 
