@@ -22,4 +22,4 @@ def test_with_one_queue_and_one_worker_a_lane_hardly_anything_arrives():
 
 def test_the_figures_of_a_seed_are_the_same_each_time():
     first, second = (run_yousign(events=100, publish_s=10.0, seed=7) for _ in range(2))
-    assert {**first, "took_s": 0} == {**second, "took_s": 0}
+    assert first == second

@@ -27,12 +27,23 @@ class Api:
 
     def raw(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Status and body of one call. Raises OSError where nobody answers."""
+        try:
+            return self._raw(method, path, body)
+        except http.client.RemoteDisconnected as error:
+            if method != "GET":
+                raise OSError(f"{method} {path}: {error!r}") from error
+            return self._raw(method, path, body)  # the server had closed the idle connection
+
+    def _raw(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
         data = json.dumps(body).encode() if body is not None else None
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         try:
             self._connection.request(method, path, data, headers)
             response = self._connection.getresponse()
             return response.status, response.read()
+        except http.client.RemoteDisconnected:
+            self._connection.close()
+            raise
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()  # the next call makes a new one
             raise OSError(f"{method} {path}: {error!r}") from error
