@@ -65,7 +65,6 @@ class Accept:
         reload: Callable[[], Awaitable[None]],
         fail: Callable[[BaseException], None],
         hungry: Callable[[Route], None],
-        delivers: bool = True,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -77,7 +76,6 @@ class Accept:
         self._reload = reload
         self._fail = fail
         self._hungry = hungry
-        self._delivers = delivers
         self.closed = False
         self._count = 0  # ids made in the millisecond `_count_ms`
         self._count_ms = -1
@@ -223,7 +221,7 @@ class Accept:
             overdue_at=None if escalate is None else now + int(escalate * 1000),
         )
         delivery.parked = route.takes
-        if delivery.parked is None and self._delivers and self._dispatch.has_room():
+        if delivery.parked is None and self._dispatch.has_room():
             if self._dispatch.has_share(route) and "share" not in route.parked:
                 delivery.held = True
                 self._dispatch.hold(route, len(body))

@@ -162,7 +162,6 @@ class Engine:
             directory=self.directory,
             node=node,
             in_memory=self._in_memory,
-            held=lambda: self.dispatch.held,
             wake=self.claim.wake,
             notify=self._notify,
         )

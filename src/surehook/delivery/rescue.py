@@ -33,7 +33,6 @@ class Rescue:
         directory: Directory,
         node: Callable[[], bytes],
         in_memory: Callable[[], set[bytes]],
-        held: Callable[[], int],
         wake: Callable[[], None],
         notify: Callable[[Notice], None],
     ) -> None:
@@ -44,7 +43,6 @@ class Rescue:
         self._directory = directory
         self._node = node
         self._in_memory = in_memory
-        self._held = held
         self._wake = wake
         self._notify = notify
         self._missing: set[bytes] = set()

@@ -22,10 +22,9 @@ from surehook.core.policy import BreakerPolicy, Policy, parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema, kept_schema
 from surehook.core.signature import Signer
-from surehook.core.subscription import wants
+from surehook.core.subscription import Matcher
 from surehook.ports.transport import Target
 
-MEMO_ROUTES = 20_000  # (tenant, type) pairs remembered before the memo starts afresh
 NEVER = 1 << 62
 PULL_SLOTS = (
     8  # parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause
@@ -143,8 +142,7 @@ class Directory:
         self.schemas: dict[str, Schema] = {}  # of the event types that have one
         self.routes: dict[bytes, Route] = {}
         self.breakers: dict[tuple[str, str], Breaker] = {}
-        self._by_tenant: dict[str, list[Route]] = {}
-        self._memo: dict[tuple[str, str], tuple[Route, ...]] = {}
+        self._matchers: dict[str, Matcher[Route]] = {}  # by tenant
         self._type_plans: dict[str, Plan] = {}
         self._standard = Plan(PROFILES["standard"])
 
@@ -173,25 +171,19 @@ class Directory:
         for route in gone:
             route.gone = True
         self.routes = fresh
-        self._by_tenant = {}
+        by_tenant: dict[str, list[Route]] = {}
         for route in fresh.values():
-            self._by_tenant.setdefault(route.endpoint.tenant, []).append(route)
-        self._memo = {}
+            by_tenant.setdefault(route.endpoint.tenant, []).append(route)
+        self._matchers = {
+            tenant: Matcher((route, route.endpoint.event_types) for route in routes)
+            for tenant, routes in by_tenant.items()
+        }
         return gone
 
     def fan_out(self, tenant: str, event_type: str) -> tuple[Route, ...]:
         """The routes that want an event."""
-        routes = self._memo.get((tenant, event_type))
-        if routes is None:
-            if len(self._memo) >= MEMO_ROUTES:
-                self._memo.clear()
-            routes = tuple(
-                route
-                for route in self._by_tenant.get(tenant, ())
-                if wants(route.endpoint.event_types, event_type)
-            )
-            self._memo[tenant, event_type] = routes
-        return routes
+        matcher = self._matchers.get(tenant)
+        return () if matcher is None else matcher.match(event_type)
 
     def plan(self, route: Route, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""

@@ -30,5 +30,3 @@ class EngineSettings(Struct, frozen=True):
     retention_bodies_s: float = 30 * 86_400.0
     prune_s: float = 60.0  # between rounds of retention
     prune_rows: int = 2_000  # rows removed in one transaction
-    id_ahead_ms: int = 300_000  # a publisher's id may be this far ahead of the clock
-    key_ttl_ms: int = 86_400_000  # idempotency keys
