@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from surehook.core.authentication import Authentication, Basic, Bearer, ClientCredentials, KeyHeader
 from surehook.core.errors import Problem
-from surehook.core.model import EventType, Tenant
+from surehook.core.model import EndpointTls, EventType, Tenant
 from surehook.ports.registry import ApiKey
 
 from .desk import Desk
@@ -92,6 +93,33 @@ async def test_a_snapshot_holds_everything_the_hot_path_needs(desk: Desk) -> Non
     assert after.event_types == (kind,)
     assert [one for one in after.endpoints if one.id == endpoint.id] == [endpoint]
     assert [one for one in after.secrets if one.endpoint == endpoint.id] == [secret]
+
+
+CREDENTIALS: list[Authentication | None] = [
+    None,
+    Basic("ü", ""),
+    Bearer("t.o-k"),
+    KeyHeader("X-Key", "v"),
+    ClientCredentials("https://token.example/t", "me", "s"),
+    ClientCredentials("https://token.example/t", "me", "s", ("a", "b"), "aud", "body"),
+]
+
+
+@pytest.mark.parametrize("authentication", CREDENTIALS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("tls", [None, EndpointTls(), EndpointTls("ca"), EndpointTls(None, "cert", "key")])
+async def test_a_custom_request_is_kept_as_it_was_given(desk: Desk, authentication: Any, tls: Any) -> None:
+    given = desk.make.endpoint(method="PUT", authentication=authentication, tls=tls)
+    await desk.ledger.add_endpoint(given, desk.make.secret(given.id))
+    assert await desk.ledger.endpoint(given.id) == given
+    assert given in (await desk.ledger.configuration()).endpoints
+    assert given in (await desk.ledger.endpoints(tenant=None, status=None, limit=9, after=None)).data
+    plain = {"method": "POST", "authentication": None, "tls": None}
+    changed = await desk.ledger.change_endpoint(given.id, plain, now=NOW)
+    assert changed == structs.replace(given, **plain)
+    again = {"authentication": authentication, "tls": tls}
+    assert await desk.ledger.change_endpoint(given.id, again, now=NOW) == structs.replace(
+        given, method="POST"
+    )
 
 
 # -- tenants ----------------------------------------------------------------------------------------------

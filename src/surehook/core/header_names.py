@@ -41,7 +41,7 @@ def check_headers(headers: Mapping[str, str], *, field: str = "headers") -> None
         raise Problem("invalid_header", f"at most {limits.HEADERS} headers", field=field)
     seen: set[str] = set()
     for name, value in headers.items():
-        wrong = fault(name) or _value_fault(value)
+        wrong = fault(name) or value_fault(value)
         if wrong is None and name.lower() in seen:
             wrong = "given twice"
         if wrong is not None:
@@ -49,9 +49,10 @@ def check_headers(headers: Mapping[str, str], *, field: str = "headers") -> None
         seen.add(name.lower())
 
 
-def _value_fault(value: str) -> str | None:
-    if len(value) > limits.HEADER_VALUE_CHARS:
-        return f"a header value has at most {limits.HEADER_VALUE_CHARS} characters"
+def value_fault(value: str, *, chars: int = limits.HEADER_VALUE_CHARS) -> str | None:
+    """What is wrong with a header value, as half a sentence, or None."""
+    if len(value) > chars:
+        return f"a header value has at most {chars:,} characters"
     if value and _VALUE.fullmatch(value) is None:
         return "a header value is visible ASCII with spaces or tabs inside"
     return None

@@ -11,6 +11,7 @@ EVENT_BODY_BYTES = 256 * 1024  # receivers are advised to expect 20 KB; a quarte
 BATCH_BODY_BYTES = 8 * 1024 * 1024  # one batch is held in memory several times over
 BATCH_EVENTS = 1_000  # one group commit
 MANAGEMENT_BODY_BYTES = 64 * 1024  # an endpoint or a policy is a page of text; a schema has its own line
+ENDPOINT_BODY_BYTES = 320 * 1024  # three texts of PEM_BYTES with their line ends escaped, and the page
 SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
 SCHEMA_PATTERNS = 100  # regular expressions in one schema; each may take twice the memory of the next line
 SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fit, 100 of all scripts not
@@ -39,6 +40,12 @@ FILTER_CHARS = EVENT_TYPE_CHARS + 2  # an event type and `.*`
 HEADERS = 20  # custom headers per endpoint
 HEADER_NAME_CHARS = 64  # longer names meet proxies that refuse them
 HEADER_VALUE_CHARS = 1_024  # room for a bearer token
+TOKEN_CHARS = 4_096  # a fixed bearer token or key: signed tokens with many claims run to 3 KB
+CREDENTIAL_BYTES = 1_024  # user names, passwords, client ids and secrets
+SCOPES = 50  # OAuth2 scopes asked for; more is a sign that a role was meant
+SCOPE_CHARS = 256
+AUDIENCE_CHARS = 1_024  # a URL or a name
+PEM_BYTES = 64 * 1024  # a certificate is 2 KB; a bundle of a company's authorities some dozens of them
 FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
 
 # -- policies (seconds unless the name says otherwise) ----------------------------------------------------

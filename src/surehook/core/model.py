@@ -10,6 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from surehook.core.authentication import Authentication
+from surehook.core.redact import HIDDEN
+
 Lane = Literal[0, 1]
 FIRST: Lane = 0
 RETRY: Lane = 1
@@ -29,6 +32,7 @@ OutcomeName = Literal[
 ]  # fmt: skip
 AttemptKind = Literal["attempt", "interrupted", "ended"]
 EndpointStatus = Literal["active", "paused", "inactive", "failure"]
+Method = Literal["POST", "PUT", "PATCH"]
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -195,6 +199,20 @@ class Secret(Struct, frozen=True):
     expires_at: int | None
 
 
+class EndpointTls(Struct, frozen=True):
+    """Own trust and own certificate of one endpoint, PEM texts. `client_certificate` and `client_key` come together."""
+
+    ca: str | None = None  # authorities to trust for this endpoint, in place of the system's
+    client_certificate: str | None = None
+    client_key: str | None = None  # write-only
+
+    def __repr__(self) -> str:
+        key = None if self.client_key is None else HIDDEN
+        return (
+            f"EndpointTls(ca={self.ca!r}, client_certificate={self.client_certificate!r}, client_key={key})"
+        )
+
+
 class Endpoint(Struct, frozen=True):
     id: bytes
     tenant: str
@@ -209,6 +227,9 @@ class Endpoint(Struct, frozen=True):
     description: str | None
     created_at: int
     updated_at: int
+    method: Method = "POST"
+    authentication: Authentication | None = None
+    tls: EndpointTls | None = None
 
 
 class Configuration(Struct, frozen=True):

@@ -86,6 +86,8 @@ endpoint = Table(
     _count("failure_count", default="0"), _text("order"),
     _text("headers"),  # JSON object
     _text("description", optional=True), _at("created_at"), _at("updated_at"),
+    Column("method", Text, nullable=False, server_default="POST"),
+    Column("authentication", LargeBinary), Column("tls", LargeBinary),  # JSON objects with secrets (ledgers/custom.py)
     sqlite_with_rowid=False,
 )  # fmt: skip
 Index("endpoint_tenant", endpoint.c.tenant)

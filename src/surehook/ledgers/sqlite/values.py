@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import json
 
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
+from surehook.ledgers import custom
 
 _patterns = json.Decoder(tuple[str, ...]).decode
 _headers = json.Decoder(dict[str, str]).decode
@@ -25,6 +26,7 @@ def event_type(row: tuple[Any, ...]) -> EventType:
 
 def endpoint(row: tuple[Any, ...]) -> Endpoint:
     id, tenant, url, event_types, policy, status, reason, failure_count, order, headers, *rest = row
+    description, created_at, updated_at, method, authentication, tls = rest
     return Endpoint(
         id,
         tenant,
@@ -36,7 +38,12 @@ def endpoint(row: tuple[Any, ...]) -> Endpoint:
         failure_count,
         order,
         _headers(headers),
-        *rest,
+        description,
+        created_at,
+        updated_at,
+        method,
+        custom.authentication(authentication),
+        custom.tls(tls),
     )
 
 
@@ -46,6 +53,10 @@ def secret(row: tuple[Any, ...]) -> Secret:
 
 def columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Field values as columns keep them."""
-    return {
-        name: json.encode(value).decode() if name in _AS_JSON else value for name, value in fields.items()
-    }
+    return {name: _column(name, value) for name, value in fields.items()}
+
+
+def _column(name: str, value: Any) -> Any:
+    if name in _AS_JSON:
+        return json.encode(value).decode()
+    return custom.kept(value) if name in custom.COLUMNS else value
