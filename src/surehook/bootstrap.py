@@ -126,12 +126,21 @@ def revisions(settings: Settings) -> tuple[str | None, str]:
 
 
 def open_transport(settings: Settings, clock: Clock) -> Transport:
-    """The wire client under the operator's rules."""
+    """The wire client under the operator's rules. Raises SettingsError where certificates or proxy are unusable."""
     from surehook.wire.client import Client
     from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import Settings as WireSettings
 
-    wire = WireSettings(allow_http=settings.allow_http, allow_networks=settings.allow_networks)
+    wire = WireSettings(
+        allow_http=settings.allow_http,
+        allow_networks=settings.allow_networks,
+        tenant_networks=settings.tenant_networks,
+        deny_networks=settings.deny_networks,
+        nat64_prefixes=settings.nat64_prefixes,
+        own_hosts=frozenset(settings.own_hosts),
+        ca_file=settings.ca_file,
+        proxy=settings.proxy,
+    )
     return Client(clock=clock, resolver=DnsResolver(clock.boot), settings=wire)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from surehook import config_reach as reach
 from surehook.core.errors import SettingsError
 
 PREFIX = "SUREHOOK_"
@@ -38,6 +39,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     allow_http: bool = False
     allow_networks: tuple[str, ...] = ()
+    tenant_networks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    deny_networks: tuple[str, ...] = ()
+    nat64_prefixes: tuple[str, ...] = ()
+    own_hosts: tuple[str, ...] = ()
+    ca_file: str | None = None
+    proxy: str | None = None
     metrics_open: bool = False
     log_level: str = "info"
     log_format: str = "auto"
@@ -110,6 +117,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             return f"(set, {len(value)} characters)"
         if isinstance(value, bool):
             return "1" if value else "0"
+        if isinstance(value, dict):
+            return reach.shown_by_tenant(value)
         return ",".join(value) if isinstance(value, tuple) else str(value)
 
     def __repr__(self) -> str:
@@ -202,10 +211,10 @@ def _read_tenant(text: str) -> str:
     return text
 
 
-def _read_networks(text: str) -> tuple[str, ...]:
-    from ipaddress import ip_network
-
-    return tuple(str(ip_network(part.strip())) for part in text.split(",") if part.strip())
+def _read_path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError
+    return text
 
 
 HOST = Kind("a host name or address", _read_host)
@@ -215,7 +224,15 @@ TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
 LEVEL = _one_of("debug", "info", "warning", "error")
 FORMAT = _one_of("auto", "json", "console")
 FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag)
-NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", _read_networks)
+NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks)
+TENANT_NETWORKS = Kind(
+    "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16", reach.networks_by_tenant
+)
+PREFIXES = Kind("IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes)
+HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names)
+FILE = Kind("the path of a file", _read_path)
+PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
+LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
 DATABASE = Kind("sqlite:///FILE (relative) or sqlite:////FILE (absolute)", _read_database_url)
 
 # -- the list -------------------------------------------------------------------------------------------
@@ -229,6 +246,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tenant", TENANT, "name", "tenant that commands mean when none is given"),
     Setting("allow_http", FLAG, "switch", "let endpoints have http:// addresses"),
     Setting("allow_networks", NETWORKS, "CIDRs", "networks that may be reached although they are not public"),
+    Setting(
+        "tenant_networks", TENANT_NETWORKS, "CIDRs", "networks that one tenant's endpoints may reach as well"
+    ),
+    Setting("deny_networks", NETWORKS, "CIDRs", "networks that are never reached, whatever else allows them"),
+    Setting("nat64_prefixes", PREFIXES, "CIDRs", "own NAT64 prefixes: judged by the IPv4 address inside"),
+    Setting("own_hosts", HOSTS, "names", "own names of this server, which no endpoint may point at"),
+    Setting("ca_file", FILE, "file", "authorities that are trusted beside the system's, as PEM"),
+    Setting("proxy", PROXY, "URL", "egress proxy that all requests leave through, by CONNECT", True),
     Setting("metrics_open", FLAG, "switch", "serve /metrics without a key"),
     Setting("log_level", LEVEL, "word", "least important line that is logged"),
     Setting("log_format", FORMAT, "word", "form of log lines; auto: console on a terminal, else json"),
@@ -326,7 +351,7 @@ def _known(name: str, written: str, *, place: str) -> str:
 def _read(name: str, raw: Any, origin: str) -> Any:
     setting = BY_NAME[name]
     try:
-        return setting.kind.read(_text(raw, listed=setting.kind is NETWORKS))
+        return setting.kind.read(_text(raw, setting.kind))
     except (ValueError, KeyError):
         shown = "the value" if setting.secret else repr(raw)
         written = origin.partition(" ")[2] if origin.startswith(("environment", "flag")) else name
@@ -336,12 +361,18 @@ def _read(name: str, raw: Any, origin: str) -> Any:
         ) from None
 
 
-def _text(raw: Any, *, listed: bool) -> str:
-    """A scalar of the file or the command line as the text that the environment would hold."""
+def _text(raw: Any, kind: Kind) -> str:
+    """A value of the file or the command line as the text that the environment would hold."""
     if isinstance(raw, bool):
         return "1" if raw else "0"
     if isinstance(raw, str | int):
         return str(raw).strip()
-    if listed and isinstance(raw, list | tuple) and all(isinstance(part, str) for part in raw):
+    if kind in LISTED and _is_texts(raw):
         return ",".join(raw)
+    if kind is TENANT_NETWORKS and isinstance(raw, dict):
+        return ";".join(f"{tenant}={_text(part, NETWORKS)}" for tenant, part in raw.items())
     raise ValueError
+
+
+def _is_texts(raw: Any) -> bool:
+    return isinstance(raw, list | tuple) and all(isinstance(part, str) for part in raw)

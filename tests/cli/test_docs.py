@@ -30,7 +30,7 @@ def test_a_setting_is_documented_with_its_default_and_unit(setting: Setting) -> 
 
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:
-    named = set(re.findall(r"^\| `([a-z_]+)` \|", CONFIGURATION, re.MULTILINE))
+    named = set(re.findall(r"^\| `([a-z0-9_]+)` \|", CONFIGURATION, re.MULTILINE))
     assert named == {setting.name for setting in SETTINGS}
     assert all(f"`{name}`" in CONFIGURATION for name in UNAVAILABLE)
 

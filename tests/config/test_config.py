@@ -87,6 +87,26 @@ def test_networks_are_a_list_or_commas(folder: Path, text: str, expected: tuple[
     assert Settings.load(env={}).allow_networks == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'tenant_networks = "acme=10.1.0.0/16, 10.3.0.0/16; beta=10.2.0.7"',
+        '[tenant_networks]\nacme = ["10.1.0.0/16", "10.3.0.0/16"]\nbeta = "10.2.0.7"',
+    ],
+)
+def test_networks_by_tenant_are_one_text_or_a_table(folder: Path, text: str) -> None:
+    write(folder, text)
+    settings = Settings.load(env={})
+    assert settings.tenant_networks == {"acme": ("10.1.0.0/16", "10.3.0.0/16"), "beta": ("10.2.0.7/32",)}
+    shown = settings.shown("tenant_networks")
+    assert Settings.load(env={"SUREHOOK_TENANT_NETWORKS": shown}).tenant_networks == settings.tenant_networks
+
+
+def test_own_hosts_are_read_as_urls_are(folder: Path) -> None:
+    settings = Settings.load(env={"SUREHOOK_OWN_HOSTS": "Hooks.Company.com., api.company.com"})
+    assert settings.own_hosts == ("hooks.company.com", "api.company.com")
+
+
 @pytest.mark.parametrize("text", ["1", "true", "Yes", "ON"])
 def test_a_switch_is_on_in_every_usual_spelling(folder: Path, text: str) -> None:
     assert Settings.load(env={"SUREHOOK_ALLOW_HTTP": text}).allow_http
@@ -106,6 +126,27 @@ def test_a_switch_is_on_in_every_usual_spelling(folder: Path, text: str) -> None
             "SUREHOOK_ALLOW_NETWORKS",
             "expected networks in CIDR form",
         ),
+        ({"SUREHOOK_DENY_NETWORKS": "public"}, "SUREHOOK_DENY_NETWORKS", "expected networks in CIDR form"),
+        (
+            {"SUREHOOK_TENANT_NETWORKS": "10.1.0.0/16"},
+            "SUREHOOK_TENANT_NETWORKS",
+            "expected networks by tenant",
+        ),
+        ({"SUREHOOK_TENANT_NETWORKS": "acme="}, "SUREHOOK_TENANT_NETWORKS", "expected networks by tenant"),
+        ({"SUREHOOK_TENANT_NETWORKS": "Acme=10.0.0.0/8"}, "SUREHOOK_TENANT_NETWORKS", "expected networks by"),
+        (
+            {"SUREHOOK_TENANT_NETWORKS": "a=10.0.0.0/8;a=::/0"},
+            "SUREHOOK_TENANT_NETWORKS",
+            "expected networks",
+        ),
+        (
+            {"SUREHOOK_NAT64_PREFIXES": "2001:db8::/95"},
+            "SUREHOOK_NAT64_PREFIXES",
+            "expected IPv6 prefixes of",
+        ),
+        ({"SUREHOOK_NAT64_PREFIXES": "10.0.0.0/32"}, "SUREHOOK_NAT64_PREFIXES", "expected IPv6 prefixes of"),
+        ({"SUREHOOK_OWN_HOSTS": "10.0.0.1"}, "SUREHOOK_OWN_HOSTS", "expected host names"),
+        ({"SUREHOOK_OWN_HOSTS": "https://x.com"}, "SUREHOOK_OWN_HOSTS", "expected host names"),
         ({"SUREHOOK_DATABASE_URL": "postgresql://x/y"}, "SUREHOOK_DATABASE_URL", "expected sqlite:///FILE"),
         ({"SUREHOOK_DATABASE_URL": "sqlite:///:memory:"}, "SUREHOOK_DATABASE_URL", "expected sqlite:///FILE"),
         ({"SUREHOOK_URL": "localhost:8080"}, "SUREHOOK_URL", "expected an http:// or https:// address"),
@@ -161,6 +202,24 @@ def test_a_weak_key_is_refused_without_repeating_it(folder: Path, text: str) -> 
     with pytest.raises(SettingsError) as caught:
         Settings.load(env={"SUREHOOK_API_KEY": text})
     assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://us:secret@h:1", "http://us:secret@h", "http://us:secret@h:0", "http://us:secret@h:1/x", "us:secret@h:1",
+     "http://us:se/secret@h:1"],
+)  # fmt: skip
+def test_a_proxy_that_is_none_is_refused_without_repeating_its_password(folder: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match=r"http://\[user:password@\]host:port") as caught:
+        Settings.load(env={"SUREHOOK_PROXY": text})
+    assert caught.value.key == "SUREHOOK_PROXY" and "secret" not in str(caught.value)
+
+
+def test_a_proxys_password_is_never_shown(folder: Path) -> None:
+    settings = Settings.load(env={"SUREHOOK_PROXY": "http://us:pass@10.0.0.9:3128"})
+    assert settings.proxy == "http://us:pass@10.0.0.9:3128"
+    assert settings.shown("proxy") == "(set, 28 characters)"
+    assert "pass" not in repr(settings)
 
 
 def test_secrets_are_never_shown(folder: Path) -> None:

@@ -120,7 +120,8 @@ def test_a_client_certificate_is_shown_where_the_tenant_has_one(authority):
     server.verify_mode = ssl.CERT_REQUIRED
     server.load_verify_locations(authority.file)
     cert_file, key_file = authority.issue("sender")
-    own = client_context(ca_file=authority.file, cert_file=cert_file, key_file=key_file)
+    own = client_context(ca_file=authority.file)
+    own.load_cert_chain(cert_file, key_file)
     (answer,) = attempt(
         Receiver(SCRIPT), server=server, context_for=lambda tenant, url: own if tenant == "acme" else None
     )
@@ -134,9 +135,19 @@ def test_a_client_certificate_is_shown_where_the_tenant_has_one(authority):
     )
 
 
-def test_a_file_that_cannot_be_read_stops_the_program_at_its_start(tmp_path):
-    with pytest.raises(SettingsError):
-        client_context(ca_file=str(tmp_path / "none.pem"))
+@pytest.mark.parametrize("held", [None, b"", b"no certificate", b"-----BEGIN CERTIFICATE-----\nxx\n"])
+def test_a_ca_file_that_cannot_be_used_stops_the_program_at_its_start(tmp_path, held):
+    file = tmp_path / "ca.pem"
+    if held is not None:
+        file.write_bytes(held)
+    with pytest.raises(SettingsError) as caught:
+        client(ca_file=str(file))
+    assert caught.value.key == "ca_file" and str(file) in str(caught.value)
+
+
+def test_a_ca_file_is_trusted_beside_the_systems_authorities(authority):
+    alone, both = client_context(), client_context(ca_file=authority.file)
+    assert both.cert_store_stats()["x509_ca"] == alone.cert_store_stats()["x509_ca"] + 1
 
 
 def test_the_system_has_authorities_whatever_the_environment_says(monkeypatch, tmp_path):

@@ -65,6 +65,11 @@ def switches(settings: Settings) -> list[str]:
     if settings.allow_networks:
         networks = settings.shown("allow_networks")
         found.append(f"allow_networks: requests may reach {networks}  ({settings.origin('allow_networks')})")
+    if settings.tenant_networks:
+        networks = settings.shown("tenant_networks")
+        found.append(
+            f"tenant_networks: requests may reach {networks}  ({settings.origin('tenant_networks')})"
+        )
     if settings.metrics_open:
         found.append(f"metrics_open: /metrics needs no key  ({settings.origin('metrics_open')})")
     return found

@@ -66,7 +66,10 @@ class Client:
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
         self._resolver = resolver
         self._context_for = context_for
-        self._context: ssl.SSLContext | None = None
+        # Made now where a file is named, so that a bad one stops the program at its start.
+        self._context = (
+            None if self.settings.ca_file is None else client_context(ca_file=self.settings.ca_file)
+        )
         self._origins: WeakValueDictionary[tuple[object, ...], Origin] = WeakValueDictionary()
         self._opener = Opener(self, resolver, dialer or SystemDialer())
         self._calls: set[Call] = set()  # on the slow way; those on connections are found through the pool
@@ -106,7 +109,7 @@ class Client:
         if own is not None:
             return own
         if self._context is None:
-            self._context = client_context(ca_file=self.settings.ca_file)
+            self._context = client_context()
         return self._context
 
     # -- sending ----------------------------------------------------------------------------------------

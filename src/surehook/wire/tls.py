@@ -19,28 +19,34 @@ BUNDLES = (
     "/etc/ssl/cert.pem",
     "/opt/homebrew/etc/ca-certificates/cert.pem",
 )
+PEM_HINT = "a file of certificates as PEM: -----BEGIN CERTIFICATE----- ..."
 
 
-def client_context(
-    *, ca_file: str | None = None, cert_file: str | None = None, key_file: str | None = None
-) -> ssl.SSLContext:
-    """A context for connecting out. `ca_file` replaces the system's authorities; `cert_file` is for mTLS.
+def client_context(*, ca_file: str | None = None) -> ssl.SSLContext:
+    """The common context for connecting out. `ca_file` names authorities that are trusted beside the system's.
 
-    Raises SettingsError where a file cannot be read.
+    Raises SettingsError where the file cannot be read or holds no certificate.
     """
+    context = bare_context()
+    try:
+        _load_system(context)
+        if ca_file is not None:
+            context.load_verify_locations(cafile=ca_file)
+    except ssl.SSLError as error:
+        raise SettingsError(
+            "ca_file", f"{ca_file} holds no certificates that can be read: {error.reason}", hint=PEM_HINT
+        ) from None
+    except OSError as error:
+        raise SettingsError("ca_file", f"{ca_file} cannot be read: {error.strerror}", hint=PEM_HINT) from None
+    return context
+
+
+def bare_context() -> ssl.SSLContext:
+    """A context that trusts nobody yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a CA file may name an intermediate alone
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        if ca_file is not None:
-            context.load_verify_locations(cafile=ca_file)
-        else:
-            _load_system(context)
-        if cert_file is not None:
-            context.load_cert_chain(cert_file, key_file)
-    except OSError as error:  # ssl.SSLError is one
-        raise SettingsError("ca_file", f"certificates cannot be read: {error}") from error
     return context
 
 
