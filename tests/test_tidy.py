@@ -60,6 +60,7 @@ SEEDED = {"random.Random": "sim/"}
 SLEEPING_TESTS = {
     "tests/demo/test_play.py": "polls a process of its own",
     "tests/docs/test_walkthrough.py": "polls what a terminal shows",
+    "tests/servers/": "waits for other people's programs to start and to end",
     "tests/e2e/": "polls servers that run as processes of their own",
 }
 

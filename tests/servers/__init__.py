@@ -1,0 +1,18 @@
+"""Private servers for tests, benches and fault campaigns: PostgreSQL, Redis, RabbitMQ, and a proxy that cuts.
+
+They lie beside the tests and not in the product, because they start other people's programs, which the product never
+does; programs under `bench/` import them as `tests.servers` after putting the checkout on their path.
+
+- Binaries are the installed ones (`make services`); what is not installed is `Missing`, which a test turns into a skip.
+- Each server listens on loopback, on a free port below the ephemeral range, so that after a restart the port is still its
+  own, and keeps everything in a folder below the run's own (`folder.py`). Root gives itself up to `nobody` for them.
+- A server is known by where it works: every process whose working directory lies in its folder is its own. So whoever
+  knows the folder can kill, freeze and sweep, also what was orphaned, also from another process.
+- A watchdog process sweeps the whole folder when the run ends, however it ends.
+"""
+
+from tests.servers.folder import run_folder
+from tests.servers.installed import Missing, missing
+from tests.servers.postgres import Postgres, postgres
+
+__all__ = ["Missing", "Postgres", "missing", "postgres", "run_folder"]
