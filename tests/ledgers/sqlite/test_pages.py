@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surehook.ledgers.sqlite.paging import LOOKS_MAX
+from surehook.ledgers.common.paging import LOOKS_MAX
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, TENANT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook.core.model import Configuration
-from surehook.ledgers.sqlite import values
+from surehook.ledgers.common import values
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.registry import ApiKey

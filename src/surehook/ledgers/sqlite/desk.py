@@ -105,9 +105,9 @@ class Desk:
         finally:
             worker.dismiss()
 
-    async def _module(self, name: str) -> Any:
-        """A module that needs SQLAlchemy, imported when first asked for, and not on the writer's thread."""
-        full = f"surehook.ledgers.sqlite.{name}"
+    async def _core_sql(self) -> Any:
+        """What needs SQLAlchemy, imported when first asked for, and not on the writer's thread."""
+        full = "surehook.ledgers.sqlite.core_sql"
         try:
             return sys.modules.get(full) or await self._reader.call(partial(import_module, full))
         except OSError as error:  # no descriptors or memory left: the next call may have them again

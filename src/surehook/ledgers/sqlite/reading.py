@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surehook.core.model import Attempt, Delivery, Event
-from surehook.ledgers.sqlite import replays
+from surehook.ledgers.sqlite import replays, stories
 from surehook.ledgers.sqlite.counts import Counts
 from surehook.ledgers.sqlite.desk import Desk
 from surehook.ports.reading import (
@@ -25,44 +25,38 @@ class Reads(Desk):
         self._counts = Counts(keeps=not self._inline)
 
     async def event(self, event: bytes) -> Event | None:
-        lists = await self._module("lists")
-        found: Event | None = await self._read(lists.event, event)
+        found: Event | None = await self._look("lists", "event", event)
         return found
 
     async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
-        lists = await self._module("lists")
-        page: Page = await self._read(lists.events, where, limit=limit, after=after)
+        page: Page = await self._look("lists", "events", where, limit=limit, after=after)
         return page
 
     async def delivery(self, delivery: bytes) -> DeliveryView | None:
-        deliveries = await self._module("deliveries")
-        found: DeliveryView | None = await self._read(deliveries.delivery, delivery)
+        found: DeliveryView | None = await self._look("deliveries", "delivery", delivery)
         return found
 
     async def deliveries(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        deliveries = await self._module("deliveries")
-        page: Page = await self._read(deliveries.deliveries, where, limit=limit, after=after)
+        page: Page = await self._look("deliveries", "deliveries", where, limit=limit, after=after)
         return page
 
     async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
-        deliveries = await self._module("deliveries")
-        found: tuple[Delivery, bytes | None] | None = await self._read(deliveries.open_delivery, delivery)
-        return found
+        return await self._read(stories.open_delivery, delivery)
 
     async def attempts(self, delivery: bytes) -> list[Attempt]:
-        deliveries = await self._module("deliveries")
-        found: list[Attempt] = await self._read(deliveries.attempts, delivery)
-        return found
+        return await self._read(stories.attempts, delivery)
 
     async def dead_letters(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        deliveries = await self._module("deliveries")
-        page: Page = await self._read(deliveries.dead_letters, where, limit=limit, after=after)
+        page: Page = await self._look("deliveries", "dead_letters", where, limit=limit, after=after)
         return page
 
     async def notices(self, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page:
-        lists = await self._module("lists")
-        page: Page = await self._read(lists.notices, where, limit=limit, after=after)
+        page: Page = await self._look("lists", "notices", where, limit=limit, after=after)
         return page
+
+    async def _look(self, module: str, name: str, *args: Any, **kwargs: Any) -> Any:
+        core_sql = await self._core_sql()
+        return await self._read(core_sql.look, getattr(getattr(core_sql, module), name), *args, **kwargs)
 
     async def lane_counts(self, *, now: int) -> list[LaneCount]:
         return await self._read(self._counts.lanes, now=now)

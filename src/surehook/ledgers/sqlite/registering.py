@@ -85,9 +85,9 @@ class Registering(Desk):
         await self._change("add_key", key)
 
     async def _change(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        registry = await self._module("registry")
-        return await self._write(getattr(registry, name), *args, **kwargs)
+        core_sql = await self._core_sql()
+        return await self._write(core_sql.change, getattr(core_sql.registry, name), *args, **kwargs)
 
     async def _show(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        registry = await self._module("registry")
-        return await self._read(getattr(registry, name), *args, **kwargs)
+        core_sql = await self._core_sql()
+        return await self._read(core_sql.look, getattr(core_sql.registry, name), *args, **kwargs)

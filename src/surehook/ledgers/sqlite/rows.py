@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import json
 
-from surehook.core.model import Attempt, Delivery
-from surehook.ledgers import history
+from surehook.core.model import Delivery
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch
 
@@ -72,27 +71,4 @@ def _delivery(row: list[Any]) -> Delivery:
         _hex(id), _hex(event), _hex(endpoint), tenant, type, lane, attempt, due_at, born_at, _hex(body),
         stood_ms, spared, freed, overdue_at, _hex(replay_of) if replay_of else None, outcome, unknown != 0,
         parked, held != 0,
-    )  # fmt: skip
-
-
-ATTEMPT_COLUMNS = (
-    "delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us, "
-    "first_byte_us, total_us, headers, body, truncated, next_at"
-)
-
-
-def attempt(row: tuple[Any, ...]) -> Attempt:
-    """A line of history out of `ATTEMPT_COLUMNS`."""
-    (
-        delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
-        first_byte_us, total_us, headers, body, truncated, next_at,
-    ) = row  # fmt: skip
-    kind = history.kind(seq)
-    if kind != "attempt":  # what it carries is the last request's, for lists
-        outcome, unknown = None, 0
-    return Attempt(
-        delivery=delivery, number=history.number(seq), kind=kind, lane=lane, started_at=started_at,
-        outcome=outcome, unknown=unknown != 0, status=status, error=error, address=address, dns_us=dns_us,
-        connect_us=connect_us, tls_us=tls_us, first_byte_us=first_byte_us, total_us=total_us,
-        headers=headers, body=body, truncated=truncated != 0, next_at=next_at,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import json
@@ -15,16 +15,16 @@ _headers = json.Decoder(dict[str, str]).decode
 _AS_JSON = ("event_types", "headers")
 
 
-def tenant(row: tuple[Any, ...]) -> Tenant:
+def tenant(row: Sequence[Any]) -> Tenant:
     id, name, strict, created_at = row
     return Tenant(id, name, strict != 0, created_at)
 
 
-def event_type(row: tuple[Any, ...]) -> EventType:
+def event_type(row: Sequence[Any]) -> EventType:
     return EventType(*row)
 
 
-def endpoint(row: tuple[Any, ...]) -> Endpoint:
+def endpoint(row: Sequence[Any]) -> Endpoint:
     id, tenant, url, event_types, policy, status, reason, failure_count, order, headers, *rest = row
     description, created_at, updated_at, method, authentication, tls = rest
     return Endpoint(
@@ -47,7 +47,7 @@ def endpoint(row: tuple[Any, ...]) -> Endpoint:
     )
 
 
-def secret(row: tuple[Any, ...]) -> Secret:
+def secret(row: Sequence[Any]) -> Secret:
     return Secret(*row)
 
 

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, select
 
-from surehook.ledgers.sqlite.core_sql import rows
-from surehook.ledgers.sqlite.session import Session
+from surehook.core.limits import EVENT_ID_AHEAD_S
+from surehook.ledgers.common.steps import Steps
+from surehook.ports.registry import Page
 
 # Rows a page looks at before it comes back short, with a cursor: some ten milliseconds of reading.
 LOOKS_MAX = 10_000
 LOWEST, HIGHEST = b"", b"\xff" * 17
+# An id is at most this far ahead of the clock, so younger ids cannot be of older rows.
+AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 _MILLIS_MAX = (1 << 48) - 1
 
 
@@ -44,9 +47,38 @@ class Span(NamedTuple):
 
 
 def look_down(
-    session: Session, key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = ()
-) -> bytes | None:
+    key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = ()
+) -> Steps[bytes | None]:
     """The id that stands `LOOKS_MAX` rows down the span; None where the span ends before."""
-    at_bound = select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
-    found: list[tuple[Any, ...]] = rows(session, at_bound)
+    found = yield select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
     return found[0][0] if found else None
+
+
+class Source(NamedTuple):
+    """What one table gives for a page: values with an `id`, newest first, and how far down it was read.
+
+    Everything that fits at or above `lowest` is in `found`; LOWEST: the table was read to its end.
+    """
+
+    found: list[Any]
+    lowest: bytes
+
+    @staticmethod
+    def read(found: list[Any], lowest: bytes | None, limit: int) -> Source:
+        """A source out of up to `limit + 1` rows above `lowest`."""
+        if len(found) > limit:
+            return Source(found, found[-1].id)
+        return Source(found, LOWEST if lowest is None else lowest)
+
+
+def merged(sources: Sequence[Source], limit: int) -> Page:
+    """One page of several sources, the later one's word holding where two have the same id.
+
+    Above the highest of their ends, they know everything together.
+    """
+    lowest = max(source.lowest for source in sources)
+    known = {one.id: one for source in sources for one in source.found if one.id >= lowest}
+    page = sorted(known.values(), key=lambda one: one.id, reverse=True)
+    if len(page) > limit:
+        return Page(page[:limit], page[limit - 1].id)
+    return Page(page, lowest or None)
