@@ -34,7 +34,7 @@ RAW: list[tuple[bytes, int, str, str | None]] = [
     (b'{"tenant": "a\\u0000"}', 422, "bad_text", None),
     (b'{"tenant": "\\ud800"}', 422, "bad_text", None),
     (b'{"tenant": ' + b"[" * 65 + b"]" * 65 + b"}", 422, "too_deep", None),
-    (b'{"tenant": ' + b'{"a":' * 20_000 + b"1" + b"}" * 20_000 + b"}", 413, "body_too_large", None),
+    (b'{"tenant": ' + b'{"a":' * 60_000 + b"1" + b"}" * 60_000 + b"}", 413, "body_too_large", None),
     (b"[" * 30_000, 422, "too_deep", None),
 ]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -103,7 +104,7 @@ def _too_large(limit: int) -> Problem:
 
 def _refused(error: msgspec.ValidationError, body: type[Struct], value: dict[str, Any]) -> Problem:
     fault = json_text.fault(error)
-    hint = _did_you_mean(fault.path, body) if fault.code == "unknown_field" else None
+    hint = _did_you_mean(fault.path, body) if fault.code == "unknown_field" else _choices(fault.path, body)
     path = fault.path
     if "[...]" in str(error) and isinstance(value.get(path), dict):
         # The decoder names the object but not the key; all objects of free keys hold texts.
@@ -122,19 +123,47 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else "known: " + ", ".join(known)
 
 
+def _choices(path: str, body: type[Struct]) -> str | None:
+    """A hint: the values that a closed list at this path has; None where there is none."""
+    *above, last = path.split(".")
+    found: list[str] = []
+    for here in _structs_at(above, body):
+        if here.__struct_config__.tag_field == last:
+            found.append(str(here.__struct_config__.tag))
+        for field in msgspec.structs.fields(here):
+            if field.encode_name == last:
+                found += [
+                    str(value)
+                    for kind in _kinds(field.type)
+                    if get_origin(kind) is Literal
+                    for value in get_args(kind)
+                ]
+    return "one of: " + ", ".join(found) if found else None
+
+
 def _fields_at(path: list[str], body: type[Struct]) -> list[str]:
     """The field names of the object at a path inside a body; those of the body where the path leads elsewhere."""
-    here: type[Struct] = body
+    here = _structs_at(path, body) or [body]
+    return list(dict.fromkeys(field.encode_name for one in here for field in msgspec.structs.fields(one)))
+
+
+def _structs_at(path: list[str], body: type[Struct]) -> list[type[Struct]]:
+    """The objects that may stand at a path inside a body; none where the path leads to something else."""
+    here: list[type[Struct]] = [body]
     for step in path:
-        types = {field.name: field.type for field in msgspec.structs.fields(here)}
-        nested = [
-            kind for kind in _kinds(types.get(step)) if isinstance(kind, type) and issubclass(kind, Struct)
+        types = [field.type for one in here for field in msgspec.structs.fields(one) if field.name == step]
+        here = [
+            kind
+            for each in types
+            for kind in _kinds(each)
+            if isinstance(kind, type) and issubclass(kind, Struct)
         ]
-        if not nested:
-            break
-        here = nested[0]
-    return [field.encode_name for field in msgspec.structs.fields(here)]
+    return here
 
 
-def _kinds(kind: Any) -> tuple[Any, ...]:
-    return (kind, *getattr(kind, "__args__", ()))
+def _kinds(kind: Any) -> Iterator[Any]:
+    """A type, and those it is made of."""
+    yield kind
+    if get_origin(kind) is not Literal:
+        for part in get_args(kind):
+            yield from _kinds(part)

@@ -11,6 +11,8 @@ from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given, stored
 from surehook.api.shapes import AttemptShape, EndpointShape
 from surehook.core import ids, limits, url
+from surehook.core.authentication import Authentication
+from surehook.core.model import EndpointTls, Method
 from surehook.delivery import endpoints, testcall
 
 Url = Annotated[str, Meta(min_length=1, max_length=url.CHARS_MAX, description="Where requests go.")]
@@ -35,6 +37,20 @@ Headers = Annotated[
 ]
 Order = Annotated[str, Meta(description="Only `none` is available in this version.")]
 Description = Annotated[str, Meta(max_length=limits.DESCRIPTION_CHARS)]
+Shown = Annotated[
+    Authentication | None,
+    Meta(
+        description="How requests show who calls. Secrets in it are kept and never shown again; "
+        "a change gives the whole object anew, null takes it away."
+    ),
+]
+Tls = Annotated[
+    EndpointTls | None,
+    Meta(
+        description="PEM texts: authorities to trust in place of the system's, a client certificate with its key. "
+        "The key is never shown again; a change gives the whole object anew, null takes it away."
+    ),
+]
 
 
 class NewEndpoint(Struct, forbid_unknown_fields=True):
@@ -45,6 +61,9 @@ class NewEndpoint(Struct, forbid_unknown_fields=True):
     headers: Headers | None = None
     order: Order | None = None
     description: Description | None = None
+    method: Method = "POST"
+    authentication: Shown = None
+    tls: Tls = None
 
 
 class EndpointChange(Struct, forbid_unknown_fields=True):
@@ -55,6 +74,9 @@ class EndpointChange(Struct, forbid_unknown_fields=True):
     order: Order | UnsetType = UNSET
     description: Description | UnsetType | None = UNSET
     status: Literal["active", "paused"] | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    authentication: Shown | UnsetType = UNSET
+    tls: Tls | UnsetType = UNSET
 
 
 class Rotation(Struct, forbid_unknown_fields=True):
@@ -74,6 +96,9 @@ async def create(asked: Asked) -> Answer:
         headers=body.headers or {},
         order=body.order or "none",
         description=body.description,
+        method=body.method,
+        authentication=body.authentication,
+        tls=body.tls,
     )
     made, secret = await endpoints.create(asked.services.engine, new)
     shape = show.endpoint(made, secret)
@@ -130,13 +155,14 @@ URL_CODES = (
     "url_host_name", "url_port", "url_too_long",
 )  # fmt: skip
 _REFUSALS = (
-    "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "order_not_available", *URL_CODES,
-    "address_forbidden",
+    "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "invalid_authentication",
+    "authentication_conflict", "invalid_tls", "order_not_available", *URL_CODES, "address_forbidden",
 )  # fmt: skip
 
 CALLS = (
     Call(
         method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
+        body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Make an endpoint. Its `secret` is shown in this answer and after a rotation only.",
         answers={201: EndpointShape}, problems=("unknown_tenant", *_REFUSALS),
     ),
@@ -151,6 +177,7 @@ CALLS = (
     ),
     Call(
         method="PATCH", path="/v1/endpoints/{id}", name="change_endpoint", handle=change, body=EndpointChange,
+        body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Change, pause or activate an endpoint. `active` sets `failure_count` to 0 and sends what was parked.",
         answers={200: EndpointShape}, problems=("not_found", *_REFUSALS),
     ),

@@ -47,6 +47,7 @@ BODIES: dict[str, Any] = {
     "change_event_type": {"policy": "signing"},
     "create_endpoint": {
         "tenant": "acme", "url": "https://hooks.example.com/surehook", "event_types": ["document.*"], "policy": "signing",
+        "authentication": {"type": "basic", "username": "surehook", "password": "a-long-password"},
     },
     "change_endpoint": {"status": "paused"},
     "rotate_secret": {"overlap_s": 86400},
@@ -76,6 +77,7 @@ SHAPES: dict[str, Any] = {
         "id": _ENDPOINT, "tenant": "acme", "url": "https://hooks.example.com/surehook",
         "event_types": ["document.*"], "policy": "signing", "status": "active", "reason": None, "failure_count": 0,
         "order": "none", "headers": {}, "description": None, "created_at": _AT, "updated_at": _AT, "secret": None,
+        "method": "POST", "authentication": {"type": "basic", "username": "surehook", "password": None}, "tls": None,
     },
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,

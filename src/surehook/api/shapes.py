@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
-from surehook.core.model import AttemptKind, EndpointStatus, OutcomeName, Reason, State
+from surehook.core.model import AttemptKind, EndpointStatus, Method, OutcomeName, Reason, State
 
 T = TypeVar("T")
 LaneName = Literal["first", "retry"]
@@ -37,6 +37,43 @@ class EventTypeShape(Struct, frozen=True):
     created_at: str
 
 
+# What of an endpoint's authentication is shown: secrets are null, for ever.
+
+
+class BasicShownShape(Struct, frozen=True, tag="basic", tag_field="type"):
+    username: str
+    password: None = None
+
+
+class BearerShownShape(Struct, frozen=True, tag="bearer", tag_field="type"):
+    token: None = None
+
+
+class KeyHeaderShownShape(Struct, frozen=True, tag="api_key", tag_field="type"):
+    header: str
+    value: None = None
+
+
+class ClientCredentialsShownShape(Struct, frozen=True, tag="oauth2", tag_field="type"):
+    token_url: str
+    client_id: str
+    scopes: tuple[str, ...]
+    audience: str | None
+    style: Literal["basic", "body"]
+    client_secret: None = None
+
+
+AuthenticationShown = BasicShownShape | BearerShownShape | KeyHeaderShownShape | ClientCredentialsShownShape
+
+
+class TlsShownShape(Struct, frozen=True):
+    """`client_key` is there where `client_certificate` is, and never shown."""
+
+    ca: str | None
+    client_certificate: str | None
+    client_key: None = None
+
+
 class EndpointShape(Struct, frozen=True):
     id: str
     tenant: str
@@ -52,6 +89,9 @@ class EndpointShape(Struct, frozen=True):
     created_at: str
     updated_at: str
     secret: str | None
+    method: Method
+    authentication: AuthenticationShown | None
+    tls: TlsShownShape | None
 
 
 class EventShape(Struct, frozen=True):

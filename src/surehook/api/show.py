@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from surehook.api import shapes
 from surehook.core import envelope, hints, ids, instants
+from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
 from surehook.delivery.managing import BreakerView
@@ -50,6 +51,24 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
         created_at=render(seen.created_at),
         updated_at=render(seen.updated_at),
         secret=secret,
+        method=seen.method,
+        authentication=_authentication(seen.authentication),
+        tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
+    )
+
+
+def _authentication(seen: Authentication | None) -> shapes.AuthenticationShown | None:
+    """Without its secrets: each type takes over what it names, and nothing else."""
+    if isinstance(seen, Basic):
+        return shapes.BasicShownShape(seen.username)
+    if isinstance(seen, Bearer):
+        return shapes.BearerShownShape()
+    if isinstance(seen, KeyHeader):
+        return shapes.KeyHeaderShownShape(seen.header)
+    if seen is None:
+        return None
+    return shapes.ClientCredentialsShownShape(
+        seen.token_url, seen.client_id, seen.scopes, seen.audience, seen.style
     )
 
 

@@ -36,6 +36,18 @@ Headers = Annotated[
     list[str] | None, typer.Option("--header", help="NAME=VALUE sent along; may be repeated.")
 ]
 Description = Annotated[str | None, typer.Option(help="A note for people.")]
+Method = Annotated[str | None, typer.Option("--method", help="POST, PUT or PATCH.", show_default="POST")]
+Auth = Annotated[
+    str | None,
+    typer.Option(
+        "--auth",
+        help='How requests show who calls, as JSON: {"type": "basic", …}, bearer, api_key or oauth2; null takes it '
+        "away. Better @file or - than secrets on the command line.",
+    ),
+]
+Ca = Annotated[str | None, typer.Option("--ca", help="PEM of the authorities to trust, @file.")]
+ClientCert = Annotated[str | None, typer.Option("--client-cert", help="PEM of a client certificate, @file.")]
+ClientKey = Annotated[str | None, typer.Option("--client-key", help="PEM of its key, @file.")]
 
 
 @app.command("list")
@@ -80,12 +92,18 @@ def create(
     policy: PolicyOption = None,
     header: Headers = None,
     description: Description = None,
+    method: Method = None,
+    auth: Auth = None,
+    ca: Ca = None,
+    client_cert: ClientCert = None,
+    client_key: ClientKey = None,
     json: Json = False,
     url: Url = None,
     key: Key = None,
 ) -> None:
     """Create an endpoint. Its signing secret is shown now and not again."""
     fields = _fields(events or "*", policy, header, description)
+    fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
     owner = tenant_of(settings_for(url, key, tenant))
     with server(url, key) as client:
         made = client.endpoints.create(tenant=owner, url=target, **fields)
@@ -100,12 +118,24 @@ def update(
     policy: PolicyOption = None,
     header: Headers = None,
     description: Description = None,
+    method: Method = None,
+    auth: Auth = None,
+    ca: Ca = None,
+    client_cert: ClientCert = None,
+    client_key: ClientKey = None,
+    no_tls: Annotated[
+        bool, typer.Option("--no-tls", help="Take own authorities and client certificate away.")
+    ] = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Change what is given; everything else stays. `--policy null` takes the endpoint's own policy away."""
+    """Change what is given; everything else stays. `--policy null` takes the endpoint's own policy away. Of --ca,
+    --client-cert and --client-key, what is not given is taken away."""
     fields = _fields(events, policy, header, description)
+    fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
+    if no_tls:
+        fields["tls"] = None
     if target is not None:
         fields["url"] = target
     if not fields:
@@ -194,6 +224,23 @@ def _fields(
         fields["headers"] = pairs_of(header)
     if description is not None:
         fields["description"] = description
+    return fields
+
+
+def _custom(
+    method: str | None, auth: str | None, *, ca: str | None, client_cert: str | None, client_key: str | None
+) -> dict[str, Any]:
+    from surehook.cli.inputs import json_of, text_of
+
+    fields: dict[str, Any] = {}
+    if method is not None:
+        fields["method"] = method.upper()
+    if auth is not None:
+        fields["authentication"] = json_of(auth)
+    given = {"ca": ca, "client_certificate": client_cert, "client_key": client_key}
+    texts = {name: text_of(text) for name, text in given.items() if text is not None}
+    if texts:
+        fields["tls"] = texts
     return fields
 
 

@@ -109,7 +109,7 @@ class Listener:
             reply = Reply(401, encode(problem), "application/problem+json")
         elif request.path.partition("?")[0] != self._path:
             reply = Reply(404)
-        elif request.method != "POST":
+        elif request.method not in ("POST", "PUT", "PATCH"):
             reply = Reply(405)
         else:
             reply = self._behaviour.reply(random.random())

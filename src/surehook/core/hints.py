@@ -41,10 +41,10 @@ BY_FAILURE: dict[str, str] = {
 
 BY_STATUS: dict[int, str] = {
     400: "The endpoint found the request malformed. Its logs should say which part.",
-    401: "The endpoint wants credentials. Give them as headers of the endpoint, and check the signing secret.",
+    401: "The endpoint wants credentials. Give them as the endpoint's authentication, and check the signing secret.",
     403: "The endpoint refuses the sender. Check the signing secret, firewall rules and bot protection.",
     404: "There is nothing at that path. Check the URL.",
-    405: "The path does not take POST.",
+    405: "The path does not take this method. The endpoint can be called by POST, PUT or PATCH.",
     408: "The endpoint gave up waiting for the request.",
     410: "The endpoint says it is gone for good, so it was switched off. Activate it to deliver again.",
     411: "The endpoint wants a Content-Length, which was sent. A proxy in front of it may drop it.",

@@ -77,6 +77,7 @@ class Delivery(Struct, gc=False):
     unknown: bool = False  # the last request was sent and no answer was seen
     parked: str | None = None  # at birth only: born parked for this reason
     held: bool = False  # at birth only: born leased to the accepting node
+    handed: int = 0  # at birth only: born marked as handed over to a broker (ports/handoff.py)
 
 
 class Attempt(Struct, frozen=True, gc=False):
@@ -199,7 +200,7 @@ class Secret(Struct, frozen=True):
     expires_at: int | None
 
 
-class EndpointTls(Struct, frozen=True):
+class EndpointTls(Struct, frozen=True, forbid_unknown_fields=True):
     """Own trust and own certificate of one endpoint, PEM texts. `client_certificate` and `client_key` come together."""
 
     ca: str | None = None  # authorities to trust for this endpoint, in place of the system's

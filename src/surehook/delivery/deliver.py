@@ -190,6 +190,7 @@ class Deliver:
             connect_timeout_s=policy.timeouts.connect,
             redirects=policy.redirects,
             redirect_style=plan.redirect_style,
+            method=route.method,
             permit=self._may_write,
         )
         flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)

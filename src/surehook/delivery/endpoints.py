@@ -11,12 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.core import header_names, limits, signature, subscription
+from surehook.core import limits, signature, subscription
+from surehook.core.authentication import Authentication
 from surehook.core.errors import LedgerUnavailable, Problem
-from surehook.core.model import Endpoint, Secret
+from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
-from surehook.delivery import tenants
+from surehook.delivery import custom, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.retry_end import end_pending_retries
@@ -41,12 +42,15 @@ class New(Struct, frozen=True):
     headers: Mapping[str, str]
     order: str
     description: str | None
+    method: Method = "POST"
+    authentication: Authentication | None = None
+    tls: EndpointTls | None = None
 
 
 async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
     """The endpoint and its secret as text. Raises Problem for the field that cannot be."""
     now = manager.clock.now()
-    checked = await _checked(manager, _asked(new), tenant=new.tenant)
+    checked = await _checked(manager, _asked(new), tenant=new.tenant, before=None)
     await tenants.must_exist(manager, new.tenant)
     endpoint = Endpoint(
         id=new_id(manager, now),
@@ -62,6 +66,9 @@ async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
         description=new.description,
         created_at=now,
         updated_at=now,
+        method=new.method,
+        authentication=new.authentication,
+        tls=checked["tls"],
     )
     secret = _new_secret(manager, endpoint.id, now)
     await manager.ledger.add_endpoint(endpoint, secret)
@@ -79,7 +86,7 @@ async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Map
     before = _there(await manager.ledger.endpoint(endpoint))
     if not changes:
         return before
-    checked = await _checked(manager, changes, tenant=before.tenant)
+    checked = await _checked(manager, changes, tenant=before.tenant, before=before)
     if checked.get("status") == "active":
         checked |= {"reason": None, "failure_count": 0}
     elif checked.get("status") == "paused":
@@ -141,15 +148,18 @@ def missing() -> Problem:
     return Problem("not_found", "there is no endpoint with this id", status=404)
 
 
-async def _checked(manager: Manager, given: Mapping[str, Any], *, tenant: str) -> dict[str, Any]:
-    """The given fields, judged: rules first, the address last, since that may ask the network."""
+async def _checked(
+    manager: Manager, given: Mapping[str, Any], *, tenant: str, before: Endpoint | None
+) -> dict[str, Any]:
+    """The given fields, judged: rules first, the addresses last, since those may ask the network."""
     checked = dict(given)
     if "event_types" in given:
         checked["event_types"] = subscription.check_filters(given["event_types"])
     if given.get("policy") is not None:
         parse_policy(given["policy"], PROFILES)
-    if "headers" in given:
-        header_names.check_headers(given["headers"])
+    custom.check(given, before)
+    if "tls" in given:
+        checked["tls"] = custom.checked_tls(given["tls"])
     if given.get("order", "none") != "none":
         raise Problem(
             "order_not_available",
@@ -159,11 +169,13 @@ async def _checked(manager: Manager, given: Mapping[str, Any], *, tenant: str) -
         )
     if "url" in given:
         await manager.transport.check(given["url"], tenant=tenant)
+    await custom.check_token_url(manager, given, tenant=tenant)
     return checked
 
 
 def _asked(new: New) -> dict[str, Any]:
-    return {name: getattr(new, name) for name in ("url", "event_types", "policy", "headers", "order")}
+    fields = ("url", "event_types", "policy", "headers", "order", "authentication", "tls")
+    return {name: getattr(new, name) for name in fields}
 
 
 def _new_secret(manager: Manager, endpoint: bytes, now: int) -> Secret:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook import __version__
-from surehook.core import ids
+from surehook.core import authentication, ids
 from surehook.core.model import Delivery, Endpoint
 from surehook.core.signature import Signer
 from surehook.delivery.routes import Plan, Route
@@ -14,11 +14,16 @@ ID_AT = slice(len('{"id":"'), len('{"id":"') + len(ids.EVENT) + 1 + ids.TEXT_CHA
 
 
 def static_head(endpoint: Endpoint) -> bytes:
-    """The header lines that are the same on every attempt; the endpoint's own come last and cannot repeat ours."""
+    """The header lines that are the same on every attempt, fixed credentials included; the endpoint's own come last
+    and cannot repeat ours. (An OAuth2 token is put on when the request leaves.)"""
     lines = ["content-type: application/json", f"user-agent: {USER_AGENT}"]
-    own = {name.lower(): value for name, value in endpoint.headers.items()}
+    own = {name.lower() for name in endpoint.headers}
     lines = [line for line in lines if line.partition(":")[0] not in own]
-    lines += [f"{name}: {value}" for name, value in endpoint.headers.items()]
+    shown = authentication.header_name(endpoint.authentication)
+    lines += [f"{name}: {value}" for name, value in endpoint.headers.items() if name.lower() != shown]
+    credentials = authentication.fixed_line(endpoint.authentication)
+    if credentials is not None:
+        lines.append(credentials)
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 

@@ -59,6 +59,7 @@ class Route:
         "head",
         "held",
         "limits",
+        "method",
         "own_plan",
         "pace",
         "parked",
@@ -83,6 +84,7 @@ class Route:
         self.failure_count = endpoint.failure_count
         self.own_plan: Plan | None = None
         self.head = b""
+        self.method = endpoint.method.encode()
         self.secrets: tuple[Secret, ...] = ()
         self.signer: Signer | None = None
         self.signer_until = 0
@@ -227,6 +229,7 @@ class Directory:
         route.failure_count = endpoint.failure_count
         route.own_plan = Plan(own) if own is not None else None
         route.head = self._make_head(endpoint)
+        route.method = endpoint.method.encode()
         route.secrets = secrets
         route.signer, route.signer_until = None, 0
         return route

@@ -39,6 +39,7 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
         connect_timeout_s=plan.policy.timeouts.connect,
         redirects=plan.policy.redirects,
         redirect_style=plan.policy.redirect_style,
+        method=route.method,
     )
     answer = await _sent(manager, request)
     return _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
