@@ -129,6 +129,7 @@ event = Table(
     _at("occurred_at", optional=True), _at("accepted_at"), Column("digest", LargeBinary(32), nullable=False),
     _count("fan_out"),
     Column("body", LargeBinary),  # null once its own lifetime is over
+    postgresql_partition_by="RANGE (id)",
 )  # fmt: skip
 _with_subject = event.c.subject.is_not(None)
 _with_correlation = event.c.correlation_id.is_not(None)
@@ -184,6 +185,7 @@ attempt = Table(
     _text("end", optional=True), _text("reason", optional=True), _at("finished_at", optional=True),
     _id("replay_of", optional=True), _text("tenant"), _id("endpoint"), _text("type"), _id("event"),
     Column("headers", LargeBinary, nullable=False), Column("body", LargeBinary, nullable=False),
+    postgresql_partition_by="RANGE (delivery)",
 )  # fmt: skip
 
 # Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.

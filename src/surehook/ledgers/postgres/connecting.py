@@ -1,0 +1,86 @@
+"""How a connection is made, and the settings each purpose needs.
+
+    hot       accept, record, claim and what else writes a few rows of the way of an event
+    beat      the heartbeat's own, so that nothing ever waits before it; loses nothing that matters with the power
+    list      pages for people and the console, never in the way of the others
+    keep      migrations, retention: may take its time
+
+Plans of hot statements are made once, without looking at values, and never read a whole table: a queue that
+was empty when the plan was made may hold a million rows when it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Literal
+
+import asyncpg
+
+from surehook.core.errors import SettingsError
+from surehook.ledgers.postgres.session import Connect, Connection
+
+KEY = "database_url"
+Purpose = Literal["hot", "beat", "list", "keep"]
+CONNECT_S = 5.0
+# Longer than this an answer is not worth waiting for: a lease is 15 s, and 5 must be left to send.
+PATIENCE_S: Mapping[Purpose, float] = {"hot": 10.0, "beat": 5.0, "list": 15.0, "keep": 120.0}
+IDLE_IN_TRANSACTION_MS = 5_000  # a frozen node cannot hold up its own burial for longer
+PREPARED_STATEMENTS = 512
+
+_EVERY = {
+    "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
+    "client_min_messages": "error",
+    "default_transaction_isolation": "read committed",
+    "jit": "off",
+}
+_HOT = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+}
+
+
+def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect:
+    """What makes connections to `url` for a purpose."""
+    settings = {**_EVERY, **_timeouts(purpose)}
+    if purpose in ("hot", "beat"):
+        settings |= _HOT
+    # A commit that does not wait for the disk would break the one promise; what waits longer is left alone.
+    durable = (
+        "set synchronous_commit = off"
+        if purpose == "beat"
+        else "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') "
+        "in ('off', 'local')"
+    )
+    sentences = "; ".join([*(f"set {key} = '{value}'" for key, value in settings.items()), durable])
+
+    async def connect() -> Connection:
+        async with asyncio.timeout(CONNECT_S):
+            try:
+                connection = await asyncpg.connect(
+                    url,
+                    timeout=CONNECT_S,
+                    statement_cache_size=PREPARED_STATEMENTS,
+                    max_cached_statement_lifetime=0,
+                    max_cacheable_statement_size=0,
+                    server_settings={"application_name": f"{name} {purpose}"},
+                )
+            except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+                raise SettingsError(KEY, str(error), hint="correct the URL, or make the database") from error
+            try:
+                await connection.execute(sentences)
+            except BaseException:
+                connection.terminate()
+                raise
+            return connection
+
+    return connect
+
+
+def _timeouts(purpose: Purpose) -> dict[str, str]:
+    """The server gives up a little before we do, so that it says why."""
+    patience_ms = int(PATIENCE_S[purpose] * 1000)
+    return {"statement_timeout": str(patience_ms * 9 // 10), "lock_timeout": str(patience_ms // 2)}

@@ -1,0 +1,86 @@
+"""What all parts of the ledger stand on: sessions by purpose, and the order of opening.
+
+Each purpose has connections of its own, so that nothing on the way of an event waits for something beside it:
+
+    accepting, recording   the two group commits
+    working                claims, parking, endings, management
+    beating                the heartbeat
+    listing                lists and counts
+    keeping                migrations, retention
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
+from surehook.ledgers.postgres.errors import Again
+from surehook.ledgers.postgres.opening import open_book
+from surehook.ledgers.postgres.pool import Pool
+from surehook.ledgers.postgres.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Deadlocks do not happen between our own statements; a stranger's may. Two in a row are no accident.
+TRIES = 3
+
+Work = Callable[Concatenate[Session, P], Awaitable[R]]
+
+
+class Desk:
+    """Sessions on one database.
+
+    url      postgresql://…; several hosts and `target_session_attrs` are asyncpg's to understand
+    writers  connections for accept, and as many for record
+    workers  connections for everything else that writes
+    listers  connections for lists
+    """
+
+    def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
+        self.url = url
+        self._accepting = self._pool("hot", writers)
+        self._recording = self._pool("hot", writers)
+        self._working = self._pool("hot", workers)
+        self._beating = self._pool("beat", 1)
+        self._listing = self._pool("list", listers)
+        self._keeping = self._pool("keep", 1)
+
+    def _pool(self, purpose: Purpose, size: int) -> Pool:
+        return Pool(connect_to(self.url, purpose), size=size, patience_s=PATIENCE_S[purpose])
+
+    async def open(self, *, now: int) -> None:
+        """Connect, make sure of the server, bring the schema to its head. Raises SettingsError where it cannot serve."""
+        try:
+            async with self._keeping.lend() as keeping, self._listing.lend() as listing:
+                await open_book(keeping, listing, now=now)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        for pool in (
+            self._accepting, self._recording, self._working, self._beating, self._listing, self._keeping,
+        ):  # fmt: skip
+            await pool.close()
+
+    async def _with(self, pool: Pool, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the work on a session of the pool; where it met another's transaction, once more."""
+        for _ in range(TRIES - 1):
+            try:
+                async with pool.lend() as session:
+                    return await work(session, *args, **kwargs)
+            except Again:
+                continue
+        async with pool.lend() as session:
+            return await work(session, *args, **kwargs)
+
+    async def _write(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._with(self._working, work, *args, **kwargs)
+
+    async def _read(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._with(self._listing, work, *args, **kwargs)
+
+    async def _keep(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._with(self._keeping, work, *args, **kwargs)

@@ -1,0 +1,1 @@
+select to_regclass('alembic_version') is not null

@@ -1,0 +1,2 @@
+-- Held until the transaction ends.
+select pg_advisory_xact_lock($1)

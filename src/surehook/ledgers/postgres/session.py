@@ -1,0 +1,198 @@
+"""One connection: statements, transactions, and what a lost connection means.
+
+    lost before anything was sent, or inside a transaction before COMMIT     LedgerUnavailable
+    lost during a writing statement of its own, or during COMMIT             CommitUnknown
+
+A session connects when it is first used and again after a loss. After a failed try it refuses at once for a
+while that doubles up to `RETRY_MOST_S`, so that a server that is away is not stormed by everybody's calls.
+Every step has a deadline of its own: a connection that does not answer in time is dropped, not waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from surehook.core.errors import CommitUnknown, LedgerError, LedgerUnavailable
+from surehook.ledgers.postgres.errors import Lost, translated
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Connect: TypeAlias = Callable[[], Awaitable[Connection]]
+
+RETRY_FIRST_S, RETRY_MOST_S = 0.05, 1.0
+
+
+class Session:
+    """A connection and its state, for one task at a time.
+
+    connect    makes a connection with all its settings
+    patience_s how long one statement may take before the connection counts as lost
+    """
+
+    def __init__(self, connect: Connect, *, patience_s: float) -> None:
+        self._connect = connect
+        self._patience_s = patience_s
+        self._connection: Connection | None = None
+        self._in_transaction = False
+        self._wait_s = 0.0
+        self._not_before = 0.0
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    async def connected(self) -> Connection:
+        """The connection, made anew where it was lost."""
+        connection = self._connection
+        if connection is not None:
+            if not connection.is_closed():
+                return connection
+            self.drop()
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._not_before:
+            raise LedgerUnavailable("the database cannot be reached; the next try is in a moment")
+        try:
+            self._connection = await self._connect()
+        except Exception as error:
+            self._wait_s = min(RETRY_MOST_S, self._wait_s * 2 or RETRY_FIRST_S)
+            self._not_before = loop.time() + self._wait_s
+            raise translated(error) from error
+        self._wait_s = 0.0
+        return self._connection
+
+    def drop(self) -> None:
+        """Forget the connection without a word to the server."""
+        connection, self._connection = self._connection, None
+        self._in_transaction = False
+        if connection is not None:
+            connection.terminate()
+
+    async def close(self) -> None:
+        """Say goodbye, within the deadline."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await connection.close()
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            connection.terminate()
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    async def rows(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
+        """Rows of a statement that only reads, or is part of a transaction."""
+        connection = await self._ready()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await connection.fetch(sql, *parameters)
+        except BaseException as error:
+            raise self._failed(error) from error
+
+    async def row(self, sql: str, *parameters: Any) -> asyncpg.Record | None:
+        """The first row, or None."""
+        found = await self.rows(sql, *parameters)
+        return found[0] if found else None
+
+    async def value(self, sql: str, *parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+        found = await self.rows(sql, *parameters)
+        return found[0][0] if found else None
+
+    async def run(self, sql: str, *parameters: Any) -> int:
+        """Run a writing statement inside a transaction; how many rows it has written."""
+        assert self._in_transaction, "a writing statement of its own is a `change`"
+        connection = await self._ready()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                status = await connection.execute(sql, *parameters)
+        except BaseException as error:
+            raise self._failed(error) from error
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdecimal() else 0
+
+    async def change(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
+        """Run one writing statement as a transaction of its own; the rows it returns.
+
+        Raises CommitUnknown where the connection is lost meanwhile.
+        """
+        assert not self._in_transaction
+        connection = await self._ready()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await connection.fetch(sql, *parameters)
+        except BaseException as error:
+            failed = self._failed(error)
+            if isinstance(failed, Lost):
+                raise CommitUnknown(str(failed)) from error
+            raise failed from error
+
+    # -- transactions -----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """A write transaction: committed when the block ends, rolled back when it raises."""
+        async with self._transaction("begin isolation level read committed read write"):
+            yield
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[None]:
+        """Reads inside the block see one instant."""
+        async with self._transaction("begin isolation level repeatable read read only"):
+            yield
+
+    @asynccontextmanager
+    async def _transaction(self, begin: str) -> AsyncIterator[None]:
+        assert not self._in_transaction
+        await self._say(begin)
+        self._in_transaction = True
+        try:
+            yield
+        except BaseException:
+            await self.roll_back()
+            raise
+        self._in_transaction = False
+        try:
+            await self._say("commit")
+        except Lost as error:
+            raise CommitUnknown(str(error)) from error
+
+    async def roll_back(self) -> None:
+        """End the transaction, if one is open, without a trace."""
+        if not self._in_transaction:
+            return
+        self._in_transaction = False
+        with suppress(LedgerError):  # the connection is dropped, and so is the transaction
+            await self._say("rollback")
+
+    async def say(self, sql: str) -> None:
+        """Run statements without parameters or answer (settings, definitions)."""
+        await self._say(sql)
+
+    async def _say(self, sql: str) -> None:
+        connection = await self._ready()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await connection.execute(sql)
+        except BaseException as error:
+            raise self._failed(error) from error
+
+    # -- errors -----------------------------------------------------------------------------------------
+
+    async def _ready(self) -> Connection:
+        connection = self._connection
+        if connection is not None and not connection.is_closed():
+            return connection
+        if self._in_transaction:
+            self.drop()
+            raise Lost("the connection to the database was lost inside a transaction")
+        return await self.connected()
+
+    def _failed(self, error: BaseException) -> BaseException:
+        """The error in our words. Where the connection's state cannot be known, it is dropped."""
+        said = translated(error)
+        if isinstance(said, Lost) or isinstance(error, asyncio.CancelledError):
+            self.drop()
+        return said
