@@ -1,112 +1,82 @@
 """Deliveries as people see them: unfinished rows and last lines of finished ones, merged by id.
 
-Each of the sources is read down to an id (where its rows end, the page is full, or enough rows were
-looked at). Above the highest of these, the merge knows everything.
+Each of the two sources is read down to an id (where its rows end, the page is full, or enough rows were
+looked at). Above the higher of the two, the merge knows everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Table, exists, or_, select
+from sqlalchemy import ColumnElement, FromClause, Table, exists, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
 from surehook.ledgers import history, schema
 from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
-from surehook.ledgers.common.shelves import ONE_TABLE, Shelves
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
 
-_open, _dead, _replayed = schema.delivery, schema.dead_letter, schema.replayed
+_open, _line, _dead, _replayed = schema.delivery, schema.attempt, schema.dead_letter, schema.replayed
 _OPEN_COLUMNS = (
     _open.c.id, _open.c.event, _open.c.endpoint, _open.c.tenant, _open.c.type, _open.c.holder, _open.c.parked,
     _open.c.lane, _open.c.attempt, _open.c.outcome, _open.c.unknown, _open.c.due_at, _open.c.replay_of,
 )  # fmt: skip
 _LINE_COLUMNS = (
-    "delivery", "event", "endpoint", "tenant", "type", "end", "reason", "lane", "seq", "outcome", "unknown",
-    "finished_at", "replay_of",
+    _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
+    _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
+    _replayed.c.replacement,
 )  # fmt: skip
+_LINES = _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
+_IS_LAST = _line.c.end.is_not(None)
 
 
-class _Lines(NamedTuple):
-    """One table of histories: its last lines, each with what replaced the delivery."""
-
-    table: Table
-    columns: tuple[ColumnElement[Any], ...]
-    joined: FromClause
-
-    def are_last(self) -> ColumnElement[bool]:
-        return self.table.c.end.is_not(None)
-
-
-@cache
-def _lines(table: Table) -> _Lines:
-    columns = (*(table.c[name] for name in _LINE_COLUMNS), _replayed.c.replacement)
-    return _Lines(table, columns, table.outerjoin(_replayed, _replayed.c.original == table.c.delivery))
-
-
-def delivery(delivery: bytes, shelves: Shelves = ONE_TABLE) -> Steps[DeliveryView | None]:
+def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
     found = yield select(*_OPEN_COLUMNS).where(_open.c.id == delivery)
     if found:
         return _open_view(found[0])
-    for table in shelves.histories:
-        lines = _lines(table)
-        last = (table.c.delivery == delivery) & lines.are_last()
-        found = yield select(*lines.columns).select_from(lines.joined).where(last)
-        if found:
-            return _finished_view(found[0])
-    return None
+    last = (_line.c.delivery == delivery) & _IS_LAST
+    found = yield select(*_LINE_COLUMNS).select_from(_LINES).where(last)
+    return _finished_view(found[0]) if found else None
 
 
 def deliveries(
-    where: DeliveryFilter, *, limit: int, after: bytes | None, shelves: Shelves = ONE_TABLE
+    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: frozenset[str] = frozenset()
 ) -> Steps[Page]:
+    """`walked`: columns that an index of last lines leads along, in the order of ids."""
     span = _span(where, after)
     sources = []
     if where.state is None or where.state not in END_STATES:
-        sources.append((yield from _open_ones(where, span, limit, shelves)))
+        sources.append((yield from _open_ones(where, span, limit)))
     if where.state is None or where.state in END_STATES:
-        for table in shelves.histories:
-            lines = _lines(table)
-            key: ColumnElement[bytes] = table.c.delivery
-            walk = _walked(table, where, shelves)
-            sources.append(
-                (yield from _finished_ones(where, span, key, lines, lines.joined, walk, limit, shelves))
-            )
+        walk = _walk(where, walked)
+        sources.append((yield from _finished_ones(where, span, _line.c.delivery, _LINES, walk, limit)))
     return merged(sources, limit)
 
 
-def dead_letters(
-    where: DeliveryFilter, *, limit: int, after: bytes | None, shelves: Shelves = ONE_TABLE
-) -> Steps[Page]:
-    span, key, sources = _span(where, after), _dead.c.delivery, []
-    for table in shelves.histories:
-        lines = _lines(table)
-        joined = lines.joined.join(_dead, _dead.c.delivery == table.c.delivery)
-        sources.append((yield from _finished_ones(where, span, key, lines, joined, [], limit, shelves)))
-    return merged(sources, limit)
+def dead_letters(where: DeliveryFilter, *, limit: int, after: bytes | None) -> Steps[Page]:
+    lines = _LINES.join(_dead, _dead.c.delivery == _line.c.delivery)
+    source = yield from _finished_ones(where, _span(where, after), _dead.c.delivery, lines, [], limit)
+    return merged([source], limit)
 
 
-def _open_ones(where: DeliveryFilter, span: Span, limit: int, shelves: Shelves) -> Steps[Source]:
+def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     key: ColumnElement[bytes] = _open.c.id
     lowest = yield from look_down(key, span)
-    conditions = [*span.cut(low=lowest).of(key), *_shared(_open, where, shelves)]
+    conditions = [*span.cut(low=lowest).of(key), *_shared(_open, where)]
     if where.state is not None:
         conditions.append(_state_is(where.state))
     found = yield select(*_OPEN_COLUMNS).where(*conditions).order_by(key.desc()).limit(limit + 1)
     return Source.read([_open_view(row) for row in found], lowest, limit)
 
 
-def _walked(table: Table, where: DeliveryFilter, shelves: Shelves) -> list[ColumnElement[bool]]:
-    """The conditions of the index that leads along what the filter asks for; none: the key does."""
+def _walk(where: DeliveryFilter, walked: frozenset[str]) -> list[ColumnElement[bool]]:
+    """The conditions of the index to walk along; none: the key is walked."""
     for name in ("endpoint", "tenant"):
         value = getattr(where, name)
-        if name in shelves.walked and value is not None:
-            return [table.c[name] == value, table.c.end.is_not(None)]
+        if name in walked and value is not None:
+            return [_line.c[name] == value, _IS_LAST]
     return []
 
 
@@ -114,18 +84,16 @@ def _finished_ones(
     where: DeliveryFilter,
     span: Span,
     key: ColumnElement[bytes],
-    lines: _Lines,
-    joined: FromClause,
+    lines: FromClause,
     walk: Sequence[ColumnElement[bool]],
     limit: int,
-    shelves: Shelves,
 ) -> Steps[Source]:
-    """Last lines of `joined`, walked along `key`."""
+    """Last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk)
-    conditions = [*span.cut(low=lowest).of(key), lines.are_last(), *_shared(lines.table, where, shelves)]
+    conditions = [*span.cut(low=lowest).of(key), _IS_LAST, *_shared(_line, where)]
     if where.state is not None:
-        conditions.append(lines.table.c.end == where.state)
-    listing = select(*lines.columns).select_from(joined).where(*conditions)
+        conditions.append(_line.c.end == where.state)
+    listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_finished_view(row) for row in found], lowest, limit)
 
@@ -143,8 +111,8 @@ def _span(where: DeliveryFilter, after: bytes | None) -> Span:
     return span
 
 
-def _shared(table: Table, where: DeliveryFilter, shelves: Shelves) -> list[ColumnElement[bool]]:
-    """Conditions on what all sources carry."""
+def _shared(table: Table, where: DeliveryFilter) -> list[ColumnElement[bool]]:
+    """Conditions on what both sources carry."""
     conditions: list[ColumnElement[bool]] = []
     if where.tenant is not None:
         conditions.append(table.c.tenant == where.tenant)
@@ -157,11 +125,8 @@ def _shared(table: Table, where: DeliveryFilter, shelves: Shelves) -> list[Colum
     if where.event is not None:
         conditions.append(table.c.event == where.event)
     if where.subject is not None:
-        about = (
-            exists().where(event.c.id == table.c.event, event.c.subject == where.subject)
-            for event in shelves.events
-        )
-        conditions.append(or_(*about))
+        event = schema.event
+        conditions.append(exists().where(event.c.id == table.c.event, event.c.subject == where.subject))
     return conditions
 
 

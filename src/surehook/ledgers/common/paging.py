@@ -72,13 +72,10 @@ class Source(NamedTuple):
 
 
 def merged(sources: Sequence[Source], limit: int) -> Page:
-    """One page of several sources, the later one's word holding where two have the same id.
-
-    Above the highest of their ends, they know everything together.
-    """
+    """One page of several sources. Above the highest of their ends, they know everything together."""
     lowest = max(source.lowest for source in sources)
-    known = {one.id: one for source in sources for one in source.found if one.id >= lowest}
-    page = sorted(known.values(), key=lambda one: one.id, reverse=True)
+    page = [one for source in sources for one in source.found if one.id >= lowest]
+    page.sort(key=lambda one: one.id, reverse=True)
     if len(page) > limit:
         return Page(page[:limit], page[limit - 1].id)
     return Page(page, lowest or None)
