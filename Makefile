@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format lint types contracts bench bench-wire bench-ledger hostile fuzz kill9 powerloss sim mutants faults clean
+.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger hostile fuzz kill9 powerloss sim mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## a server, five receivers, a kill -9 in the middle
 	$(BIN)/surehook demo
 
-test: $(READY) ## all tests
+services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer for the tests: installed when missing (root), never started
+	@PYTHON=$(PYTHON) .ci/services
+
+test: $(READY) ## all tests; SERVICES=required refuses to leave any out
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests

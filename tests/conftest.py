@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests import servers
-from tests.servers import Missing, Postgres, folder
+from tests.servers import Missing, Postgres, Rabbits, Redis, folder
 
 NEEDS = "needs "  # how the reason of such a skip begins, see Missing
 
@@ -96,5 +96,34 @@ def prepared(postgres: Postgres) -> Iterator[Callable[..., str]]:
 def own_postgres() -> Iterator[Postgres]:
     """A PostgreSQL server of the test's own, to stop, kill and freeze."""
     server = Postgres.new()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis() -> Iterator[Redis]:
+    """A Redis of the test's own, empty."""
+    server = Redis.new()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Rabbits:
+    """The run's shared RabbitMQ, one node: take virtual hosts of it, and leave it running."""
+    return servers.rabbitmq()
+
+
+@pytest.fixture
+def broker(rabbitmq: Rabbits) -> Iterator[str]:
+    """The URL of an empty virtual host of the test's own."""
+    with rabbitmq.vhost() as url:
+        yield url
+
+
+@pytest.fixture
+def own_rabbitmq() -> Iterator[Rabbits]:
+    """A RabbitMQ node of the test's own, to stop, kill and freeze."""
+    server = Rabbits.new()
     yield server
     server.close()

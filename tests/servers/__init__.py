@@ -13,6 +13,13 @@ does; programs under `bench/` import them as `tests.servers` after putting the c
 
 from tests.servers.folder import run_folder
 from tests.servers.installed import Missing, missing
+from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres, postgres
+from tests.servers.proxy import CuttingProxy
+from tests.servers.rabbitmq import Rabbit, Rabbits, rabbitmq
+from tests.servers.redis import Redis
 
-__all__ = ["Missing", "Postgres", "missing", "postgres", "run_folder"]
+__all__ = [
+    "CuttingProxy", "Missing", "PgBouncer", "Postgres", "Rabbit", "Rabbits", "Redis", "missing", "postgres", "rabbitmq",
+    "run_folder",
+]  # fmt: skip

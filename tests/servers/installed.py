@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 POSTGRES_OLDEST = 14
@@ -46,9 +47,24 @@ def _major(home: Path) -> int:
     return int(found[1]) if found else POSTGRES_OLDEST
 
 
-SERVICES = {
+RABBIT_HOMES = ("/usr/lib/rabbitmq/bin", "/usr/local/opt/rabbitmq/sbin", "/opt/homebrew/opt/rabbitmq/sbin")
+
+
+def rabbitmq_home() -> Path:
+    """The folder with RabbitMQ's own scripts, or Missing.
+
+    Debian's wrappers on the PATH insist on root or its own user, and on the system's folders.
+    """
+    for home in map(Path, RABBIT_HOMES):
+        if (home / "rabbitmq-server").exists():
+            program("RabbitMQ", "erl")
+            return home
+    return Path(program("RabbitMQ", "rabbitmq-server")).resolve().parent
+
+
+SERVICES: dict[str, Callable[[], object]] = {
     "PostgreSQL": postgres_home,
-    "RabbitMQ": lambda: program("RabbitMQ", "rabbitmq-server"),
+    "RabbitMQ": rabbitmq_home,
     "Redis": lambda: program("Redis", "redis-server"),
     "PgBouncer": lambda: program("PgBouncer", "pgbouncer"),
 }

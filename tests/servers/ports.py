@@ -30,6 +30,13 @@ def reserve() -> int:
     raise OSError(f"no free port in {TRIES} tries")
 
 
+def noted(note: Path) -> int:
+    """The port that a file tells; at first a reserved one, which is then written there."""
+    if not note.exists():
+        note.write_text(str(reserve()))
+    return int(note.read_text())
+
+
 def _hold(port: int) -> bool:
     mark = socket.socket(socket.AF_UNIX)
     try:

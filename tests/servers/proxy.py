@@ -1,0 +1,262 @@
+"""A TCP proxy that does to connections what networks do, at a moment that a test chooses.
+
+It stands between a client and one server on loopback, in a thread with an event loop of its own:
+
+    with CuttingProxy(server.port) as proxy:
+        proxy.cut_at(b"COMMIT", when="answered")   # the server has committed, the client does not hear of it
+        …                                          # a client of proxy.port
+        assert proxy.cuts == 1
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, Self, TypeVar
+
+from tests.servers import ports
+
+When = Literal["seen", "sent", "answered"]
+CHUNK = 65_536
+CALL_S = 10.0  # an order to the proxy's thread that takes longer means that the thread is dead
+_T = TypeVar("_T")
+
+
+@dataclass
+class Trap:
+    """Cut a connection when its client sends these bytes."""
+
+    pattern: bytes
+    when: When
+    times: int
+
+
+class Pair:
+    """One client's connection and the one made for it to the server."""
+
+    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.client, self.server = client, server
+        self.sprung: Trap | None = None  # waits for the server's answer, to swallow it and cut
+        self.tail = b""  # the end of the last chunk: a pattern may lie across two
+
+    def abort(self) -> None:
+        """Both ends, at once and without a farewell."""
+        for writer in (self.client, self.server):
+            writer.transport.abort()
+
+
+class CuttingProxy:
+    """Forwards from `port` to the server's port. All methods may be called from any thread.
+
+    `cuts` counts connections that a trap cut, `cut_ns` is when (nanoseconds of the monotonic clock), `taken` how many
+    connections there have been.
+    """
+
+    def __init__(self, server_port: int) -> None:
+        self.port = ports.reserve()
+        self.server_port = server_port
+        self.cut_ns: list[int] = []
+        self.taken = 0
+        self._traps: list[Trap] = []
+        self._pairs: set[Pair] = set()
+        self._delay_s = 0.0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._listener: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # What a test asks for.
+
+    def start(self) -> Self:
+        """Listen."""
+        self._thread.start()
+        self._loop.call_soon_threadsafe(lambda: None)
+        self._flows = asyncio.Event()
+        self._call(self._thaw)
+        self._call(self._listen)
+        return self
+
+    def close(self) -> None:
+        """Cut everything and end the thread."""
+        self._call(self._end)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def cuts(self) -> int:
+        """How often a trap has cut."""
+        return len(self.cut_ns)
+
+    @property
+    def open(self) -> int:
+        """How many connections stand now."""
+        return len(self._pairs)
+
+    def cut(self) -> int:
+        """Cut all connections now; how many there were. New ones are taken."""
+        return self._call(self._cut)
+
+    def cut_at(self, pattern: bytes, *, when: When = "sent", times: int = 1) -> None:
+        """Cut the next `times` connections whose client sends `pattern`:
+
+        `seen` before the server gets it, `sent` as soon as the server may have it, `answered` when it has answered, which
+        the client does not get to see.
+        """
+
+        async def add() -> None:
+            self._traps.append(Trap(pattern, when, times))
+
+        self._call(add)
+
+    def disarm(self) -> None:
+        """Forget the traps that have not sprung."""
+
+        async def clear() -> None:
+            self._traps.clear()
+
+        self._call(clear)
+
+    def refuse(self) -> None:
+        """Cut all connections and refuse new ones, until `accept`."""
+        self._call(self._unlisten)
+        self._call(self._cut)
+
+    def accept(self) -> None:
+        """Take connections again."""
+        self._call(self._listen)
+
+    def freeze(self) -> None:
+        """Hold every byte back, with connections open, until `thaw`: a network that is gone without a word."""
+        self._call(self._freeze)
+
+    def thaw(self) -> None:
+        """Let the bytes flow on."""
+        self._call(self._thaw)
+
+    def delay(self, seconds: float) -> None:
+        """Hold each chunk back for so long, both ways."""
+        self._delay_s = seconds
+
+    # What its thread does.
+
+    def _call(self, order: Callable[[], Awaitable[_T]]) -> _T:
+        async def run() -> _T:
+            return await order()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(CALL_S)
+
+    async def _listen(self) -> None:
+        if self._listener is None:
+            self._listener = await asyncio.start_server(self._take, "127.0.0.1", self.port, backlog=1024)
+
+    async def _unlisten(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    async def _cut(self) -> int:
+        pairs = list(self._pairs)
+        for pair in pairs:
+            pair.abort()
+        return len(pairs)
+
+    async def _freeze(self) -> None:
+        self._flows.clear()
+
+    async def _thaw(self) -> None:
+        self._flows.set()
+
+    async def _end(self) -> None:
+        await self._unlisten()
+        await self._cut()
+        self._flows.set()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.taken += 1
+        try:
+            there, server = await asyncio.open_connection("127.0.0.1", self.server_port)
+        except OSError:
+            writer.transport.abort()
+            self._tasks.discard(task)
+            return
+        pair = Pair(writer, server)
+        self._pairs.add(pair)
+        try:
+            ways = [self._up(reader, pair), self._down(there, pair)]
+            await asyncio.wait([asyncio.create_task(way) for way in ways])
+        finally:
+            pair.abort()
+            self._pairs.discard(pair)
+            self._tasks.discard(task)
+
+    async def _up(self, reader: asyncio.StreamReader, pair: Pair) -> None:
+        """From the client to the server."""
+        with contextlib.suppress(OSError):
+            while chunk := await self._next(reader):
+                trap = self._sprung(pair, chunk)
+                if trap is not None and trap.when == "seen":
+                    self._spring(pair)
+                    return
+                pair.sprung = trap if trap is not None and trap.when == "answered" else pair.sprung
+                pair.server.write(chunk)
+                await pair.server.drain()
+                if trap is not None and trap.when == "sent":
+                    self._spring(pair)
+                    return
+            self._end_of(pair.server)
+
+    async def _down(self, reader: asyncio.StreamReader, pair: Pair) -> None:
+        """From the server to the client."""
+        with contextlib.suppress(OSError):
+            while chunk := await self._next(reader):
+                if pair.sprung is not None:
+                    self._spring(pair)
+                    return
+                pair.client.write(chunk)
+                await pair.client.drain()
+            self._end_of(pair.client)
+
+    async def _next(self, reader: asyncio.StreamReader) -> bytes:
+        chunk = await reader.read(CHUNK)
+        if self._delay_s:
+            await asyncio.sleep(self._delay_s)
+        await self._flows.wait()
+        return chunk
+
+    @staticmethod
+    def _end_of(writer: asyncio.StreamWriter) -> None:
+        if writer.can_write_eof():
+            writer.write_eof()
+
+    def _sprung(self, pair: Pair, chunk: bytes) -> Trap | None:
+        for trap in self._traps:
+            seen = pair.tail[-(len(trap.pattern) - 1) :] + chunk if len(trap.pattern) > 1 else chunk
+            if trap.pattern in seen:
+                trap.times -= 1
+                if trap.times <= 0:
+                    self._traps.remove(trap)
+                pair.tail = b""
+                return trap
+        pair.tail = (pair.tail + chunk)[-256:]
+        return None
+
+    def _spring(self, pair: Pair) -> None:
+        self.cut_ns.append(time.monotonic_ns())
+        pair.abort()

@@ -1,0 +1,97 @@
+"""The private Redis, RabbitMQ and PgBouncer, and what becomes of servers when their run is killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import PgBouncer, Postgres, Rabbits, Redis, sql
+from tests.servers.folder import VARIABLE
+from tests.servers.watchdog import working_in
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_redis_forgets_at_a_restart_and_keeps_its_port(redis: Redis):
+    redis.ask("SET", "key", "value")
+    assert redis.ask("GET", "key") == b"value"
+    redis.restart(immediate=True)
+    assert redis.ask("KEYS", "*") == []
+    redis.kill()
+    assert not redis.ready()
+
+
+def test_a_redis_that_keeps_remembers_after_a_stop():
+    redis = Redis.new(keeping=True)
+    redis.ask("SET", "key", "value")
+    redis.restart()
+    assert redis.ask("GET", "key") == b"value"
+    redis.close()
+
+
+def test_pgbouncer_gives_two_sessions_one_connection(postgres: Postgres, database: str):
+    bouncer = PgBouncer.new(postgres)
+    name = bouncer.through(database).rpartition("/")[2]
+    first = sql.ask(bouncer.port, "select pg_backend_pid()", database=name)
+    assert sql.ask(bouncer.port, "select pg_backend_pid()", database=name) == first
+    bouncer.close()
+
+
+def test_a_broker_has_a_virtual_host_for_each_test(rabbitmq: Rabbits):
+    with rabbitmq.vhost() as one, rabbitmq.vhost() as other:
+        hosts = rabbitmq.nodes[0].ctl("list_permissions", "-p", one.rpartition("/")[2])
+        assert "guest" in hosts
+        assert one != other
+    assert one.rpartition("/")[2] not in rabbitmq.nodes[0].ctl("list_vhosts")
+
+
+def test_a_rabbitmq_node_comes_back_on_its_port_after_a_kill(own_rabbitmq: Rabbits):
+    node = own_rabbitmq.nodes[0]
+    node.kill()
+    assert not node.ready()
+    node.start()
+    assert node.ctl("eval", "1 + 1.").strip() == "2"
+
+
+def test_three_rabbitmq_nodes_make_a_cluster_that_loses_and_finds_one():
+    rabbits = Rabbits.new(3)
+    assert len(rabbits.running()) == 3
+    rabbits.nodes[0].kill()
+    assert sorted(rabbits.running()) == [node.name for node in rabbits.nodes[1:]]
+    rabbits.nodes[0].start()
+    assert len(rabbits.running()) == 3
+    rabbits.close()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_run_that_is_killed_leaves_its_logs_and_no_process(frozen: bool):
+    program = (
+        "import sys, signal\n"
+        "from tests.servers import Postgres, run_folder\n"
+        "server = Postgres.new()\n"
+        f"{'server.freeze()' if frozen else ''}\n"
+        "print(run_folder(), flush=True)\n"
+        "signal.pause()\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        folder = Path(run.stdout.readline().strip())
+        assert working_in(folder)
+        run.send_signal(signal.SIGKILL)
+        run.stdout.read()  # to its end, which is when nobody holds the pipe any more: the watchdog has done its work
+    assert working_in(folder) == []
+    kept = [path for path in folder.rglob("*") if path.is_file()]
+    assert kept
+    assert {path.suffix for path in kept} == {".log"}
+    shutil.rmtree(folder)
