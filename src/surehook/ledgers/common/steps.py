@@ -9,13 +9,22 @@ A statement whose data the database refuses is answered by throwing `Refused` in
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import ClauseElement
 
 R = TypeVar("R")
-Row: TypeAlias = Sequence[Any]  # a tuple, or what a driver has in its place
+
+
+class Row(Protocol):
+    """A tuple, or what a driver has in its place."""
+
+    def __getitem__(self, place: int, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 Steps: TypeAlias = Generator[ClauseElement, Sequence[Row], R]
 
 

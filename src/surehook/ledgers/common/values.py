@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import json
@@ -15,16 +15,16 @@ _headers = json.Decoder(dict[str, str]).decode
 _AS_JSON = ("event_types", "headers")
 
 
-def tenant(row: Sequence[Any]) -> Tenant:
+def tenant(row: Iterable[Any]) -> Tenant:
     id, name, strict, created_at = row
     return Tenant(id, name, strict != 0, created_at)
 
 
-def event_type(row: Sequence[Any]) -> EventType:
+def event_type(row: Iterable[Any]) -> EventType:
     return EventType(*row)
 
 
-def endpoint(row: Sequence[Any]) -> Endpoint:
+def endpoint(row: Iterable[Any]) -> Endpoint:
     id, tenant, url, event_types, policy, status, reason, failure_count, order, headers, *rest = row
     description, created_at, updated_at, method, authentication, tls = rest
     return Endpoint(
@@ -47,7 +47,7 @@ def endpoint(row: Sequence[Any]) -> Endpoint:
     )
 
 
-def secret(row: Sequence[Any]) -> Secret:
+def secret(row: Iterable[Any]) -> Secret:
     return Secret(*row)
 
 

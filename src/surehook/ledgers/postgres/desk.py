@@ -11,9 +11,13 @@ Each purpose has connections of its own, so that nothing on the way of an event 
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from importlib import import_module
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
 from surehook.ledgers.postgres.errors import Again
 from surehook.ledgers.postgres.opening import open_book
@@ -84,3 +88,23 @@ class Desk:
 
     async def _keep(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._with(self._keeping, work, *args, **kwargs)
+
+    async def _surely(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Write with work that knows its own traces, so that it is run again where a commit's answer was lost."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._write(work, *args, **kwargs)
+            except CommitUnknown:
+                continue
+        try:
+            return await self._write(work, *args, **kwargs)
+        except CommitUnknown as error:
+            raise LedgerUnavailable(f"{TRIES} commits in a row were lost: {error}") from error
+
+    async def _core_sql(self) -> Any:
+        """What needs SQLAlchemy, imported when first asked for, and not on the event loop's thread."""
+        full = "surehook.ledgers.postgres.core_sql"
+        try:
+            return sys.modules.get(full) or await asyncio.to_thread(import_module, full)
+        except OSError as error:  # no descriptors or memory left: the next call may have them again
+            raise LedgerUnavailable(f"{full} cannot be read now: {error}") from error

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from surehook.core.model import LANES
+from surehook.ledgers.common.keeping import Kept
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.reading import LaneCount
 
-# Counting takes at most one part in so many of the reader's time: a million rows take a tenth of a second.
-SHARE = 20
-# A count that was quicker than this (seconds) is made anew each time.
-QUICK_S = 0.005
+R = TypeVar("R")
 
 
 class Counts:
-    """`keeps` False: always count, so that a simulated world does not depend on how fast the real one is."""
-
     def __init__(self, *, keeps: bool) -> None:
-        self._keeps = keeps
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._kept = Kept(keeps=keeps)
 
     def lanes(self, session: Session, *, now: int) -> list[LaneCount]:
-        counts: list[LaneCount] = self._counted("lanes", lambda: _lanes(session, now))
-        return counts
+        return self._counted("lanes", lambda: _lanes(session, now))
 
     def parked(self, session: Session) -> dict[tuple[bytes, str], int]:
-        counts: dict[tuple[bytes, str], int] = self._counted("parked", lambda: _parked(session))
-        return dict(counts)
+        return dict(self._counted("parked", lambda: _parked(session)))
 
-    def _counted(self, name: str, count: Callable[[], Any]) -> Any:
-        start = time.monotonic()
-        good_until, kept = self._kept.get(name, (0.0, None))
-        if self._keeps and start < good_until:
+    def _counted(self, name: str, count: Callable[[], R]) -> R:
+        kept: R | None = self._kept.get(name)
+        if kept is not None:
             return kept
+        started = self._kept.start()
         answer = count()
-        took = time.monotonic() - start
-        self._kept[name] = (start + took * SHARE if took > QUICK_S else 0.0, answer)
+        self._kept.put(name, answer, started=started)
         return answer
 
 

@@ -1,0 +1,29 @@
+"""Breakers that are open or half-open: one row each, gone once they close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from surehook.core.model import BreakerRow
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+
+
+async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> None:
+    """Write what changed; the last word about each breaker holds, and keys are sorted so that no two writers deadlock."""
+    last = {(row.tenant, row.key): row for row in breakers}
+    rows = [last[key] for key in sorted(last)]
+    closed = [(row.tenant, row.key) for row in rows if row.state == "closed"]
+    others = [
+        (row.tenant, row.key, row.state, row.reason, row.opened_at, row.probe_at, row.failures, row.calls)
+        for row in rows
+        if row.state != "closed"
+    ]
+    if closed:
+        await session.run(query("breakers_drop"), *map(list, zip(*closed, strict=True)))
+    if others:
+        await session.run(query("breakers_keep"), *map(list, zip(*others, strict=True)))
+
+
+async def breakers(session: Session) -> list[BreakerRow]:
+    return [BreakerRow(*row) for row in await session.rows(query("breakers"))]

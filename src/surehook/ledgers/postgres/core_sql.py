@@ -1,0 +1,61 @@
+"""Work of `ledgers/common` on the ledger's own sessions.
+
+Importing this module imports SQLAlchemy: only management calls and lists do, when first made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from sqlalchemy import ClauseElement
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from surehook.ledgers.common import deliveries, lists, registry
+from surehook.ledgers.common.steps import Refused, Steps
+from surehook.ledgers.postgres.errors import Unstorable
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+
+__all__ = ["change", "compiled", "deliveries", "lists", "look", "registry"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
+
+
+async def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Follow reading work in one snapshot."""
+    async with session.snapshot():
+        return await _follow(session, work(*args, **kwargs))
+
+
+async def change(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Follow changing work in one transaction; the configuration's one row keeps changes one after another."""
+    async with session.writing():
+        await session.value(query("lock_configuration"))
+        return await _follow(session, work(*args, **kwargs))
+
+
+def compiled(statement: ClauseElement) -> tuple[str, list[Any]]:
+    """The statement's text and its parameters in order."""
+    form = statement.compile(dialect=_DIALECT)
+    assert isinstance(form, SQLCompiler)
+    return form.string, [form.params[name] for name in form.positiontup or ()]
+
+
+async def _follow(session: Session, steps: Steps[R]) -> R:
+    try:
+        statement = next(steps)
+        while True:
+            sql, parameters = compiled(statement)
+            try:
+                rows = await session.rows(sql, *parameters)
+            except Unstorable as error:
+                statement = steps.throw(Refused(str(error)))
+            else:
+                statement = steps.send(rows)
+    except StopIteration as end:
+        answer: R = end.value
+        return answer

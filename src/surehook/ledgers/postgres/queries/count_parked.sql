@@ -1,0 +1,1 @@
+select endpoint, parked, count(*) from delivery where parked is not null group by endpoint, parked

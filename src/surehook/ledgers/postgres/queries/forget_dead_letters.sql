@@ -1,0 +1,1 @@
+delete from dead_letter where delivery = any($1::bytea[])

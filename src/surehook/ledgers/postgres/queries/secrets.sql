@@ -1,0 +1,1 @@
+select id, endpoint, kind, material, created_at, expires_at from secret order by id

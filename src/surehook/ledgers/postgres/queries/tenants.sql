@@ -1,0 +1,1 @@
+select id, name, strict, created_at from tenant order by id

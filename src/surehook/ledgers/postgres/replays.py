@@ -1,0 +1,93 @@
+"""Deliver again: single deliveries, jobs, dead letters that are put away.
+
+Everything here may be run again after a commit whose answer was lost: it knows its own work by ids and times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from surehook.core.model import Delivery
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+from surehook.ports.reading import ReplayJob
+
+
+async def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+    async with session.writing():
+        was_there = await session.run(query("forget_dead_letters"), [delivery]) > 0
+        if was_there:
+            await session.run(query("dismiss"), delivery, note, now)
+            return True
+        return bool(await session.value(query("dismissed"), delivery, note, now))
+
+
+async def resend(
+    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+) -> list[bytes]:
+    pairs = list(zip(originals, replacements, strict=True))
+    async with session.writing():
+        # Of two requests for the same original the second one waits, and sees what the first has made.
+        await session.rows(query("resend_lock"), list(originals))
+        look = await session.rows(query("resend_look"), list(originals), [d.id for d in replacements])
+        found = {(row["original"], row["replacement"]): row for row in look}
+        done_before = {row["original"] for row in look if row["was_replayed"]}
+        made: list[bytes] = []
+        fresh: list[tuple[bytes, Delivery]] = []
+        for original, d in pairs:
+            row = found.get((original, d.id))
+            if row is None:
+                continue
+            if not row["is_born"]:  # else written by a commit whose answer was lost
+                if once and original in done_before:
+                    continue
+                done_before.add(original)
+                fresh.append((original, d))
+            made.append(original)
+        await _add(session, fresh, now)
+        await session.run(query("forget_dead_letters"), made)
+    return made
+
+
+async def _add(session: Session, fresh: Sequence[tuple[bytes, Delivery]], now: int) -> None:
+    if not fresh:
+        return
+    rows = [
+        (
+            d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at, d.overdue_at,
+            d.parked, None if d.parked is None else now, d.replay_of,
+        )
+        for _, d in fresh
+    ]  # fmt: skip
+    await session.run(query("resend_deliveries"), *map(list, zip(*rows, strict=True)))
+    links = {original: d.id for original, d in fresh}  # the last replacement is the one that is shown
+    await session.run(query("replayed"), list(links), list(links.values()), now)
+
+
+async def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
+    return bool(await session.change(query("due_now"), delivery, now))
+
+
+async def add_replay(session: Session, job: ReplayJob) -> None:
+    await session.change(query("replay_add"), *_columns(job))
+
+
+async def update_replay(session: Session, job: ReplayJob) -> None:
+    await session.change(query("replay_update"), *_columns(job))
+
+
+async def replay(session: Session, job: bytes) -> ReplayJob | None:
+    found = await session.row(query("replay"), job)
+    return None if found is None else ReplayJob(*found)
+
+
+async def unfinished_replays(session: Session) -> list[ReplayJob]:
+    return [ReplayJob(*row) for row in await session.rows(query("replays_running"))]
+
+
+def _columns(job: ReplayJob) -> tuple[Any, ...]:
+    return (
+        job.id, job.filter, job.dry_run, job.state, job.matched, job.created, job.created_at, job.finished_at,
+        job.position,
+    )  # fmt: skip
