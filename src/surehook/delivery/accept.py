@@ -29,6 +29,7 @@ from surehook.core.errors import (
 from surehook.core.model import Delivery, Event
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.handoff.send import Send
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -65,6 +66,7 @@ class Accept:
         reload: Callable[[], Awaitable[None]],
         fail: Callable[[BaseException], None],
         hungry: Callable[[Route], None],
+        send: Send | None = None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -76,6 +78,7 @@ class Accept:
         self._reload = reload
         self._fail = fail
         self._hungry = hungry
+        self._send = send  # to workers elsewhere, where there is a broker
         self.closed = False
         self._count = 0  # ids made in the millisecond `_count_ms`
         self._count_ms = -1
@@ -227,6 +230,8 @@ class Accept:
                 self._dispatch.hold(route, len(body))
             else:
                 delivery.parked = "share"
+        elif delivery.parked is None and self._send is not None:
+            delivery.handed = self._send.reserve(delivery.lane)
         return delivery
 
     def _hand_over(self, waiting: Waiting, taken: Sequence[Taken]) -> None:
@@ -244,6 +249,9 @@ class Accept:
                 elif delivery.parked is not None:
                     route.parked.add(delivery.parked)
                     self._hungry(route)
+                elif delivery.handed:
+                    assert self._send is not None
+                    self._send.put_reserved(delivery.lane, delivery.id)
                 else:
                     self._dispatch.spilled = True
         if not waiting.done.done():
@@ -259,3 +267,7 @@ class Accept:
             if delivery.held:
                 delivery.held = False
                 self._dispatch.let_go(route, len(delivery.body))
+            if delivery.handed:
+                assert self._send is not None
+                delivery.handed = 0
+                self._send.give_back()

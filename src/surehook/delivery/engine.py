@@ -26,6 +26,7 @@ from surehook.delivery.board import breaker_views
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.handoff.link import Handoff
 from surehook.delivery.heartbeat import Heartbeat
 from surehook.delivery.leave import RELEASE_ROWS, Leave
 from surehook.delivery.managing import Book, BreakerView
@@ -39,6 +40,7 @@ from surehook.delivery.settings import EngineSettings
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
+from surehook.ports.handoff import Broker, Handing
 from surehook.ports.ledger import Taken
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
@@ -81,8 +83,11 @@ class Engine:
         telemetry: Telemetry,
         settings: EngineSettings | None = None,
         sole: bool = True,
+        broker: Broker | None = None,
+        handing: Handing | None = None,
     ) -> None:
-        """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite)."""
+        """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite).
+        `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere."""
         self.ledger = ledger
         self.transport = transport
         self.clock = clock
@@ -97,6 +102,8 @@ class Engine:
         self.failed = asyncio.Event()
         self._host = host
         self._sole = sole
+        self._broker = broker
+        self._handing = handing
         self._node_id = b""
         self._running = False
         self._leasing: list[asyncio.Task[None]] = []
@@ -156,6 +163,20 @@ class Engine:
         self.record.settled = self._recorded
         self.record.hungry = self.park.hungry
         self.park.deliver, self.park.claim = self.deliver, self.claim
+        self.handoff: Handoff | None = None
+        if self._broker is not None and self._handing is not None:
+            self.handoff = Handoff(
+                **common,
+                broker=self._broker,
+                handing=self._handing,
+                telemetry=self.telemetry,
+                dispatch=self.dispatch,
+                lanes=self.settings.lanes,
+                node=node,
+                claimed=self._claimed,
+                fail=self._fail,
+            )
+            self.record.gone = self.park.gone = self.handoff.let_go
         self.rescue = Rescue(
             **common,
             entropy=self.entropy,
@@ -174,6 +195,7 @@ class Engine:
             reload=self.changed,
             fail=self._fail,
             hungry=self.park.hungry,
+            send=None if self.handoff is None else self.handoff.send,
         )
         self.prune = Prune(**common)
         self.leave = Leave(
@@ -187,6 +209,8 @@ class Engine:
             record=self.record,
             node=node,
         )
+        if self.handoff is not None:
+            self.leave.before_burial = self.handoff.close
 
     def node(self) -> bytes:
         return self._node_id
@@ -205,6 +229,10 @@ class Engine:
         await self.park.look()
         await self._count()
         self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
+        if self.handoff is not None and self._handing is not None:
+            await self._handing.prepare_handing()
+            self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.loops()]
+            self._tasks.append(self._spawn("broker", self.handoff.run()))
         self._tasks += self._leasing
         for name, loop in (
             ("heartbeat", self.heartbeat.run),
@@ -225,6 +253,8 @@ class Engine:
             return
         self.leave.begin()
         self._running = False
+        if self.handoff is not None:
+            self.handoff.stop()
         if self.failure is None:
             try:
                 async with asyncio.timeout(self.settings.grace_s + STOP_S):
@@ -379,7 +409,14 @@ class Engine:
             self.dispatch.pump()
 
     def _may_claim(self) -> bool:
+        if self.handoff is not None and not self.handoff.may_claim():
+            return False  # the broker brings the work
         return self._running and not self.dispatch.paused and self.dispatch.has_room()
+
+    def _claimed(self, deliveries: list[Delivery]) -> None:
+        """Rows that the broker brought are leased."""
+        self.claim.take(deliveries)
+        self.dispatch.pump()
 
     def _breaker_changed(self, route: Route) -> None:
         """A breaker opened or closed: every endpoint that shares it parks its queue, or may take back."""
@@ -454,6 +491,8 @@ class Engine:
         self.deliver.forget()
         for route, delivery in self.leave.drain():
             self.dispatch.let_go(route, len(delivery.body))
+        if self.handoff is not None:
+            self.handoff.forget()
         self.heartbeat.restart()
         try:
             await self._enter()
@@ -474,6 +513,8 @@ class Engine:
                 await self.changed()
                 await self.park.look()
                 await self.rescue.look()
+                if self.handoff is not None:
+                    self.handoff.compare(self._in_memory())
                 await self._count()
             except NodeBuried as error:
                 self._fail(error)

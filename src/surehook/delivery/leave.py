@@ -9,7 +9,7 @@ as well; begun, it is freed as unknown, and its history says `interrupted`. Last
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from surehook.core.model import Delivery
 from surehook.delivery.accept import Accept
@@ -55,6 +55,7 @@ class Leave:
         self._deliver = deliver
         self._record = record
         self._node = node
+        self.before_burial: Callable[[], Awaitable[None]] | None = None  # what has to be told while we live
         self._unsent: list[Delivery] = []  # aborted before a byte was written
         self._unknown: list[Delivery] = []  # … after
         self.begun = False
@@ -75,6 +76,8 @@ class Leave:
         await self._finish_flights()
         await self._park.drained()
         await self._record.drained()
+        if self.before_burial is not None:
+            await self.before_burial()
         await self._ledger.bury([self._node()], now=self._clock.now())
 
     def aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:

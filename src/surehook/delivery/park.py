@@ -53,6 +53,7 @@ class Park:
         self._fail = fail
         self.deliver: Deliver | None = None
         self.claim: Claim | None = None
+        self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
             self._flush, rows=1000, window_s=settings.record_window_s
         )
@@ -100,6 +101,7 @@ class Park:
             self._dispatch.let_go(route, len(delivery.body))
             route.parked.add(reason)
             self.hungry(route)
+        self.gone([delivery.id for _, delivery, _ in batch])
 
     # -- back -------------------------------------------------------------------------------------------
 

@@ -73,6 +73,7 @@ class Record:
         self.retry_hint: Callable[[int], None] = lambda due_at: None  # a retry was written for this instant
         self.settled: Callable[[], None] = lambda: None  # a window is in the book
         self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
+        self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
         self._batches: Batches[tuple[Route, Settled]] = Batches(
             self._flush, rows=settings.record_rows, window_s=settings.record_window_s
         )
@@ -190,6 +191,7 @@ class Record:
         assert self.dispatch is not None
         for route, result in batch:
             self.dispatch.let_go(route, len(result.delivery.body))
+        self.gone([result.delivery.id for _, result in batch])
         for route in {route for route, _ in batch if route.parked}:
             if route.is_low:
                 self.hungry(route)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from surehook.core.model import FIRST, RETRY, Lane
+
 
 class EngineSettings(Struct, frozen=True):
+    lanes: tuple[Lane, ...] = (FIRST, RETRY)  # which lanes this node delivers; none: it only takes events in
     slots_first: int = 512  # requests in flight in the first lane
     slots_retry: int = 512  # … in the retry lane
     endpoint_slots: int = 32  # … to one endpoint, both lanes together

@@ -26,6 +26,7 @@ from surehook.core.model import (
 )
 from surehook.ledgers.memory.rows import KnownKey, Row, Story
 from surehook.ledgers.memory.sorted_keys import SortedKeys
+from surehook.ports.handoff import LaneMarks
 from surehook.ports.reading import ReplayJob
 from surehook.ports.registry import ApiKey
 
@@ -71,6 +72,11 @@ class Book:
         self.history: dict[bytes, list[Attempt]] = {}
         # where the unfinished ones lie
         self.ready: list[SortedKeys[tuple[int, bytes]]] = [SortedKeys() for _ in LANES]
+        # … of these the ones that no queue knows, and the ones that were handed over to a broker, by generation
+        self.unmarked: list[SortedKeys[tuple[int, bytes]]] = [SortedKeys() for _ in LANES]
+        self.marked: list[SortedKeys[tuple[int, int, bytes]]] = [SortedKeys() for _ in LANES]
+        self.marks = [LaneMarks(generation=1, passed=0) for _ in LANES]
+        self.sweeper: bytes | None = None
         self.held: defaultdict[bytes, SortedKeys[bytes]] = defaultdict(SortedKeys)
         self.groups: dict[tuple[bytes, str], Group] = {}
         self.overdue: SortedKeys[tuple[int, bytes]] = SortedKeys()
@@ -127,6 +133,7 @@ class Book:
         """Give an unheld row to the node, and the node its copy."""
         with self.moving(row):
             row.holder = node
+            row.handed = 0
         return self.copy(row)
 
     def copy(self, row: Row) -> Delivery:
@@ -186,6 +193,10 @@ class Book:
             self.parked_in_lane[row.lane] += 1
         else:
             self.ready[row.lane].add((row.due_at, row.id))
+            if row.handed:
+                self.marked[row.lane].add((row.handed, row.due_at, row.id))
+            else:
+                self.unmarked[row.lane].add((row.due_at, row.id))
 
     def _lift(self, row: Row) -> None:
         if row.overdue_at is not None:
@@ -202,3 +213,7 @@ class Book:
                 del self.groups[row.endpoint, row.parked]
         else:
             self.ready[row.lane].discard((row.due_at, row.id))
+            if row.handed:
+                self.marked[row.lane].discard((row.handed, row.due_at, row.id))
+            else:
+                self.unmarked[row.lane].discard((row.due_at, row.id))

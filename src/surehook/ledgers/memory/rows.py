@@ -29,6 +29,7 @@ class Row(Struct):
     holder: bytes | None
     parked: str | None
     parked_at: int  # when it was put aside; says nothing while it is not parked
+    handed: int = 0  # the generation it was handed over in; 0: not, and always 0 while held or parked
 
     @property
     def aged_from(self) -> int:
@@ -88,6 +89,7 @@ def take_in(delivery: Delivery, *, node: bytes | None, now: int) -> Row:
         holder=node if delivery.held and delivery.parked is None else None,
         parked=delivery.parked,
         parked_at=now,
+        handed=0 if delivery.held or delivery.parked is not None else delivery.handed,
     )
 
 

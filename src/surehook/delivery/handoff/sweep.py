@@ -1,0 +1,75 @@
+"""Handing over what nobody else does: due retries, what was freed or handed back, what was lost on its way.
+
+One node of all sweeps (the ledger says which), a few times a second and a little before rows are due, in
+batches bounded by what still fits on the way out. Now and then it sends a tide through each queue
+(ports/handoff.py); the less often the more of them are under way, so that a queue that nobody reads gathers
+a message a minute and not more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core.model import LANES, Lane
+from surehook.delivery.handoff.send import Send
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.handoff import Handing, LaneMarks
+
+SWEEP_S = 0.2  # below `claim_ahead_s`, so that a retry is with a worker before it is due
+STANDBY_S = 1.0  # while another node sweeps
+SWEEP_ROWS = 2_000  # rows marked in one transaction
+TIDE_S = 5.0  # what was lost is found after about two of these, when queues are short
+TIDE_MOST_S = 60.0
+TIDES_OFTEN = 3  # under way before they become rarer: some may be lost
+LANES_IN_ORDER: tuple[Lane, ...] = (0, 1)
+
+
+class Sweep:
+    """Rounds of sweeping. `node` is who asks; the caller loops, and meets the ledger's errors."""
+
+    def __init__(
+        self,
+        *,
+        handing: Handing,
+        clock: Clock,
+        settings: EngineSettings,
+        send: Send,
+        node: Callable[[], bytes],
+    ) -> None:
+        self._handing = handing
+        self._clock = clock
+        self._settings = settings
+        self._send = send
+        self._node = node
+        self._tide_at = [0.0 for _ in LANES]  # boot time of the next tide
+        self.handed_over = 0  # rows marked here since the start
+
+    async def round(self, marks: list[LaneMarks]) -> float:
+        """Hand over what is due in both lanes; returns how many seconds may pass until the next round."""
+        full = False
+        for lane in LANES_IN_ORDER:
+            limit = min(SWEEP_ROWS, self._send.room)
+            if limit == 0:
+                continue
+            now = self._clock.now()
+            due_by = now + int(self._settings.claim_ahead_s * 1000)
+            ids = await self._handing.hand_over(lane, node=self._node(), limit=limit, due_by=due_by, now=now)
+            if ids is None:
+                return STANDBY_S
+            if ids:
+                self._send.put(lane, ids)
+                self.handed_over += len(ids)
+                full = full or len(ids) == limit
+            await self._tide(lane, marks[lane])
+        return 0.0 if full else SWEEP_S
+
+    async def _tide(self, lane: Lane, marks: LaneMarks) -> None:
+        at = self._clock.boot()
+        if at < self._tide_at[lane]:
+            return
+        generation = await self._handing.raise_tide(lane, node=self._node(), now=self._clock.now())
+        if generation is not None:
+            self._send.put_tide(lane, generation)
+        under_way = marks.generation - 1 - marks.passed
+        self._tide_at[lane] = at + min(TIDE_MOST_S, TIDE_S * max(1, under_way - TIDES_OFTEN))

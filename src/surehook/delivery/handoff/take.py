@@ -1,0 +1,188 @@
+"""Messages of one lane: opened in their order, claimed by id, acknowledged when all of it is in the book.
+
+A message is opened when memory has room for what it holds, or for a part of it; until then it lies here
+unacknowledged, and `prefetch` bounds how many do, so that a full worker takes nothing from others. What the
+claim does not give is held by somebody, parked, finished or not due: it is not ours. When the last row of a
+message has left memory (recorded, parked, handed back) the message is acknowledged. Should it not be, because
+this process dies, it comes to another worker, which finds its rows held until the burial and drops it; the
+sweeper hands them over after that.
+
+Several small messages share one claim, as requests share a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from surehook.core import parcel
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.model import Delivery, Lane
+from surehook.core.parcel import Tide
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.handoff import Handing, Parcel
+from surehook.ports.ledger import Ledger
+
+LEDGER_AWAY_S = 1.0  # between tries
+FULL_S = 0.05  # between looks whether memory has room again
+
+
+class Opened:
+    """A message whose rows are being worked on. `left`: its ids that are neither claimed nor dropped yet."""
+
+    __slots__ = ("left", "open", "parcel")
+
+    def __init__(self, message: Parcel, ids: list[bytes]) -> None:
+        self.parcel = message
+        self.left = ids
+        self.open = 0  # rows in memory
+
+    def ack_if_done(self) -> None:
+        if not self.left and not self.open:
+            self.parcel.ack()
+
+
+class Take:
+    """One lane. `claimed` takes leased rows into memory, `room` says how many fit now."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        ledger: Ledger,
+        handing: Handing,
+        clock: Clock,
+        settings: EngineSettings,
+        node: Callable[[], bytes],
+        room: Callable[[], int],
+        claimed: Callable[[list[Delivery]], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._lane = lane
+        self._ledger = ledger
+        self._handing = handing
+        self._clock = clock
+        self._settings = settings
+        self._node = node
+        self._room = room
+        self._claimed = claimed
+        self._fail = fail
+        self._line: deque[Opened | tuple[Parcel, Tide]] = deque()
+        self._in_memory: dict[bytes, Opened] = {}
+        self._more = asyncio.Event()
+        self._stopped = False
+        self.taken = 0  # rows claimed from messages since the start
+        self.foreign = 0  # messages that were not ours to read
+
+    # -- the broker's side ------------------------------------------------------------------------------
+
+    def put(self, message: Parcel) -> None:
+        """A message has come."""
+        content = parcel.decode(message.body)
+        if content is None:
+            self.foreign += 1
+            message.ack()
+        elif isinstance(content, Tide):
+            self._line.append((message, content))
+        else:
+            self._line.append(Opened(message, content))
+        self._more.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be opened."""
+        return not self._line
+
+    def line_lost(self) -> None:
+        """The connection is gone: what was not opened comes again, to us or to others."""
+        self._line.clear()
+
+    # -- memory's side ----------------------------------------------------------------------------------
+
+    def let_go(self, ids: Iterable[bytes]) -> None:
+        """These rows have left memory: recorded, parked or handed back."""
+        for delivery in ids:
+            opened = self._in_memory.pop(delivery, None)
+            if opened is not None:
+                opened.open -= 1
+                opened.ack_if_done()
+
+    def compare(self, in_memory: set[bytes]) -> None:
+        """The net: what left memory on a way that did not tell is let go."""
+        self.let_go([delivery for delivery in self._in_memory if delivery not in in_memory])
+
+    def forget(self) -> None:
+        """This node was buried and its rows freed: they will be handed over anew."""
+        self.let_go(list(self._in_memory))
+
+    # -- the loop ---------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the loop once the claim in hand is done."""
+        self._stopped = True
+        self._more.set()
+
+    async def run(self) -> None:
+        while not self._stopped:
+            if not self._line:
+                self._more.clear()
+                await self._more.wait()
+                continue
+            try:
+                wait_s = await self._open()
+            except (NodeBuried, LedgerBroken) as error:
+                self._fail(error)
+                wait_s = LEDGER_AWAY_S
+            except LedgerUnavailable:
+                wait_s = LEDGER_AWAY_S
+            if wait_s and not self._stopped:
+                await asyncio.sleep(wait_s)
+
+    async def _open(self) -> float:
+        """Open what stands first in the line; returns how many seconds to wait before the next."""
+        first = self._line[0]
+        if not isinstance(first, Opened):
+            message, tide = first
+            await self._handing.tide_came(
+                self._lane, tide.generation, node=self._node(), now=self._clock.now()
+            )
+            if self._line and self._line[0] is first:  # the connection may be gone meanwhile
+                self._line.popleft()
+            message.ack()
+            return 0.0
+        limit = min(self._room(), self._settings.claim_rows)
+        if limit <= 0:
+            return FULL_S
+        await self._claim(limit)
+        return 0.0
+
+    async def _claim(self, limit: int) -> None:
+        """One claim for the messages at the head of the line, at most `limit` rows."""
+        asked: dict[bytes, Opened] = {}
+        shares: list[tuple[Opened, int]] = []
+        for opened in self._line:
+            if not isinstance(opened, Opened) or limit <= 0:
+                break
+            share = opened.left[:limit]
+            limit -= len(share)
+            shares.append((opened, len(share)))
+            for delivery in share:
+                asked.setdefault(delivery, opened)
+        ahead = self._clock.now() + int(self._settings.claim_ahead_s * 1000)
+        node = self._node()
+        rows = await self._ledger.claim_ids(list(asked), node=node, now=ahead)
+        if node != self._node():
+            rows = []  # buried before the answer came: they are free again
+        for row in rows:
+            opened = asked[row.id]
+            opened.open += 1
+            self._in_memory[row.id] = opened
+        self.taken += len(rows)
+        for opened, count in shares:
+            del opened.left[:count]
+            if self._line and self._line[0] is opened and not opened.left:
+                self._line.popleft()
+            opened.ack_if_done()
+        self._claimed(rows)

@@ -1,0 +1,241 @@
+"""A message broker in the simulated world: two queues, many lines, and every way in which hints get lost.
+
+Honest where a quorum queue is honest: a queue keeps its order, a message is with one consumer at a time, what
+was not acknowledged when its line ends goes back to the head, and a message that came back too often is dropped
+(the delivery limit). What may befall it (`Trouble`, and the acts below) is all that the sender must survive:
+
+    lost         confirmed and never seen again
+    twice        a second copy behind the first
+    swapped      two neighbours change places
+    unconfirmed  taken, but the line ends before the confirm
+    purged, deleted, cut, away   by `purge`, `delete`, `cut`, `go_away`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from surehook.core import parcel
+from surehook.core.model import LANES, Lane
+from surehook.ports.handoff import BrokerAway, Parcel
+from surehook.sim.loop import Process, SimLoop, context_of
+
+DELIVERY_LIMIT = 20  # as declared for the real queues
+TRAVEL_S = (0.0005, 0.004)  # one way
+
+
+class Trouble(Struct):
+    """Shares of messages (or of publishing calls) that something befalls."""
+
+    lost: float = 0.0
+    twice: float = 0.0
+    swapped: float = 0.0
+    unconfirmed: float = 0.0
+
+
+class Message(Struct):
+    body: bytes
+    returns: int = 0
+
+
+class SimBroker:
+    """The broker itself. `at(process)` is the port as one process sees it."""
+
+    def __init__(self, loop: SimLoop, chance: random.Random, trouble: Trouble | None = None) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.trouble = trouble or Trouble()
+        self.queues: list[deque[Message]] = [deque() for _ in LANES]
+        self.lines: list[SimLine] = []
+        self.is_away = False
+        self.published = 0  # ids in messages that were taken
+        self.dropped = 0  # messages over the delivery limit
+
+    def at(self, process: Process | None) -> SimPort:
+        return SimPort(self, process)
+
+    # -- what befalls it ---------------------------------------------------------------------------------
+
+    def purge(self, lane: Lane) -> None:
+        self.queues[lane].clear()
+
+    def delete(self, lane: Lane) -> None:
+        """The queue goes with all that is in it, and every line that took from it is told."""
+        for line in [line for line in self.lines if lane in line.takers]:
+            line.unacked = {tag: entry for tag, entry in line.unacked.items() if entry[0] != lane}
+            line.end("the queue was deleted")
+        self.queues[lane].clear()
+
+    def cut(self) -> None:
+        """Every connection breaks."""
+        for line in list(self.lines):
+            line.end("the connection was reset")
+
+    def go_away(self) -> None:
+        self.is_away = True
+        self.cut()
+
+    def come_back(self) -> None:
+        self.is_away = False
+
+    def copies(self, lane: Lane) -> dict[bytes, int]:
+        """How often each id stands in the queue."""
+        counts: dict[bytes, int] = {}
+        for message in self.queues[lane]:
+            content = parcel.decode(message.body)
+            for delivery in content if isinstance(content, list) else ():
+                counts[delivery] = counts.get(delivery, 0) + 1
+        return counts
+
+    # -- what it does ------------------------------------------------------------------------------------
+
+    def travel_s(self) -> float:
+        low, high = TRAVEL_S
+        return low + (high - low) * self.chance.random()
+
+    def append(self, lane: Lane, body: bytes) -> None:
+        content = parcel.decode(body)
+        self.published += len(content) if isinstance(content, list) else 0
+        queue = self.queues[lane]
+        draw = self.chance.random
+        if draw() < self.trouble.lost:
+            return
+        queue.append(Message(body))
+        if draw() < self.trouble.twice:
+            queue.append(Message(body))
+        if len(queue) > 1 and draw() < self.trouble.swapped:
+            queue[-1], queue[-2] = queue[-2], queue[-1]
+
+    def put_back(self, lane: Lane, message: Message) -> None:
+        message.returns += 1
+        if message.returns > DELIVERY_LIMIT:
+            self.dropped += 1
+        else:
+            self.queues[lane].appendleft(message)
+
+    def hand_out(self, lane: Lane) -> None:
+        """Give messages to lines that may take more, in turn."""
+        queue = self.queues[lane]
+        while queue:
+            free = [line for line in self.lines if line.may_take(lane)]
+            if not free:
+                return
+            line = self.chance.choice(free)
+            line.give(lane, queue.popleft())
+
+
+class SimParcel:
+    def __init__(self, line: SimLine, tag: int, body: bytes) -> None:
+        self._line = line
+        self._tag = tag
+        self.body = body
+
+    def ack(self) -> None:
+        self._line.acked(self._tag)
+
+
+class SimLine:
+    """`ports.handoff.Line` of one process."""
+
+    def __init__(self, broker: SimBroker, process: Process | None) -> None:
+        self.takers: dict[Lane, Callable[[Parcel], None]] = {}
+        self.unacked: dict[int, tuple[Lane, Message]] = {}
+        self._broker = broker
+        self._process = process
+        self._prefetch: dict[Lane, int] = {}
+        self._inbox: deque[tuple[Lane, int, bytes]] = deque()
+        self._tags = 0
+        self._reason: str | None = None
+        self._ended: asyncio.Future[str] = broker.loop.create_future()
+
+    # -- the port ----------------------------------------------------------------------------------------
+
+    async def publish(self, lane: Lane, bodies: Sequence[bytes]) -> None:
+        broker = self._broker
+        await asyncio.sleep(broker.travel_s())
+        self._check()
+        for body in bodies:
+            broker.append(lane, body)
+        broker.hand_out(lane)
+        if broker.chance.random() < broker.trouble.unconfirmed:
+            self.end("the connection was reset before the confirm")
+        await asyncio.sleep(broker.travel_s())
+        self._check()
+
+    async def consume(self, lane: Lane, take: Callable[[Parcel], None], *, prefetch: int) -> None:
+        await asyncio.sleep(self._broker.travel_s())
+        self._check()
+        self.takers[lane] = take
+        self._prefetch[lane] = prefetch
+        self._broker.hand_out(lane)
+
+    async def lost(self) -> str:
+        return await asyncio.shield(self._ended)
+
+    async def close(self) -> None:
+        self.end("closed")
+
+    # -- the broker's side -------------------------------------------------------------------------------
+
+    def may_take(self, lane: Lane) -> bool:
+        if lane not in self.takers:
+            return False
+        return sum(entry[0] == lane for entry in self.unacked.values()) < self._prefetch[lane]
+
+    def give(self, lane: Lane, message: Message) -> None:
+        self._tags += 1
+        self.unacked[self._tags] = (lane, message)
+        self._inbox.append((lane, self._tags, message.body))
+        context = context_of(self._process)
+        self._broker.loop.call_later(self._broker.travel_s(), self._take_one, context=context)
+
+    def _take_one(self) -> None:
+        """In the process: the next message of the line, in the order in which they were sent."""
+        if self._reason is None and self._inbox:
+            lane, tag, body = self._inbox.popleft()
+            self.takers[lane](SimParcel(self, tag, body))
+
+    def acked(self, tag: int) -> None:
+        if self._reason is None and (entry := self.unacked.pop(tag, None)) is not None:
+            self._broker.hand_out(entry[0])
+
+    def end(self, reason: str) -> None:
+        if self._reason is not None:
+            return
+        self._reason = reason
+        self._broker.lines.remove(self)
+        back = sorted(self.unacked.items(), reverse=True)
+        self.unacked = {}
+        for _, (lane, message) in back:
+            self._broker.put_back(lane, message)
+        if not self._ended.done():
+            self._ended.set_result(reason)
+        for lane in {lane for _, (lane, _) in back}:
+            self._broker.hand_out(lane)
+
+    def _check(self) -> None:
+        if self._reason is not None:
+            raise BrokerAway(self._reason)
+
+
+class SimPort:
+    """`ports.handoff.Broker` as seen from one process."""
+
+    def __init__(self, broker: SimBroker, process: Process | None) -> None:
+        self._broker = broker
+        self._process = process
+
+    async def connect(self) -> SimLine:
+        await asyncio.sleep(self._broker.travel_s())
+        if self._broker.is_away:
+            raise BrokerAway("nobody listens")
+        line = SimLine(self._broker, self._process)
+        self._broker.lines.append(line)
+        if self._process is not None:
+            self._process.at_death.append(lambda: line.end("its process died"))
+        return line

@@ -1,0 +1,321 @@
+"""Ready work through a broker that may lose, double and reorder: the ledger decides, and nothing is stuck."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from surehook.core import parcel
+from surehook.delivery.engine import Engine
+from surehook.delivery.handoff import link, send
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.handoff import BrokerAway
+from surehook.sim.broker import SimBroker, Trouble
+from surehook.sim.entropy import Seed
+from surehook.sim.loop import SimLoop, run
+from tests.delivery.house import Host, House, answers
+
+A = "https://a.example/hook"
+RETRIED = {"profile": "standard", "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None}
+TAKES_IN = EngineSettings(lanes=(), memory_deliveries=0)  # everything it accepts is for others
+
+
+class Works(Host):
+    """Another machine: nobody sees its process."""
+
+    def is_gone(self, node: Any) -> bool:
+        return False
+
+
+class Firm:
+    """One node that takes events in, workers, and a broker between them."""
+
+    def __init__(
+        self, loop: SimLoop, *, workers: int, trouble: Trouble | None, worker: EngineSettings
+    ) -> None:
+        self.house = House(loop, TAKES_IN)
+        self.broker = SimBroker(loop, Seed(1).stream("broker"), trouble)
+        self.house.engine = self._engine(TAKES_IN)
+        self.workers = [self._engine(worker) for _ in range(workers)]
+
+    def _engine(self, settings: EngineSettings) -> Engine:
+        house = self.house
+        return Engine(
+            ledger=house.ledger, transport=house.receivers, clock=house.clock, entropy=house.entropy,
+            host=Works(), telemetry=house.facts, settings=settings, sole=False,
+            broker=self.broker.at(None), handing=house.ledger,
+        )  # fmt: skip
+
+    @property
+    def sent(self) -> int:
+        return len(self.house.receivers.calls)
+
+    @property
+    def claimed(self) -> int:
+        """How many rows came to workers by messages."""
+        return sum(take.taken for worker in self.workers for take in worker.handoff.takes.values())
+
+    async def publish(self, count: int) -> None:
+        for _ in range(count):
+            await self.house.publish()
+
+
+def in_firm(
+    story: Callable[[Firm], Awaitable[None]],
+    *,
+    seed: int = 0,
+    workers: int = 2,
+    trouble: Trouble | None = None,
+    worker: EngineSettings | None = None,
+    policy: Any = RETRIED,
+) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        firm = Firm(loop, workers=workers, trouble=trouble, worker=worker or EngineSettings())
+        await firm.house.open()
+        for engine in firm.workers:
+            await engine.start()
+        await firm.house.endpoint(policy=policy)
+        for engine in firm.workers:
+            await engine.changed()
+        await firm.house.wait(2)
+        await story(firm)
+        for engine in (firm.house.engine, *firm.workers):
+            await engine.stop()
+            assert engine.failure is None
+            assert engine.dispatch.held == 0, "every delivery that memory held was let go"
+
+    run(main(), seed=seed)
+
+
+def test_what_one_node_accepts_is_brought_to_workers_by_the_broker() -> None:
+    async def story(firm: Firm) -> None:
+        began = firm.house.clock.boot()
+        await firm.publish(20)
+        await firm.house.wait(0.2)
+        assert firm.sent == 20
+        assert max(call.at for call in firm.house.receivers.calls) - began < 0.2, "nobody waited for a poll"
+        assert firm.claimed == 20
+        await firm.house.wait(1)
+        assert await firm.house.states() == {"delivered": 20}
+        assert [len(queue) for queue in firm.broker.queues] == [0, 0]
+        assert not any(line.unacked for line in firm.broker.lines), "all was acknowledged"
+
+    in_firm(story)
+
+
+def test_a_retry_is_handed_over_before_it_is_due_and_leaves_at_its_time() -> None:
+    async def story(firm: Firm) -> None:
+        firm.house.receivers.scripts[A] = answers(500)
+        await firm.publish(1)
+        await firm.house.wait(20)
+        first, second, third = (call.at for call in firm.house.receivers.calls)
+        assert 2.0 <= second - first - 0.01 <= 2.05
+        assert 4.0 <= third - second - 0.01 <= 4.05
+        assert firm.claimed == 3
+        assert await firm.house.states() == {"dead": 1}
+
+    in_firm(story)
+
+
+def test_a_message_that_comes_twice_sends_nothing_twice() -> None:
+    async def story(firm: Firm) -> None:
+        await firm.publish(100)
+        await firm.house.wait(5)
+        assert firm.sent == 100
+        assert await firm.house.states() == {"delivered": 100}
+
+    in_firm(story, trouble=Trouble(twice=1.0, swapped=0.3))
+
+
+def test_what_was_lost_on_its_way_is_handed_over_again_within_seconds() -> None:
+    async def story(firm: Firm) -> None:
+        firm.broker.trouble.lost = 1.0
+        await firm.publish(50)
+        await firm.house.wait(0.5)
+        assert firm.sent == 0
+        firm.broker.trouble.lost = 0.0
+        await firm.house.wait(16)
+        assert firm.sent == 50
+        assert firm.house.engine.handoff.is_connected
+
+    in_firm(story)
+
+
+@pytest.mark.parametrize("act", ["purge", "delete"])
+def test_a_queue_that_is_emptied_or_deleted_costs_seconds_and_nothing_else(act: str) -> None:
+    async def story(firm: Firm) -> None:
+        for worker in firm.workers:
+            worker.dispatch.paused = True  # they take messages and open none
+        await firm.publish(50)
+        await firm.house.wait(0.5)
+        getattr(firm.broker, act)(0)
+        for worker in firm.workers:
+            worker.dispatch.paused = False
+        await firm.house.wait(20)
+        assert firm.sent == 50
+        assert await firm.house.states() == {"delivered": 50}
+
+    in_firm(story)
+
+
+def test_without_a_broker_work_goes_on_from_the_ledger_and_returns_to_it() -> None:
+    async def story(firm: Firm) -> None:
+        firm.broker.go_away()
+        await firm.publish(30)
+        await firm.house.wait(link.FALLBACK_S + 1.5)
+        assert firm.sent == 30
+        assert firm.claimed == 0
+        firm.broker.come_back()
+        await firm.house.wait(8)
+        assert all(worker.handoff.is_connected for worker in firm.workers)
+        await firm.publish(30)
+        await firm.house.wait(0.2)
+        assert firm.sent == 60
+        assert firm.claimed == 30
+
+    in_firm(story)
+
+
+def test_a_queue_that_does_not_flow_does_not_stop_idle_workers() -> None:
+    async def story(firm: Firm) -> None:
+        firm.broker.trouble.lost = 1.0  # confirmed, and gone: as a queue without its majority
+        await firm.publish(10)
+        await firm.house.wait(link.STALL_S + 3)
+        assert firm.sent == 10
+        assert firm.claimed == 0
+
+    in_firm(story)
+
+
+def test_a_long_queue_is_never_filled_twice() -> None:
+    async def story(firm: Firm) -> None:
+        await firm.publish(150)
+        await firm.house.wait(3600)
+        copies = firm.broker.copies(0)
+        assert len(copies) == 150
+        assert set(copies.values()) == {1}
+        assert len(firm.broker.queues[0]) < 150 + 3600 / 40, "tides become rare where nobody takes them"
+
+    in_firm(story, workers=0)
+
+
+def test_an_hour_without_a_broker_fills_its_queue_once() -> None:
+    async def story(firm: Firm) -> None:
+        firm.broker.go_away()
+        await firm.publish(150)
+        await firm.house.wait(3600)
+        firm.broker.come_back()
+        await firm.house.wait(60)
+        copies = firm.broker.copies(0)
+        assert len(copies) == 150
+        assert set(copies.values()) == {1}
+
+    in_firm(story, workers=0)
+
+
+def test_accepting_waits_for_no_broker_and_its_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "WAITING_IDS_MAX", 20)
+
+    async def story(firm: Firm) -> None:
+        firm.house.engine.handoff._line.publish = never  # the broker takes and confirms nothing
+        began = firm.house.clock.boot()
+        await firm.publish(100)
+        assert firm.house.clock.boot() - began < 0.1
+        assert firm.house.engine.handoff.send.room == 0
+        marked = len(firm.house.ledger.book.marked[0])
+        assert marked == 20, "what found no place is left to the sweeper"
+
+    in_firm(story, workers=0)
+
+
+async def never(*_: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def test_a_full_worker_takes_no_more_than_its_memory_holds() -> None:
+    async def story(firm: Firm) -> None:
+        firm.house.receivers.scripts[A] = answers(200, after=1.0)
+        await firm.publish(120)
+        for _ in range(40):
+            await firm.house.wait(0.5)
+            assert all(worker.dispatch.held <= 8 for worker in firm.workers)
+        await firm.house.wait(40)
+        assert firm.sent == 120
+        assert await firm.house.states() == {"delivered": 120}
+
+    in_firm(story, worker=EngineSettings(memory_deliveries=8, endpoint_share=8))
+
+
+def test_one_node_sweeps_and_another_goes_on_when_it_loses_its_line() -> None:
+    async def story(firm: Firm) -> None:
+        book = firm.house.ledger.book
+        sweeper = next(
+            engine for engine in (firm.house.engine, *firm.workers) if engine.node() == book.sweeper
+        )
+        line = sweeper.handoff._line
+        sweeper.handoff._broker = Nobody()
+        line.end("the connection was reset")
+        await firm.house.wait(2 * 1.0 + 1)
+        assert book.sweeper not in (None, sweeper.node())
+        assert book.sweeper in book.nodes
+
+    in_firm(story)
+
+
+class Nobody:
+    async def connect(self) -> Any:
+        raise BrokerAway("nobody listens")
+
+
+def test_foreign_messages_are_thrown_away() -> None:
+    async def story(firm: Firm) -> None:
+        for body in (b"", b"hello", b"sh\x02\x00" + bytes(16), b"sh\x01\x00" + bytes(15), b"sh\x01\x01"):
+            firm.broker.append(0, body)
+        await firm.publish(5)
+        await firm.house.wait(1)
+        assert firm.sent == 5
+        assert sum(worker.handoff.takes[0].foreign for worker in firm.workers) == 5
+        assert not any(line.unacked for line in firm.broker.lines)
+
+    in_firm(story)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_the_broker_does_everything_is_delivered_once(seed: int) -> None:
+    async def story(firm: Firm) -> None:
+        chance = Seed(seed).stream("story")
+        for _ in range(30):
+            await firm.publish(chance.randint(1, 12))
+            await firm.house.wait(chance.choice((0.0, 0.01, 0.5, 3.0)))
+            match chance.choice(("cut", "purge", "delete", "away", "nothing", "nothing", "nothing")):
+                case "cut":
+                    firm.broker.cut()
+                case "purge":
+                    firm.broker.purge(0)
+                case "delete":
+                    firm.broker.delete(0)
+                case "away":
+                    firm.broker.go_away()
+                    await firm.house.wait(chance.choice((0.1, 2.0, 12.0)))
+                    firm.broker.come_back()
+        firm.broker.trouble = Trouble()
+        await firm.house.wait(60)
+        delivered = await firm.house.states()
+        assert set(delivered) == {"delivered"}
+        assert firm.sent == len(firm.house.ledger.book.stories)
+        assert [len(queue) for queue in firm.broker.queues] == [0, 0]
+        assert not any(line.unacked for line in firm.broker.lines)
+
+    in_firm(story, seed=seed, trouble=Trouble(lost=0.2, twice=0.2, swapped=0.2, unconfirmed=0.1))
+
+
+def test_a_parcel_is_read_as_it_was_written() -> None:
+    ids = [bytes([n]) * 16 for n in range(100)]
+    assert parcel.decode(parcel.encode_ids(ids)) == ids
+    assert parcel.decode(parcel.encode_tide(1 << 40)) == parcel.Tide(1 << 40)
+    assert parcel.decode(parcel.encode_ids(ids) + bytes(16)) is None
