@@ -22,6 +22,7 @@ from surehook.core.model import Attempt, Delivery, Event, Node, Notice, Settled
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.request import static_head
 from surehook.delivery.routes import Directory
+from surehook.delivery.tokens import Tokens
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Incoming
 from surehook.ports.transport import Answer, Request
@@ -84,6 +85,10 @@ class ToldTransport:
     async def close(self) -> None: ...
 
 
+class NoFacts:
+    def fact(self, name: str, **fields: Any) -> None: ...
+
+
 class Metrics:
     def render(self) -> bytes:
         return b"surehook_up 1\n"
@@ -97,6 +102,7 @@ class SmallEngine:
         self.clock = HandClock()
         self.entropy = SimEntropy(random.Random(7))
         self.transport = ToldTransport()
+        self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=NoFacts())
         self.metrics = Metrics()
         self.directory = Directory(make_target=lambda e: Target(e.url), make_head=static_head, slots=32)
         self.unready: str | None = None

@@ -36,6 +36,13 @@ BY_FAILURE: dict[str, str] = {
     "switched_protocols": "The server switched to another protocol instead of answering.",
     "redirect_limit": "One redirect too many. Register the final URL instead.",
     "redirect_forbidden": "The redirect is not followed: its target is unclear, not allowed, or less secure. Register the final URL instead.",
+    "token_timeout": "The token server did not answer in time, so the request was not sent. Check token_url and the server behind it.",
+    "token_unreachable": "The token server could not be reached, so the request was not sent. Check token_url, its DNS and its certificate.",
+    "token_refused": "The token server refused the client, so the request was not sent. Check client_id, client_secret, scopes, audience and style.",
+    "token_failed": "The token server failed or asks to slow down, so the request was not sent. Its logs should say why.",
+    "token_redirected": "The token server answered with a redirect, which is never followed, since credentials would go along. Give the final token_url.",
+    "token_unusable": "The token server's answer holds no usable token: one JSON object with access_token (visible ASCII) and token_type bearer is expected.",
+    "token_forbidden": "The token_url is not allowed or leads to an address that may not be called, such as a private network.",
     "aborted": "The sender stopped before an answer came, as on a restart. The delivery goes on by itself.",
 }  # fmt: skip
 

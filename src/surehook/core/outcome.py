@@ -10,6 +10,7 @@ other status                                      refused       yes       5xx fa
 no answer in time                                 timed_out     yes       fail, not counted in the first lane
 reset or EOF before an answer                     broken        yes       fail
 DNS, refused, connect timeout, TLS                unreachable   yes       fail
+no OAuth2 token                                   unreachable   yes       fail, no token in time as no answer
 not HTTP, too much of it                          garbled       yes       fail
 address not allowed                               blocked       yes       not counted
 """
@@ -30,7 +31,11 @@ BY_FAILURE: dict[str, OutcomeName] = {
          "connect_unreachable", "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol",
          "tls_timeout", "proxy_failure", "no_resources"), "unreachable",
     ),
-    **dict.fromkeys(("url_forbidden", "address_forbidden", "peer_mismatch"), "blocked"),
+    **dict.fromkeys(
+        ("token_timeout", "token_unreachable", "token_refused", "token_failed", "token_redirected",
+         "token_unusable"), "unreachable",
+    ),
+    **dict.fromkeys(("url_forbidden", "address_forbidden", "peer_mismatch", "token_forbidden"), "blocked"),
     "timeout": "timed_out",
     **dict.fromkeys(("reset", "eof", "aborted"), "broken"),
     **dict.fromkeys(
@@ -113,7 +118,7 @@ def _failed(name: OutcomeName, failure: str, *, lane: Lane, probe: bool) -> Outc
         return Outcome(name, UNCOUNTED, ours=True)
     if name == "blocked":
         return Outcome(name, UNCOUNTED)
-    # A 2 s endpoint is slow, not dead: the retry lane, with its long timeout, decides.
-    if name == "timed_out" and lane == FIRST and not probe:
+    # A 2 s endpoint is slow, not dead: the retry lane, with its long timeout, decides. So with its token server.
+    if (name == "timed_out" or failure == "token_timeout") and lane == FIRST and not probe:
         return Outcome(name, UNCOUNTED)
     return Outcome(name, FAIL)

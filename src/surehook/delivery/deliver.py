@@ -18,9 +18,10 @@ from surehook.core.signature import Signer
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.request import header_lines
 from surehook.delivery.routes import NEVER, Directory, Plan, Route
+from surehook.delivery.tokens import Tokens
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.transport import Answer, Exchange, Request, Transport
+from surehook.ports.transport import Answer, Exchange, Request
 
 
 class Results(Protocol):
@@ -88,7 +89,7 @@ class Deliver:
     def __init__(
         self,
         *,
-        transport: Transport,
+        tokens: Tokens,
         clock: Clock,
         entropy: Entropy,
         directory: Directory,
@@ -100,7 +101,8 @@ class Deliver:
         breaker_changed: Callable[[Route], None],
         aborted: Callable[[Route, Delivery, bool], None],
     ) -> None:
-        self._transport = transport
+        self._tokens = tokens
+        self._transport = tokens.transport
         self._clock = clock
         self._entropy = entropy
         self._directory = directory
@@ -195,7 +197,10 @@ class Deliver:
         )
         flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
         self.flights.add(flight)
-        flight.exchange = self._transport.send(request, flight)
+        if route.grant is None:
+            flight.exchange = self._transport.send(request, flight)
+        else:
+            flight.exchange = self._tokens.send(request, route.grant, flight)
         return True
 
     def _may_write(self) -> bool:
@@ -244,7 +249,7 @@ class Deliver:
         if result is outcome.DELIVERED:
             limit.grow()
             route.suspect = route.blocked = False
-        elif result.name == "timed_out":
+        elif result.name == "timed_out" or answer.failure == "token_timeout":
             route.suspect = True
             limit.shrink(begun=flight.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif result.name == "throttled" or result.breaker == outcome.FAIL:

@@ -124,6 +124,13 @@ class Dispatch:
             self._join(route, other)
         self.pump_soon()
 
+    def welcome(self, route: Route) -> None:
+        """An endpoint that could not start anything for want of a token may do so again."""
+        if route.queues[FIRST] or route.queues[RETRY]:
+            self._join(route, FIRST)
+            self._join(route, RETRY)
+            self.pump_soon()
+
     def drain(self, route: Route) -> list[Delivery]:
         """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
         taken = [*route.queues[FIRST], *route.queues[RETRY]]

@@ -37,6 +37,7 @@ from surehook.delivery.request import static_head
 from surehook.delivery.rescue import Rescue
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -111,6 +112,7 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._background: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
+        self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_head=static_head, slots=self.settings.endpoint_slots
         )
@@ -128,6 +130,7 @@ class Engine:
             fail=self._fail,
         )
         self.dispatch = Dispatch(self.settings, self._start_delivery)
+        self.tokens.welcome = self.dispatch.welcome
         self.park = Park(
             **common, directory=self.directory, dispatch=self.dispatch, node=node, fail=self._fail
         )
@@ -146,7 +149,7 @@ class Engine:
             **common, node=node, dead=self._others_died, beaten=self._beaten, fail=self._fail
         )
         self.deliver = Deliver(
-            transport=self.transport,
+            tokens=self.tokens,
             clock=self.clock,
             entropy=self.entropy,
             directory=self.directory,
@@ -307,6 +310,7 @@ class Engine:
             if route.takes is not None:
                 self.park.put_queue(route)
             self.park.hungry(route)
+            self.dispatch.welcome(route)  # it may have waited for a token of credentials that it has no more
 
     async def current(self) -> None:
         """Before refusing something on memory's word: make sure memory is the book's word."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from surehook.core import ids
 from surehook.delivery.routes import Directory
+from surehook.delivery.tokens import Tokens
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
@@ -52,6 +53,11 @@ class Manager(Protocol):
     def ledger(self) -> Book: ...
     @property
     def transport(self) -> Transport: ...
+    @property
+    def tokens(self) -> Tokens:
+        """Sends requests, with a token where an endpoint wants one."""
+        ...
+
     @property
     def directory(self) -> Directory:
         """The configuration in memory."""

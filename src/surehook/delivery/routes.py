@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from surehook.core import ids
+from surehook.core.authentication import ClientCredentials
 from surehook.core.breaker import Breaker
 from surehook.core.errors import Problem
 from surehook.core.lanes import Limit, Pace
@@ -23,6 +24,7 @@ from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema, kept_schema
 from surehook.core.signature import Signer
 from surehook.core.subscription import Matcher
+from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Target
 
 NEVER = 1 << 62
@@ -56,6 +58,7 @@ class Route:
         "failure_count",
         "flying",
         "gone",
+        "grant",
         "head",
         "held",
         "limits",
@@ -85,6 +88,7 @@ class Route:
         self.own_plan: Plan | None = None
         self.head = b""
         self.method = endpoint.method.encode()
+        self.grant: Grant | None = None  # what it needs a token by
         self.secrets: tuple[Secret, ...] = ()
         self.signer: Signer | None = None
         self.signer_until = 0
@@ -113,7 +117,10 @@ class Route:
         return None
 
     def has_slot(self, lane: Lane) -> bool:
-        """Whether the endpoint may have one more request under way in the lane."""
+        """Whether the endpoint may have one more request under way in the lane. While its token is being fetched it
+        may not: what waits for a token waits in line, without a slot."""
+        if self.grant is not None and self.grant.is_busy:
+            return False
         flying = self.flying
         return flying[lane] < self.limits[lane].now and flying[0] + flying[1] < self.slots
 
@@ -145,6 +152,7 @@ class Directory:
         self.routes: dict[bytes, Route] = {}
         self.breakers: dict[tuple[str, str], Breaker] = {}
         self._matchers: dict[str, Matcher[Route]] = {}  # by tenant
+        self._grants: dict[tuple[str, ClientCredentials], Grant] = {}  # by tenant
         self._type_plans: dict[str, Plan] = {}
         self._standard = Plan(PROFILES["standard"])
 
@@ -167,8 +175,11 @@ class Directory:
         for secret in configuration.secrets:
             secrets.setdefault(secret.endpoint, []).append(secret)
         fresh: dict[bytes, Route] = {}
+        grants, self._grants = self._grants, {}
         for endpoint in configuration.endpoints:
-            fresh[endpoint.id] = self._route(endpoint, tuple(secrets.get(endpoint.id, ())))
+            route = self._route(endpoint, tuple(secrets.get(endpoint.id, ())))
+            route.grant = self._grant(route, grants)
+            fresh[endpoint.id] = route
         gone = [route for key, route in self.routes.items() if key not in fresh]
         for route in gone:
             route.gone = True
@@ -208,6 +219,19 @@ class Directory:
         elif policy is not None:
             breaker.policy = policy
         return breaker
+
+    def _grant(self, route: Route, before: Mapping[tuple[str, ClientCredentials], Grant]) -> Grant | None:
+        """What the endpoint gets tokens by, shared with the tenant's other endpoints that have the same credential."""
+        client = route.endpoint.authentication
+        if not isinstance(client, ClientCredentials):
+            return None
+        key = (route.endpoint.tenant, client)
+        grant = self._grants.get(key)
+        if grant is None:
+            grant = self._grants[key] = before.get(key) or Grant(*key)
+            grant.routes.clear()
+        grant.routes.append(route)
+        return grant
 
     def _schema(self, name: str, source: bytes) -> Schema:
         """Compiled anew only where the bytes are others: a reload must not cost what all schemas cost."""

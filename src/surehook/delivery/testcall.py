@@ -16,6 +16,7 @@ from surehook.delivery import endpoints
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.request import header_lines
 from surehook.delivery.routes import Plan, Route
+from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Answer, Request
 
 EVENT_TYPE = "surehook.test"
@@ -41,18 +42,18 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
         redirect_style=plan.policy.redirect_style,
         method=route.method,
     )
-    answer = await _sent(manager, request)
+    answer = await _sent(manager, request, route.grant)
     return _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
 
 
-async def _sent(manager: Manager, request: Request) -> Answer:
+async def _sent(manager: Manager, request: Request, grant: Grant | None) -> Answer:
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def answered(answer: Answer) -> None:
         if not done.done():
             done.set_result(answer)
 
-    exchange = manager.transport.send(request, answered)
+    exchange = manager.tokens.send(request, grant, answered)
     try:
         return await done
     finally:

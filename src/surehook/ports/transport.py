@@ -31,6 +31,10 @@ Failure = Literal[
     "redirect_limit", "redirect_forbidden",
     # the caller's own doing
     "aborted",
+    # no OAuth2 token for the request: made by delivery/tokens.py, never by a transport; outcome `unreachable`,
+    # `token_forbidden` `blocked`
+    "token_timeout", "token_unreachable", "token_refused", "token_failed", "token_redirected", "token_unusable",
+    "token_forbidden",
 ]  # fmt: skip
 
 

@@ -1,0 +1,261 @@
+"""OAuth2 tokens: fetched when one is needed, kept while they last, put on requests as they leave.
+
+`Tokens.send` is `Transport.send` for endpoints that want a token, and keeps its contract: `done` is called exactly
+once, never from inside `send`, and within the request's own time, which the wait for a token is part of.
+
+One `Grant` stands for one credential of one tenant, however many endpoints have it. While its token is being
+fetched, `is_busy` keeps its endpoints from starting anything (delivery/routes.py, `has_slot`): the one delivery that
+needed the token holds a slot, all others wait in line without one. So a token server that hangs costs a lane one
+slot for each credential, not one for each delivery. The fetch has a deadline of its own and outlives those who wait.
+
+What a failed fetch said holds for a moment (`REST_S`) for whoever asks next: the line that formed behind it moves on
+with the same answer, and the token server is not asked once for each of them.
+
+A 401 from the endpoint throws the token away, once: if the next one is not taken either, the endpoint does not like
+this client, and new tokens would be fetched for every attempt for ever. Such a token is kept for `TRIAL_S`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
+
+from surehook.core import authentication, oauth2, redact
+from surehook.core.authentication import ClientCredentials
+from surehook.ports.clock import Clock
+from surehook.ports.telemetry import Telemetry
+from surehook.ports.transport import Answer, Exchange, Failure, Request, Transport
+
+if TYPE_CHECKING:
+    from surehook.delivery.routes import Route
+
+FETCH_S = 10.0  # one fetch, all of it; token servers answer in tenths of a second
+FETCH_CONNECT_S = 5.0
+REST_S = 1.0  # a failed fetch speaks for those who ask within this time
+TRIAL_S = 60.0  # how long a token is kept that the endpoint has never taken
+WAITING = 100  # requests that wait for one token: probes and test calls, since deliveries stay in line
+KEPT = 10_000  # tokens in memory, of 4 KiB at most: 40 MiB; the one fetched longest ago makes room
+LEAST_S = 0.05  # with less time left a request is not begun
+
+Done = Callable[[Answer], None]
+
+
+class Token:
+    """A token in use. `line` is its header line; times are seconds of the boot clock."""
+
+    __slots__ = ("is_taken", "line", "since", "until")
+
+    def __init__(self, text: str, *, since: float, until: float) -> None:
+        self.line = f"authorization: Bearer {text}\r\n".encode()
+        self.since = since
+        self.until = until
+        self.is_taken = False  # an endpoint has answered it with something other than 401
+
+
+class Grant:
+    """One credential of one tenant, and how it fares. Made by the directory, kept as long as an endpoint has it."""
+
+    __slots__ = (
+        "__weakref__", "client", "failure", "is_busy", "on_trial", "rests_until", "routes", "tenant", "token", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, tenant: str, client: ClientCredentials) -> None:
+        self.tenant = tenant
+        self.client = client
+        self.routes: list[Route] = []  # whose endpoints have it
+        self.token: Token | None = None
+        self.is_busy = False  # a fetch is under way
+        self.waiting: dict[Errand, None] = {}  # an ordered set
+        self.failure: Failure = "token_unreachable"  # what the last fetch failed with
+        self.rests_until = 0.0
+        self.on_trial = False  # the last token was thrown away: the next one must first be taken
+
+    def usable(self, now: float) -> Token | None:
+        token = self.token
+        return token if token is not None and now < token.until else None
+
+    def answered(self, token: Token, *, unauthorized: bool) -> None:
+        """An endpoint answered a request that had this token."""
+        if not unauthorized:
+            token.is_taken = True
+            self.on_trial = False
+        elif token is self.token:
+            if token.is_taken or not self.on_trial:
+                self.token, self.on_trial = None, True
+            else:
+                token.until = min(token.until, token.since + TRIAL_S)
+
+
+class Errand:
+    """One request on its way: waiting for its token, then under way. ports.transport.Exchange."""
+
+    __slots__ = (
+        "_began",
+        "_done",
+        "_exchange",
+        "_grant",
+        "_request",
+        "_timer",
+        "_token",
+        "_tokens",
+        "_waited_us",
+    )
+
+    def __init__(self, tokens: Tokens, grant: Grant, request: Request, done: Done) -> None:
+        self._tokens = tokens
+        self._grant = grant
+        self._request = request
+        self._done: Done | None = done
+        self._began = tokens.clock.boot()
+        self._token: Token | None = None
+        self._exchange: Exchange | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waited_us = 0
+
+    def wait(self) -> None:
+        """Stand in line until the token is there, or the request's own time is over."""
+        self._grant.waiting[self] = None
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._request.timeout_s, self.fail, "token_timeout")
+
+    def go(self, token: Token) -> None:
+        """Send the request with its token."""
+        self._token = token
+        self._request.headers += token.line
+        self._exchange = self._tokens.transport.send(self._request, self)
+
+    def go_on(self, token: Token) -> None:
+        """The token came: send the request in what is left of its time."""
+        waited_s = self._leave()
+        if self._request.timeout_s - waited_s < LEAST_S:
+            self.fail("token_timeout")
+            return
+        self._waited_us = int(waited_s * 1e6)
+        self._request.timeout_s -= waited_s
+        self.go(token)
+
+    def __call__(self, answer: Answer) -> None:
+        """The endpoint's answer."""
+        assert self._token is not None
+        answer.total_us += self._waited_us
+        # A hop to another host went without the token: its word is not about it.
+        if answer.status is not None and answer.failure is None and not answer.redirected:
+            self._grant.answered(self._token, unauthorized=answer.status == 401)
+        self._finish(answer)
+
+    def fail(self, failure: Failure) -> None:
+        """No token: the request is over before it was sent."""
+        waited_s = self._leave()
+        self._finish(Answer(failure=failure, total_us=int(waited_s * 1e6)))
+
+    def fail_soon(self, failure: Failure) -> None:
+        asyncio.get_running_loop().call_soon(self.fail, failure)
+
+    def abort(self) -> None:
+        if self._exchange is not None:
+            self._exchange.abort()
+        else:
+            self._leave()
+            self.fail_soon("aborted")
+
+    def _leave(self) -> float:
+        """Out of the line; how many seconds that took."""
+        self._grant.waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return self._tokens.clock.boot() - self._began
+
+    def _finish(self, answer: Answer) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(answer)
+
+
+class Tokens:
+    """Sends requests with tokens. `welcome` is told of each endpoint that may start deliveries again."""
+
+    def __init__(self, *, transport: Transport, clock: Clock, telemetry: Telemetry) -> None:
+        self.transport = transport
+        self.clock = clock
+        self.kept_most = KEPT
+        self.welcome: Callable[[Route], None] = lambda route: None
+        self._telemetry = telemetry
+        self._kept: WeakKeyDictionary[Grant, None] = WeakKeyDictionary()  # those with a token, oldest first
+
+    def send(self, request: Request, grant: Grant | None, done: Done) -> Exchange:
+        """Send `request`, with a token where the endpoint has a grant. `request` is changed and must not be used again."""
+        if grant is None:
+            return self.transport.send(request, done)
+        errand = Errand(self, grant, request, done)
+        now = self.clock.boot()
+        token = grant.usable(now)
+        if token is not None:
+            errand.go(token)
+        elif not grant.is_busy and now < grant.rests_until:
+            errand.fail_soon(grant.failure)
+        elif len(grant.waiting) >= WAITING:
+            errand.fail_soon("no_resources")
+        else:
+            errand.wait()
+            if not grant.is_busy:
+                self._fetch(grant)
+        return errand
+
+    def _fetch(self, grant: Grant) -> None:
+        grant.is_busy = True
+        began = self.clock.boot()
+        fields, form = authentication.token_request(grant.client)
+        request = Request(
+            target=self.transport.stored(grant.client.token_url, tenant=grant.tenant),
+            headers="".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode(),
+            body=form,
+            timeout_s=FETCH_S,
+            connect_timeout_s=FETCH_CONNECT_S,
+        )
+        self.transport.send(request, lambda answer: self._fetched(grant, began, answer))
+
+    def _fetched(self, grant: Grant, began: float, answer: Answer) -> None:
+        """A fetch ended: everybody who waits goes on with the token, or ends with what is wrong."""
+        found = oauth2.read(
+            status=answer.status, failure=answer.failure, body=answer.body, truncated=answer.truncated
+        )
+        grant.is_busy = False
+        waiting = list(grant.waiting)
+        if isinstance(found, oauth2.Issued):
+            token = Token(found.token, since=began, until=began + found.life_s)
+            self._keep(grant, token)
+            for errand in waiting:
+                errand.go_on(token)
+        else:
+            grant.failure = cast(Failure, found)
+            grant.rests_until = self.clock.boot() + REST_S
+            if found != "aborted":
+                self._tell(grant, answer)
+            for errand in waiting:
+                errand.fail(grant.failure)
+        for route in grant.routes:
+            self.welcome(route)
+
+    def _keep(self, grant: Grant, token: Token) -> None:
+        self._kept.pop(grant, None)
+        self._kept[grant] = None
+        grant.token = token
+        if len(self._kept) > self.kept_most:
+            oldest = next(iter(self._kept))
+            oldest.token = None
+            del self._kept[oldest]
+
+    def _tell(self, grant: Grant, answer: Answer) -> None:
+        """An operator sees the exact cause; a tenant sees the failure's name and hint."""
+        self._telemetry.fact(
+            "token.failed",
+            tenant=grant.tenant,
+            token_url=redact.url(grant.client.token_url),
+            failure=grant.failure,
+            cause=answer.failure,
+            status=answer.status,
+            error=oauth2.error_word(answer.body),
+        )
