@@ -75,8 +75,8 @@ mutants: $(READY) ## planted bugs: each must be found within 50 seeds
 	$(BIN)/python -m pytest tests/sim/test_mutants.py
 
 RUNS ?= 1
-faults: $(READY) ## faults on real processes: kills, stops, full disks, second servers; RUNS=20 is a campaign
-	$(BIN)/python bench/faults.py --runs $(RUNS)
+faults: $(READY) ## faults on real processes and servers; RUNS=20 is a campaign, ONLY=fleet or names, RECORD=file
+	$(BIN)/python bench/faults.py --runs $(RUNS) --only '$(ONLY)' $(if $(SHORT),--short) $(if $(RECORD),--record $(RECORD))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

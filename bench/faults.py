@@ -1,10 +1,12 @@
-"""Faults on real server processes, again and again: kill -9, signals, full disks, frozen processes, bad files.
+"""Faults on real processes, again and again: kill -9, signals, full disks, frozen processes, lost servers.
 
-    python bench/faults.py [--runs 1] [--seed 1] [--only kill9,freeze] [--side-by-side 2]
+    python bench/faults.py [--runs 1] [--seed 1] [--only fleet | --only kill9,node-kill] [--short] [--record FILE]
 
-Each run of a fault has a seed of its own and judges itself; what it saw is added up. One run is the short form
-(under 90 s on two cores); with more, each takes its longer form. Prints one JSON document on stdout and a table on
-stderr. Status 1 if a promise did not hold; a fault that this machine does not allow is skipped, with its reason.
+Each run of a fault has a seed of its own and judges itself; what it saw is added up. One run is the short form, as is
+each with --short; with more, each takes its longer form. `alone` are the faults of one server on SQLite, `fleet` those of
+several nodes and of the PostgreSQL, RabbitMQ and Redis that they share, one at a time. Prints one JSON document on stdout
+(and into FILE) and a table on stderr. Status 1 if a promise did not hold; a fault that this machine does not allow is
+skipped, with its reason, and where SERVICES=required, a missing server fails.
 """
 # ruff: noqa: T201, E402 (a program that prints, run from its file)
 
@@ -12,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
 import tempfile
 import time
@@ -24,11 +28,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.e2e.faults.listed import FAULTS
+from tests.e2e.faults.listed import FAULTS, GROUPS, P99_S
 from tests.e2e.faults.place import Impossible, Place
+from tests.servers import folder, missing
+
+from surehook.benches.figures import percentile, spread
 
 SIDE_BY_SIDE = 2  # most of a fault is waiting; more of them would starve each other of two cores
-SUMMED = ("accepted", "lost", "duplicated", "refused", "unanswered", "kills", "events", "copied")
+SUMMED = (
+    "accepted", "lost", "duplicated", "refused", "unanswered", "kills", "events", "copied", "faults",
+    "cut_accept", "cut_record", "cut_explicit",
+)  # fmt: skip
 FRAMES = 6  # of a failure's trace, innermost last
 
 
@@ -49,13 +59,15 @@ def play(name: str, seed: int, *, long: bool) -> dict[str, Any]:
 
 
 def added(runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of many runs: counts are summed, times are the longest, words are counted."""
+    """The figures of many runs: counts are summed, times are the longest, lists are joined, words are counted."""
     found: dict[str, Any] = {}
     for figures in (run["figures"] for run in runs):
         for key, value in figures.items():
             if isinstance(value, str):
                 words = found.setdefault(key, {})
                 words[value] = words.get(value, 0) + 1
+            elif isinstance(value, list):
+                found.setdefault(key, []).extend(value)
             elif key in SUMMED:
                 found[key] = found.get(key, 0) + value
             else:
@@ -65,6 +77,12 @@ def added(runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def summary(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """One line of the document."""
+    figures = added(runs)
+    slow = [
+        f"p99 of {key} is {p99} s, of at most {limit} s"
+        for key, limit in P99_S.items()
+        if (p99 := percentile(sorted(figures.get(key, [])), 0.99)) is not None and p99 > limit
+    ]
     skipped = next((run["skipped"] for run in runs if run["skipped"] is not None), None)
     return {
         "fault": name,
@@ -73,23 +91,73 @@ def summary(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "passed": sum(run["passed"] and run["skipped"] is None for run in runs),
         "skipped": skipped,
         "failed": [{key: run[key] for key in ("seed", "why", "trace")} for run in runs if not run["passed"]],
+        "too_slow": slow,
         "seconds": round(sum(run["seconds"] for run in runs), 1),
-        "figures": added(runs),
+        "figures": {key: spread(of) if isinstance(of, list) else of for key, of in figures.items()},
     }
+
+
+def told_of(value: Any) -> str:
+    """A figure in few words: of a spread its middle, its p99 and its largest."""
+    return (
+        f"{value['p50']}/{value['p99']}/{value['max']}"
+        if isinstance(value, dict) and "p99" in value
+        else str(value)
+    )
 
 
 def table(lines: list[dict[str, Any]]) -> str:
     """The document for people."""
     rows = []
     for line in lines:
-        verdict = "FAILED" if line["failed"] else "skipped" if line["skipped"] else "held"
-        figures = "  ".join(f"{key}={value}" for key, value in line["figures"].items())
+        verdict = "FAILED" if line["failed"] or line["too_slow"] else "skipped" if line["skipped"] else "held"
+        figures = "  ".join(f"{key}={told_of(value)}" for key, value in line["figures"].items())
         told = line["skipped"] or figures
         rows.append(
             f"{line['fault']:<30} {line['passed']:>4}/{line['runs']:<4} {verdict:<8} {line['seconds']:>7.1f} s  {told}"
         )
         rows += [f"    seed {each['seed']}: {each['why']}" for each in line["failed"]]
+        rows += [f"    {each}" for each in line["too_slow"]]
     return "\n".join(rows)
+
+
+def named(only: str) -> list[str]:
+    """The faults that a list of names and groups means; nothing means all. KeyError for what is not known."""
+    names = [name for word in only.split(",") if word for name in GROUPS.get(word, [word.replace("_", "-")])]
+    for name in names:
+        FAULTS[name]
+    return names or list(FAULTS)
+
+
+def campaign(chosen: argparse.Namespace, names: list[str]) -> dict[str, Any]:
+    """Play all runs: those of one server side by side, then the fleets one at a time, which need both cores."""
+
+    def one(place: tuple[str, int]) -> tuple[str, dict[str, Any]]:
+        name, seed = place
+        result = play(name, seed, long=chosen.runs > 1 and not chosen.short)
+        words = result["skipped"] or result["why"] or "held"
+        print(f"{name} (seed {seed}): {words} ({result['seconds']} s)", file=sys.stderr, flush=True)
+        return name, result
+
+    began = time.monotonic()
+    seeds = range(chosen.seed, chosen.seed + chosen.runs)
+    alone = [(name, seed) for seed in seeds for name in names if name not in GROUPS["fleet"]]
+    with ThreadPoolExecutor(chosen.side_by_side) as pool:
+        results = list(pool.map(one, sorted(alone, key=lambda place: place[0] != "freeze")))
+    results += [one((name, seed)) for seed in seeds for name in names if name in GROUPS["fleet"]]
+    lines = [summary(name, [result for of, result in results if of == name]) for name in names]
+    return {
+        "faults": lines,
+        "runs": chosen.runs,
+        "seed": chosen.seed,
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "passed": not any(line["failed"] or line["too_slow"] for line in lines),
+        "seconds": round(time.monotonic() - began, 1),
+    }
 
 
 def main() -> None:
@@ -97,35 +165,32 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python bench/faults.py", description=__doc__)
     options.add_argument("--runs", type=int, default=1, help="runs of each fault")
     options.add_argument("--seed", type=int, default=1, help="seed of the first run; the next has the next")
-    options.add_argument("--only", default="", help="faults by name, with commas between")
-    options.add_argument("--side-by-side", type=int, default=SIDE_BY_SIDE, help="faults at a time")
-    chosen = options.parse_args()
-    names = [name for name in chosen.only.split(",") if name] or list(FAULTS)
-    if unknown := [name for name in names if name not in FAULTS]:
-        options.error(f"no such fault: {', '.join(unknown)}; known: {', '.join(FAULTS)}")
-    began = time.monotonic()
-    places = [(name, seed) for seed in range(chosen.seed, chosen.seed + chosen.runs) for name in names]
-
-    def one(place: tuple[str, int]) -> tuple[str, dict[str, Any]]:
-        name, seed = place
-        result = play(name, seed, long=chosen.runs > 1)
-        words = result["skipped"] or result["why"] or "held"
-        print(f"{name} (seed {seed}): {words} ({result['seconds']} s)", file=sys.stderr, flush=True)
-        return name, result
-
-    with ThreadPoolExecutor(chosen.side_by_side) as pool:
-        results = list(pool.map(one, sorted(places, key=lambda place: place[0] != "freeze")))
-    lines = [summary(name, [result for of, result in results if of == name]) for name in names]
-    passed = not any(line["failed"] for line in lines)
-    document = {
-        "faults": lines, "runs": chosen.runs, "seed": chosen.seed, "passed": passed,
-        "seconds": round(time.monotonic() - began, 1),
-    }  # fmt: skip
-    print(json.dumps(document, indent=2))
-    print(
-        f"\n{table(lines)}\n\n{'all held' if passed else 'FAILED'} in {document['seconds']} s",
-        file=sys.stderr,
+    options.add_argument("--only", default="", help="faults or groups by name, with commas between")
+    options.add_argument("--short", action="store_true", help="the short form, however many runs")
+    options.add_argument(
+        "--side-by-side", type=int, default=SIDE_BY_SIDE, help="faults of one server at a time"
     )
+    options.add_argument("--record", type=Path, help="a file for the document")
+    chosen = options.parse_args()
+    try:
+        names = named(chosen.only)
+    except KeyError as unknown:
+        options.error(f"no such fault: {unknown}; known: {', '.join([*GROUPS, *FAULTS])}")
+    absent = missing()
+    if absent and os.environ.get("SERVICES") == "required":
+        options.error(f"not installed: {', '.join(absent)}; `make services` installs them")
+    passed = False
+    try:
+        document = campaign(chosen, names)
+        passed = document["passed"]
+    finally:
+        kept = folder.end(well=passed)
+    text = json.dumps(document, indent=2)
+    print(text)
+    if chosen.record is not None:
+        chosen.record.write_text(text + "\n")
+    verdict = "all held" if passed else f"FAILED (logs: {kept})"
+    print(f"\n{table(document['faults'])}\n\n{verdict} in {document['seconds']} s", file=sys.stderr)
     sys.exit(0 if passed else 1)
 
 

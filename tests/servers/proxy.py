@@ -50,20 +50,23 @@ class Pair:
 
 
 class CuttingProxy:
-    """Forwards from `port` to the server's port. All methods may be called from any thread.
+    """Forwards from `port` to the server's port; where several are given, to the first that takes the connection.
+
+    All methods may be called from any thread.
 
     `cuts` counts connections that a trap cut, `cut_ns` is when (nanoseconds of the monotonic clock), `taken` how many
     connections there have been.
     """
 
-    def __init__(self, server_port: int) -> None:
+    def __init__(self, *server_ports: int) -> None:
         self.port = ports.reserve()
-        self.server_port = server_port
+        self.server_ports = server_ports
         self.cut_ns: list[int] = []
         self.taken = 0
         self._traps: list[Trap] = []
         self._pairs: set[Pair] = set()
         self._delay_s = 0.0
+        self._flows = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._listener: asyncio.Server | None = None
@@ -74,8 +77,6 @@ class CuttingProxy:
     def start(self) -> Self:
         """Listen."""
         self._thread.start()
-        self._loop.call_soon_threadsafe(lambda: None)
-        self._flows = asyncio.Event()
         self._call(self._thaw)
         self._call(self._listen)
         return self
@@ -190,12 +191,12 @@ class CuttingProxy:
         assert task is not None
         self._tasks.add(task)
         self.taken += 1
-        try:
-            there, server = await asyncio.open_connection("127.0.0.1", self.server_port)
-        except OSError:
+        way = await self._way()
+        if way is None:
             writer.transport.abort()
             self._tasks.discard(task)
             return
+        there, server = way
         pair = Pair(writer, server)
         self._pairs.add(pair)
         try:
@@ -205,6 +206,12 @@ class CuttingProxy:
             pair.abort()
             self._pairs.discard(pair)
             self._tasks.discard(task)
+
+    async def _way(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        for port in self.server_ports:
+            with contextlib.suppress(OSError):
+                return await asyncio.open_connection("127.0.0.1", port)
+        return None
 
     async def _up(self, reader: asyncio.StreamReader, pair: Pair) -> None:
         """From the client to the server."""

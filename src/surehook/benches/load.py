@@ -23,7 +23,7 @@ from typing import cast
 
 import msgspec
 
-from surehook.benches.framing import END, content_length
+from surehook.benches.framing import END, content_length, header
 from surehook.benches.pace import Pacer
 from surehook.benches.publisher import Hand, Publisher
 from surehook.benches.records import Plan, Sent
@@ -58,6 +58,8 @@ class Caller(asyncio.Protocol):
             self.buffer = data
             return
         self.buffer = b""
+        if data[9:12] == b"503" and header(data[:end], b"retry-after") is None:
+            self.generator.bare_503 += 1
         hand, self.hand = self.hand, None
         if hand is not None:
             self.generator.answered(hand, data[9:12], data[end + 4 : stop])
@@ -88,6 +90,7 @@ class Generator:
         self.lag = array("q")
         self.deliveries = self.attempted = self.refused = self.unanswered = 0
         self.statuses: dict[str, int] = {}
+        self.bare_503 = 0
         self.ended_ns = 0
 
     # -- connections ------------------------------------------------------------------------------
@@ -251,6 +254,7 @@ class Generator:
             refused=self.refused,
             unanswered=self.unanswered,
             statuses=self.statuses,
+            bare_503=self.bare_503,
             started_ns=started,
             ended_ns=self.ended_ns or started,
             lag_ms=round(lag[int(len(lag) * 0.95)] / 1e6, 3) if lag else 0.0,

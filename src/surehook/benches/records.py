@@ -44,6 +44,7 @@ class Sent(msgspec.Struct, kw_only=True):
     refused: int  # events answered with anything but 202, or with a problem inside a batch
     unanswered: int  # events whose connection ended without an answer, or whose patience did
     statuses: dict[str, int]  # answers by status, in requests
+    bare_503: int = 0  # of these, 503 without `Retry-After`
     started_ns: int
     ended_ns: int  # when the last request was answered
     lag_ms: float  # p95 of how late the generator itself put requests on the wire (open loop)

@@ -1,8 +1,8 @@
-"""All faults by name. The quick ones take less than about two seconds."""
+"""All faults by name. The quick ones take less than about two seconds; fleets need servers, and the machine for themselves."""
 
 from __future__ import annotations
 
-from tests.e2e.faults import kills, room, starting, stopping
+from tests.e2e.faults import kills, machines, nodes, room, starting, stopping
 from tests.e2e.faults.place import Fault
 
 QUICK: tuple[Fault, ...] = (starting.port_taken, starting.newer_ledger, starting.first_key)
@@ -22,4 +22,27 @@ SLOW: tuple[Fault, ...] = (
     room.backup_under_load,
     room.no_file_descriptors,
 )
-FAULTS: dict[str, Fault] = {fault.__name__: fault for fault in QUICK + SLOW}
+FLEETS: tuple[Fault, ...] = (
+    machines.postgres_stop,
+    machines.commit_cut,
+    machines.rabbit_kill,
+    machines.queue_delete,
+    machines.redis_flush,
+    machines.redis_restart,
+    nodes.node_kill,
+    nodes.node_freeze,
+)
+
+
+def name_of(fault: Fault) -> str:
+    """`node-kill`, as a command line has it."""
+    return fault.__name__.replace("_", "-")
+
+
+FAULTS: dict[str, Fault] = {name_of(fault): fault for fault in QUICK + SLOW + FLEETS}
+GROUPS: dict[str, list[str]] = {
+    "alone": [name_of(fault) for fault in QUICK + SLOW],
+    "fleet": [name_of(fault) for fault in FLEETS],
+}
+# In a campaign, 99 of a hundred waits of a kind are at most so long, in seconds.
+P99_S = {"rescued_s": nodes.RESCUED_S, "again_s": nodes.AGAIN_S}

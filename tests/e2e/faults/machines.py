@@ -1,0 +1,136 @@
+"""What nodes share goes away and comes back: the ledger, the broker, the shared health. Nobody has to help."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from tests.e2e.calling import until
+from tests.e2e.faults.fleet import LANES, PER_NODE, SMALL, private, running, uptime
+from tests.e2e.faults.judging import Hit
+from tests.e2e.faults.place import Place
+from tests.servers import CuttingProxy, Postgres, Rabbits, Redis
+from tests.servers.proxy import When
+
+DATABASE = "surehook"
+QUEUES = ("surehook.first", "surehook.retry")
+SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a second
+# What a client sends where something is committed: the end of an explicit transaction, and the statements that are
+# transactions of their own, which are known by what they carry (the load's payload; the headers of the sink's answers).
+COMMITS = {"explicit": b"commit", "accept": b"doc_123", "record": b"content-length"}
+MOMENTS: tuple[When, ...] = ("seen", "sent", "answered")
+
+
+def ledger() -> Postgres:
+    """A PostgreSQL with an empty database for the product."""
+    server = Postgres.new()
+    server.ask(f"create database {DATABASE}")
+    return server
+
+
+def postgres_stop(place: Place) -> dict[str, Any]:
+    """PostgreSQL is stopped at once and started again under load: 503 with Retry-After meanwhile, and nothing is lost."""
+    with private(ledger) as server, running(SMALL, server.url(DATABASE)) as run:
+        told = back = 0.0
+        for _ in range(3 if place.long else 1):
+            uptime(place.dice)
+            begun = server.stop(immediate=True)
+            gone = time.monotonic_ns()
+            told = max(told, run.refused_without_ledger())
+            uptime(place.dice, 0.6, 2.5)
+            run.away.append((gone, time.monotonic_ns()))
+            server.start()
+            over = time.monotonic_ns()
+            back = max(back, run.sends_after(over))
+            run.hits.append(Hit(begun, over, over, "stop"))
+        uptime(place.dice)
+        verdict = run.end(per_fault=PER_NODE * len(SMALL))
+        return {**verdict.figures, "told_s": round(told, 2), "first_send_s": round(back, 2)}
+
+
+def commit_cut(place: Place) -> dict[str, Any]:
+    """A connection is cut during a commit, before or after it has happened: the same ids are neither lost nor twice there."""
+    cuts = 10 if place.long else 4
+    with private(ledger) as server, CuttingProxy(server.port) as proxy:
+        url = server.url(DATABASE).replace(f":{server.port}/", f":{proxy.port}/")
+        with running(SMALL, url) as run:
+            kinds: Counter[str] = Counter()
+            for _ in range(cuts):
+                uptime(place.dice, 0.3, 0.8)
+                kind, when, before = (
+                    place.dice.choice(sorted(COMMITS)),
+                    place.dice.choice(MOMENTS),
+                    proxy.cuts,
+                )
+                proxy.cut_at(COMMITS[kind], when=when)
+                until(lambda count=before: proxy.cuts > count, f"a cut of {kind}, {when}", SPRINGS_S)
+                kinds[f"cut_{kind}"] += 1
+                at = proxy.cut_ns[-1]
+                run.hits.append(Hit(at, at, at, "cut"))
+            uptime(place.dice)
+            verdict = run.end(per_fault=PER_NODE)
+            return {**verdict.figures, **kinds}
+
+
+def rabbit_kill(place: Place) -> dict[str, Any]:
+    """A node of a RabbitMQ cluster of three is killed under load and comes back: work goes on, and none is done twice."""
+    with private(ledger) as server, private(lambda: Rabbits.new(3)) as rabbits:
+        with CuttingProxy(*(node.port for node in rabbits.nodes)) as proxy:
+            broker = f"amqp://guest:guest@127.0.0.1:{proxy.port}/"
+            with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=broker) as run:
+                for _ in range(2 if place.long else 1):
+                    uptime(place.dice)
+                    victim = place.dice.choice(rabbits.nodes)
+                    at = victim.kill()
+                    run.sends_after(time.monotonic_ns())
+                    uptime(place.dice, 1.0, 4.0)
+                    victim.start()
+                    run.hits.append(Hit(at, time.monotonic_ns(), at, "broker"))
+                    run.sends_after(time.monotonic_ns())
+                uptime(place.dice)
+                return run.end(per_fault=PER_NODE * len(LANES)).figures
+
+
+def queue_delete(place: Place) -> dict[str, Any]:
+    """A lane's queue is deleted under load with what is in it: the ledger knows, and hands it over again."""
+    with private(ledger) as server, private(Rabbits.new) as rabbits:
+        node = rabbits.nodes[0]
+        with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=node.url) as run:
+            for number in range(4 if place.long else 2):
+                uptime(place.dice)
+                at = time.monotonic_ns()
+                node.ctl("delete_queue", QUEUES[number % len(QUEUES)])
+                over = time.monotonic_ns()
+                run.hits.append(Hit(at, over, at, "queue"))
+                run.sends_after(over)
+            uptime(place.dice)
+            return run.end(per_fault=PER_NODE * len(LANES)).figures
+
+
+def redis_flush(place: Place) -> dict[str, Any]:
+    """Redis is emptied under load: deliveries go on as if nothing had happened."""
+    with private(ledger) as server, private(Redis.new) as redis:
+        with running(SMALL, server.url(DATABASE), SUREHOOK_REDIS_URL=redis.url) as run:
+            for _ in range(6 if place.long else 3):
+                uptime(place.dice)
+                assert redis.ask("FLUSHALL") == b"OK"
+                run.sends_after(time.monotonic_ns())
+            uptime(place.dice)
+            return run.end(per_fault=0).figures
+
+
+def redis_restart(place: Place) -> dict[str, Any]:
+    """Redis is killed under load, stays away, and comes back empty: nodes decide for themselves meanwhile."""
+    with private(ledger) as server, private(Redis.new) as redis:
+        with running(SMALL, server.url(DATABASE), SUREHOOK_REDIS_URL=redis.url) as run:
+            slowest = 0.0
+            for _ in range(3 if place.long else 1):
+                uptime(place.dice)
+                at = redis.kill()
+                slowest = max(slowest, run.sends_after(at))
+                uptime(place.dice, 0.5, 3.0)
+                redis.start()
+                run.sends_after(time.monotonic_ns())
+            uptime(place.dice)
+            return {**run.end(per_fault=0).figures, "first_send_s": round(slowest, 2)}
