@@ -6,6 +6,9 @@ deliveries spend no retry. After `probe_after` seconds it is half-open: one call
 timeout. Its success closes the breaker (with a clean window), its failure opens it for another
 `probe_after`. Trouble with the signing key opens it at once, with reason `key`.
 
+Where several nodes call the same URL, each reports what it counted and learns what all counted together
+(`report`, `learn`); what is decided is decided on the sum. A node that cannot ask goes on with its own window.
+
 The numbers of `yousign` (600 s, 40 %, 20, 300 s) are those of the published Ganesha configuration; unlike
 there, the half-open test and taking the probe are one step, so two callers can never both be the probe.
 """
@@ -19,6 +22,9 @@ from surehook.core.model import BreakerRow
 from surehook.core.policy import BreakerPolicy
 
 BUCKETS = 60  # the window slides in steps of a sixtieth (10 s of 600 s)
+STALE_BUCKETS = (
+    2  # what others counted is forgotten then: an endpoint that is called learns anew every second
+)
 KEY_PROBE_AFTER_S = 300.0  # key trouble probes at this pace even where the policy has no breaker
 
 Change = Literal["opened", "closed", "reopened"]
@@ -28,11 +34,14 @@ class Breaker:
     """One breaker, kept by tenant and URL without its query. Times are Unix milliseconds."""
 
     __slots__ = (
-        "_buckets", "_calls", "_failures", "key", "opened_at", "policy", "probe_at", "probing", "reason",
-        "state", "tenant",
+        "_buckets", "_calls", "_failures", "_fresh", "_others", "_others_at", "_touched", "generation", "key",
+        "opened_at", "policy", "probe_at", "probing", "reason", "state", "tenant",
     )  # fmt: skip
 
-    def __init__(self, tenant: str, key: str, policy: BreakerPolicy | None) -> None:
+    def __init__(
+        self, tenant: str, key: str, policy: BreakerPolicy | None, touched: list[Breaker] | None = None
+    ) -> None:
+        """`touched`: where to note that there is something to report; None where nobody shares."""
         self.tenant = tenant
         self.key = key
         self.policy = policy
@@ -44,15 +53,21 @@ class Breaker:
         self._buckets: deque[list[int]] = deque()  # [bucket number, calls, failures], oldest first
         self._calls = 0
         self._failures = 0
+        self._touched = touched
+        self._fresh: dict[int, list[int]] = {}  # bucket number → [calls, failures] not reported yet
+        self._others: tuple[int, int] | None = None  # calls and failures of all nodes, as last learnt
+        self._others_at = 0  # in which bucket
+        self.generation = 0  # of the shared state that was last learnt
+        self._others_at = 0  # in which bucket
 
     @property
     def is_closed(self) -> bool:
         return self.state == "closed"
 
     def counts(self, now: int) -> tuple[int, int]:
-        """Calls and failures within the window."""
+        """Calls and failures within the window, of all nodes where they are known."""
         self._forget(now)
-        return self._calls, self._failures
+        return self._together()
 
     def take_probe(self, now: int) -> bool:
         """Become the probe if one is due and nobody is it; the caller must send it, or `give_up_probe`."""
@@ -94,19 +109,66 @@ class Breaker:
         self.state, self.reason, self.probing = "closed", None, False
         self._buckets.clear()
         self._calls = self._failures = 0
+        self._fresh.clear()
+        self._others = None
         return None if was_closed else "closed"
 
     def restore(self, row: BreakerRow) -> None:
         """Go on where the book says this breaker stood."""
+        self._others = None
         self.state, self.reason = "open", row.reason
         self.opened_at, self.probe_at = row.opened_at, row.probe_at
         self._calls, self._failures = row.calls, row.failures
 
+    def take_over(self, reason: str | None, opened_at: int, probe_at: int) -> None:
+        """Another node opened it, or opened it again."""
+        self.state, self.reason = "open", reason
+        self.opened_at, self.probe_at = opened_at, probe_at
+
     def row(self) -> BreakerRow:
+        calls, failures = self._together()
         return BreakerRow(
             tenant=self.tenant, key=self.key, state=self.state, reason=self.reason or "",
-            opened_at=self.opened_at, probe_at=self.probe_at, failures=self._failures, calls=self._calls,
+            opened_at=self.opened_at, probe_at=self.probe_at, failures=failures, calls=calls,
         )  # fmt: skip
+
+    # -- together with other nodes ----------------------------------------------------------------------
+
+    def report(self) -> tuple[tuple[int, int, int], ...]:
+        """What was counted since the last report: (bucket, calls, failures). It counts as reported from now on."""
+        fresh, self._fresh = self._fresh, {}
+        if self._others is not None:  # until `learn` they would be in neither sum
+            calls, failures = self._others
+            self._others = (
+                calls + sum(bucket[0] for bucket in fresh.values()),
+                failures + sum(bucket[1] for bucket in fresh.values()),
+            )
+        return tuple((number, calls, failures) for number, (calls, failures) in sorted(fresh.items()))
+
+    def learn(self, calls: int, failures: int, now: int, *, failed: bool) -> Change | None:
+        """What all nodes counted within the window, this one's reports included. `failed`: failures of ours were
+        among the last report, so that the sum may open the breaker here and now."""
+        if self.state != "closed" or self.policy is None:
+            return None
+        self._others, self._others_at = (calls, failures), self._number(now, self.policy)
+        if failed and self._is_over(self.policy):
+            self._open(now, "failures")
+            return "opened"
+        return None
+
+    def alone(self) -> None:
+        """The other nodes cannot be asked: the own window decides, and what it counted need not be told."""
+        self._others = None
+        self._fresh.clear()
+
+    def _together(self) -> tuple[int, int]:
+        if self._others is None:
+            return self._calls, self._failures
+        calls, failures = self._others
+        for fresh_calls, fresh_failures in self._fresh.values():
+            calls += fresh_calls
+            failures += fresh_failures
+        return calls, failures
 
     def _open(self, now: int, reason: str) -> None:
         self.state, self.reason, self.opened_at = "open", reason, now
@@ -114,11 +176,16 @@ class Breaker:
         self.probe_at = now + int(probe_after * 1000)
 
     def _is_over(self, policy: BreakerPolicy) -> bool:
-        return self._calls >= policy.calls and self._failures >= policy.failure_ratio * self._calls
+        calls, failures = self._together()
+        return calls >= policy.calls and failures >= policy.failure_ratio * calls
+
+    @staticmethod
+    def _number(now: int, policy: BreakerPolicy) -> int:
+        return int(now * BUCKETS // (policy.window * 1000))
 
     def _count(self, failed: bool, now: int) -> None:
         assert self.policy is not None
-        number = int(now * BUCKETS // (self.policy.window * 1000))
+        number = self._number(now, self.policy)
         if not self._buckets or self._buckets[-1][0] < number:
             self._buckets.append([number, 0, 0])
             self._forget(now)
@@ -127,11 +194,20 @@ class Breaker:
         bucket[2] += failed
         self._calls += 1
         self._failures += failed
+        if self._touched is not None:
+            if not self._fresh:
+                self._touched.append(self)
+            fresh = self._fresh.setdefault(number, [0, 0])
+            fresh[0] += 1
+            fresh[1] += failed
 
     def _forget(self, now: int) -> None:
         if self.policy is None or self.state != "closed":
             return
-        oldest = int(now * BUCKETS // (self.policy.window * 1000)) - BUCKETS
+        number = self._number(now, self.policy)
+        if self._others is not None and number - self._others_at >= STALE_BUCKETS:
+            self._others = None
+        oldest = number - BUCKETS
         while self._buckets and self._buckets[0][0] <= oldest:
             _, calls, failures = self._buckets.popleft()
             self._calls -= calls

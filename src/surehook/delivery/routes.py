@@ -151,6 +151,8 @@ class Directory:
         self.schemas: dict[str, Schema] = {}  # of the event types that have one
         self.routes: dict[bytes, Route] = {}
         self.breakers: dict[tuple[str, str], Breaker] = {}
+        self.touched: list[Breaker] = []  # those with something to report, where nodes decide together
+        self.together = False  # set before the first load
         self._matchers: dict[str, Matcher[Route]] = {}  # by tenant
         self._grants: dict[tuple[str, ClientCredentials], Grant] = {}  # by tenant
         self._type_plans: dict[str, Plan] = {}
@@ -215,7 +217,9 @@ class Directory:
         """The one breaker of a tenant's URL (without query), shared by all endpoints with that URL."""
         breaker = self.breakers.get((tenant, key))
         if breaker is None:
-            breaker = self.breakers[tenant, key] = Breaker(tenant, key, policy)
+            breaker = self.breakers[tenant, key] = Breaker(
+                tenant, key, policy, self.touched if self.together else None
+            )
         elif policy is not None:
             breaker.policy = policy
         return breaker
@@ -245,10 +249,12 @@ class Directory:
         route = self.routes.get(endpoint.id)
         if route is None:
             route = Route(endpoint, self._make_target(endpoint), breaker, self._slots)
-        elif route.endpoint.url != endpoint.url:
+        elif (route.endpoint.url, route.endpoint.tls) != (endpoint.url, endpoint.tls):
             route.target = self._make_target(endpoint)
         route.endpoint = endpoint
         route.breaker = breaker
+        if route.status != "active" and endpoint.status == "active":
+            route.parked.add(route.status)  # perhaps by processes that we know nothing of
         route.status = endpoint.status
         route.failure_count = endpoint.failure_count
         route.own_plan = Plan(own) if own is not None else None

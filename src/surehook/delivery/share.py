@@ -1,0 +1,248 @@
+"""What nodes decide together: breakers on everybody's calls, one probe among all, an endpoint's slots in parts.
+
+Once a second, and at once when a breaker turns here, a node reports what it counted and learns what all have
+found (`ports/health.py`). A turn takes effect here at once; it is written into the book, and people are told of
+it, when the others have taken it as theirs: of five nodes that open one breaker in the same second, one says so.
+
+Deliveries never wait for any of this. Without an answer each node decides on its own window, is its own probe
+and uses all of an endpoint's slots; it keeps its turns to tell them later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from surehook.core.breaker import Breaker, Change
+from surehook.delivery.deliver import Flight
+from surehook.delivery.routes import Directory, Route
+from surehook.ports.clock import Clock
+from surehook.ports.health import BUSY_MS, Counted, Health, HealthAway, Turn, View, Word
+from surehook.ports.telemetry import Telemetry
+
+EXCHANGE_S = 1.0  # between two exchanges, at most
+GAP_S = 0.05  # … and at least
+REPORTS_MAX = 1_000  # breakers in one exchange; the others come with the next
+AGAIN_EVERY = (
+    10  # exchanges: then every breaker that is not closed is told again, for a store that has forgotten
+)
+PROBE_SPARE_MS = 5_000  # beyond the probe's own timeout: another node may be the probe then
+
+Place = tuple[str, str]
+
+
+class Share:
+    """One node's part. `told` writes a turn into the book, `stands` makes one take effect in memory."""
+
+    def __init__(
+        self,
+        *,
+        health: Health,
+        clock: Clock,
+        directory: Directory,
+        telemetry: Telemetry,
+        node: Callable[[], bytes],
+        flights: Callable[[], set[Flight]],
+        slots: int,
+        told: Callable[[Route, Change], None],
+        stands: Callable[[Breaker], None],
+    ) -> None:
+        self._health = health
+        self._clock = clock
+        self._directory = directory
+        self._telemetry = telemetry
+        self._node = node
+        self._flights = flights
+        self._slots = slots
+        self._told = told
+        self._stands = stands
+        self._turned: dict[Place, tuple[Route, Change]] = {}  # not known to the others yet
+        self._untold: set[Place] = set()  # … and not in the book either
+        self._shared: dict[Route, int] = {}  # endpoints of which we have a part, until when
+        self._wake = asyncio.Event()
+        self._since = 0
+        self._rounds = 0
+        self.is_away = False
+
+    # -- deliver's and park's side ----------------------------------------------------------------------
+
+    def turned(self, route: Route, change: Change) -> None:
+        """A breaker turned here."""
+        place = (route.breaker.tenant, route.breaker.key)
+        self._turned[place] = (route, change)
+        self._untold.add(place)
+        self._wake.set()
+
+    async def may_probe(self, breaker: Breaker, timeout_s: float) -> bool:
+        """Whether this node is the probe of all. Where the others cannot be asked, it is."""
+        now = self._clock.now()
+        until = now + int(timeout_s * 1000) + PROBE_SPARE_MS
+        try:
+            return await self._health.take_probe(
+                breaker.tenant, breaker.key, node=self._node(), until=until, now=now
+            )
+        except HealthAway as away:
+            self._went(str(away))
+            return True
+
+    # -- exchanges --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Exchange for ever."""
+        while True:
+            await self.exchange()
+            try:
+                async with asyncio.timeout(EXCHANGE_S):
+                    await self._wake.wait()
+                    await self._clock.sleep(GAP_S)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+
+    async def exchange(self) -> None:
+        """Report and learn once."""
+        breakers = self._reporting()
+        counted = [self._counted(breaker) for breaker in breakers]
+        failing = {
+            (report.tenant, report.key)
+            for report in counted
+            if any(failures for _, _, failures in report.buckets)
+        }
+        turned, self._turned = self._turned, {}
+        turns = [_turn(self._directory.breakers[place]) for place in turned]
+        if self._rounds % AGAIN_EVERY == 0:
+            turns += self._again(turned)
+        self._rounds += 1
+        try:
+            word = await self._health.exchange(
+                node=self._node(),
+                counted=counted,
+                turns=turns,
+                busy=self._busy(),
+                since=self._since,
+                now=self._clock.now(),
+            )
+        except HealthAway as away:
+            self._went(str(away))
+            for breaker in breakers:
+                breaker.alone()
+            for place, turn in turned.items():
+                self._turned.setdefault(place, turn)  # a newer one holds
+            for place in list(self._untold):
+                self._tell(place, *self._turned[place])
+            return
+        self._came_back()
+        self._since = word.since
+        self._learn(word, turned, failing)
+
+    def _reporting(self) -> list[Breaker]:
+        touched = self._directory.touched
+        taken, touched[:] = touched[:REPORTS_MAX], touched[REPORTS_MAX:]
+        return [breaker for breaker in taken if breaker.policy is not None]
+
+    @staticmethod
+    def _counted(breaker: Breaker) -> Counted:
+        assert breaker.policy is not None
+        return Counted(breaker.tenant, breaker.key, int(breaker.policy.window * 1000), breaker.report())
+
+    def _again(self, turned: dict[Place, tuple[Route, Change]]) -> list[Turn]:
+        open_ones = [
+            breaker
+            for place, breaker in self._directory.breakers.items()
+            if not breaker.is_closed and place not in turned
+        ]
+        return [_turn(breaker, again=True) for breaker in open_ones[:REPORTS_MAX]]
+
+    def _busy(self) -> list[bytes]:
+        """Endpoints that use half of what they may and more: only they need to know of other nodes."""
+        flying = Counter(flight.route for flight in self._flights())
+        return sorted(route.endpoint.id for route, count in flying.items() if count * 2 >= route.slots)
+
+    # -- what the others say ----------------------------------------------------------------------------
+
+    def _learn(self, word: Word, turned: dict[Place, tuple[Route, Change]], failing: set[Place]) -> None:
+        now = self._clock.now()
+        for view in word.views:
+            place = (view.tenant, view.key)
+            if place in self._turned:
+                continue  # it turned again meanwhile: the next exchange settles it
+            breaker = self._directory.breakers.get(place)
+            if breaker is None:
+                if view.state == "closed":
+                    continue
+                breaker = self._directory.breaker(view.tenant, view.key, None)
+            if place in turned:
+                self._settle(place, breaker, view, *turned[place])
+            self._adopt(breaker, view)
+            if view.calls is None or view.failures is None:
+                continue
+            if breaker.learn(view.calls, view.failures, now, failed=place in failing) is not None:
+                self._opened_together(breaker)
+        self._divide(word.sharers, now)
+
+    def _settle(self, place: Place, breaker: Breaker, view: View, route: Route, change: Change) -> None:
+        """Our turn is everybody's, or another node was faster."""
+        if view.state == "closed" or view.opened_at == breaker.opened_at:
+            self._tell(place, route, change)
+        self._untold.discard(place)
+
+    def _tell(self, place: Place, route: Route, change: Change) -> None:
+        if place in self._untold:
+            self._untold.discard(place)
+            self._told(route, change)
+
+    def _adopt(self, breaker: Breaker, view: View) -> None:
+        if view.generation <= breaker.generation:
+            return
+        breaker.generation = view.generation
+        was_closed = breaker.is_closed
+        if view.state == "open":
+            breaker.take_over(view.reason, view.opened_at, view.probe_at)
+        elif not was_closed:
+            breaker.close()
+        if breaker.is_closed is not was_closed:
+            self._stands(breaker)
+
+    def _opened_together(self, breaker: Breaker) -> None:
+        """No single node's calls would have opened it."""
+        for route in self._directory.routes.values():
+            if route.breaker is breaker:
+                self.turned(route, "opened")
+                self._stands(breaker)
+                return
+
+    def _divide(self, sharers: dict[bytes, int], now: int) -> None:
+        for endpoint, nodes in sharers.items():
+            route = self._directory.routes.get(endpoint)
+            if route is not None:
+                route.slots = max(1, self._slots // nodes)
+                self._shared[route] = now + BUSY_MS
+        for route in [route for route, until in self._shared.items() if until <= now]:
+            del self._shared[route]
+            route.slots = self._slots
+
+    def _went(self, why: str) -> None:
+        if not self.is_away:
+            self.is_away = True
+            self._telemetry.fact("health.away", error=why)
+        for route in self._shared:
+            route.slots = self._slots
+        self._shared.clear()
+
+    def _came_back(self) -> None:
+        if self.is_away:
+            self.is_away = False
+            self._telemetry.fact("health.back")
+
+
+def _turn(breaker: Breaker, *, again: bool = False) -> Turn:
+    return Turn(
+        tenant=breaker.tenant,
+        key=breaker.key,
+        state="closed" if breaker.is_closed else "open",
+        reason=breaker.reason,
+        opened_at=breaker.opened_at,
+        probe_at=breaker.probe_at,
+        again=again,
+    )

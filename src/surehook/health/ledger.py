@@ -1,0 +1,180 @@
+"""Shared health in the ledger's PostgreSQL, for those who run no Redis: the same contract, a few statements an exchange.
+
+Its tables are no part of the book. They are unlogged (nothing of them reaches the WAL, a crash empties them, a
+standby has none) and may be dropped at any time: the nodes fill them again. One connection a node, one call at a
+time; a call that takes too long costs the connection and is `HealthAway`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import TypeAlias
+
+import asyncpg
+
+from surehook.core.breaker import BUCKETS
+from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn, View, Word
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+PATIENCE_S = 2.0  # one call, connecting included
+VIEWS_MAX = 5_000  # changes read in one exchange; more come with the next
+SWEEP_EVERY = 300  # exchanges between two sweeps of counts that nobody adds to any more
+KEEP_MS = (
+    86_400_000  # a breaker that nobody reports is forgotten after a day; an open one is probed far more often
+)
+
+
+class LedgerHealth:
+    """Implements ports.health.Health."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+        self._exchanges = 0
+
+    async def open(self) -> None:
+        async with self._asked():
+            pass
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()  # nothing of it is worth waiting for
+
+    async def exchange(
+        self,
+        *,
+        node: bytes,
+        counted: Sequence[Counted],
+        turns: Sequence[Turn],
+        busy: Sequence[bytes],
+        since: int,
+        now: int,
+    ) -> Word:
+        async with self._asked() as connection, connection.transaction():
+            for turn in sorted(turns, key=lambda turn: (turn.tenant, turn.key)):
+                await self._turn(connection, turn, node, now)
+            counts = await self._count(connection, counted, now)
+            asked = {*counts, *((turn.tenant, turn.key) for turn in turns)}
+            rows = await connection.fetch(
+                _query("views"),
+                [place[0] for place in asked],
+                [place[1] for place in asked],
+                since,
+                VIEWS_MAX,
+            )
+            sharers = await self._share(connection, busy, node, now)
+            self._exchanges += 1
+            if self._exchanges % SWEEP_EVERY == 1:
+                await connection.execute("delete from health_count where until <= $1", now)
+                await connection.execute("delete from health_breaker where generation <= $1", now - KEEP_MS)
+        views = {(row["tenant"], row["key"]): _view(row, counts) for row in rows}
+        newest = max((view.generation for view in views.values()), default=0)
+        for place in asked - views.keys():
+            views[place] = View(*place, "closed", None, 0, 0, 0, *counts[place])
+        return Word(views=list(views.values()), sharers=sharers, since=max(since, newest - OVERLAP_MS))
+
+    async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
+        async with self._asked() as connection:
+            return bool(await connection.fetchval(_query("take_probe"), tenant, key, node, until, now))
+
+    @staticmethod
+    async def _turn(connection: Connection, turn: Turn, node: bytes, now: int) -> None:
+        state = await connection.fetchval(
+            _query("turn"), turn.tenant, turn.key, turn.state, turn.reason, turn.opened_at, turn.probe_at, now,
+            node, turn.again,
+        )  # fmt: skip
+        if state == "closed":
+            await connection.execute(
+                "delete from health_count where tenant = $1 and key = $2", turn.tenant, turn.key
+            )
+
+    @staticmethod
+    async def _count(
+        connection: Connection, counted: Sequence[Counted], now: int
+    ) -> dict[tuple[str, str], tuple[int, int]]:
+        if not counted:
+            return {}
+        rows = sorted(
+            (report.tenant, report.key, number, calls, failures, now + 2 * report.window_ms)
+            for report in counted
+            for number, calls, failures in report.buckets
+        )
+        if rows:  # in one order on every node, so that two never wait for each other
+            await connection.execute(_query("count"), *(list(column) for column in zip(*rows, strict=True)))
+        sums = await connection.fetch(
+            _query("sums"),
+            [report.tenant for report in counted],
+            [report.key for report in counted],
+            [now * BUCKETS // report.window_ms - BUCKETS for report in counted],
+        )
+        found = {(row["tenant"], row["key"]): (row["calls"], row["failures"]) for row in sums}
+        return {(r.tenant, r.key): found.get((r.tenant, r.key), (0, 0)) for r in counted}
+
+    @staticmethod
+    async def _share(
+        connection: Connection, busy: Sequence[bytes], node: bytes, now: int
+    ) -> dict[bytes, int]:
+        if not busy:
+            return {}
+        await connection.execute(_query("busy"), sorted(busy), node, now + BUSY_MS)
+        await connection.execute("delete from health_busy where until <= $1", now)
+        rows = await connection.fetch(
+            "select endpoint, count(*) as nodes from health_busy where endpoint = any($1) and until > $2 group by 1",
+            busy,
+            now,
+        )
+        return {row["endpoint"]: row["nodes"] for row in rows}
+
+    @asynccontextmanager
+    async def _asked(self) -> AsyncIterator[Connection]:
+        """The connection, made where there is none; lost, where anything goes wrong or takes too long."""
+        try:
+            async with asyncio.timeout(PATIENCE_S), self._lock:
+                if self._connection is None or self._connection.is_closed():
+                    self._connection = await self._connect()
+                yield self._connection
+        except (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+        ) as error:
+            await self.close()
+            raise HealthAway(f"PostgreSQL: {error or type(error).__name__}") from None
+        except asyncio.CancelledError:
+            await self.close()  # in the middle of a transaction
+            raise
+
+    async def _connect(self) -> Connection:
+        connection: Connection = await asyncpg.connect(
+            self._url, timeout=PATIENCE_S, server_settings={"application_name": "surehook health"}
+        )
+        await connection.execute(_query("tables"))
+        return connection
+
+
+def _view(row: asyncpg.Record, counts: dict[tuple[str, str], tuple[int, int]]) -> View:
+    calls, failures = counts.get((row["tenant"], row["key"]), (None, None))
+    return View(
+        tenant=row["tenant"], key=row["key"], state=row["state"], reason=row["reason"],
+        opened_at=row["opened_at"], probe_at=row["probe_at"], generation=row["generation"],
+        calls=calls, failures=failures,
+    )  # fmt: skip
+
+
+_queries: dict[str, str] = {}
+
+
+def _query(name: str) -> str:
+    if name not in _queries:
+        _queries[name] = (
+            files("surehook.health").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+        )
+    return _queries[name]

@@ -1,0 +1,130 @@
+"""Shared health in one process: the model that the real stores are held to, and what several nodes of one
+process (tests, the simulated world) share. Nothing here needs a lock: no step waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.breaker import BUCKETS
+from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, Turn, View, Word
+
+
+class Entry:
+    """One breaker. `generation` 0: no state was ever told."""
+
+    __slots__ = ("buckets", "generation", "opened_at", "probe_at", "probe_until", "prober", "reason", "state")
+
+    def __init__(self) -> None:
+        self.state = "closed"
+        self.reason: str | None = None
+        self.opened_at = self.probe_at = self.generation = 0
+        self.prober: bytes | None = None
+        self.probe_until = 0
+        self.buckets: dict[int, list[int]] = {}
+
+
+class LocalHealth:
+    """Implements ports.health.Health."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._busy: dict[bytes, dict[bytes, int]] = {}  # endpoint → node → until
+
+    async def open(self) -> None:
+        """Nothing to connect to."""
+
+    async def close(self) -> None:
+        """Nothing to close: others may go on."""
+
+    def flush(self) -> None:
+        """Forget everything, as a store does that was flushed or failed over."""
+        self._entries.clear()
+        self._busy.clear()
+
+    async def exchange(
+        self,
+        *,
+        node: bytes,
+        counted: Sequence[Counted],
+        turns: Sequence[Turn],
+        busy: Sequence[bytes],
+        since: int,
+        now: int,
+    ) -> Word:
+        for turn in turns:
+            self._turn(turn, node, now)
+        views: dict[tuple[str, str], View] = {}
+        for report in counted:
+            place = (report.tenant, report.key)
+            calls, failures = self._count(report, now)
+            views[place] = self._view(place, calls, failures)
+        changed = [place for place, entry in self._entries.items() if entry.generation > since]
+        for place in [*changed, *((turn.tenant, turn.key) for turn in turns)]:
+            views.setdefault(place, self._view(place))
+        newest = max((self._entries[place].generation for place in changed), default=since + OVERLAP_MS)
+        return Word(
+            views=list(views.values()),
+            sharers=self._share(busy, node, now),
+            since=max(since, newest - OVERLAP_MS),
+        )
+
+    async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
+        entry = self._entries.get((tenant, key))
+        if entry is None or entry.generation == 0:
+            return True
+        if entry.state != "open" or now < entry.probe_at:
+            return False
+        if entry.prober not in (None, node) and now < entry.probe_until:
+            return False
+        entry.prober, entry.probe_until = node, until
+        return True
+
+    def _turn(self, turn: Turn, node: bytes, now: int) -> None:
+        entry = self._entries.setdefault((turn.tenant, turn.key), Entry())
+        if turn.again and entry.generation:
+            return
+        news = entry.state == "closed" or entry.prober == node or entry.reason != turn.reason
+        if turn.state == "open" and not news:
+            return
+        entry.state, entry.reason = turn.state, turn.reason
+        entry.opened_at, entry.probe_at = turn.opened_at, turn.probe_at
+        entry.generation = max(now, entry.generation + 1)
+        entry.prober = None
+        if turn.state == "closed":
+            entry.buckets.clear()
+
+    def _count(self, report: Counted, now: int) -> tuple[int, int]:
+        buckets = self._entries.setdefault((report.tenant, report.key), Entry()).buckets
+        for number, calls, failures in report.buckets:
+            bucket = buckets.setdefault(number, [0, 0])
+            bucket[0] += calls
+            bucket[1] += failures
+        oldest = now * BUCKETS // report.window_ms - BUCKETS
+        for number in [number for number in buckets if number <= oldest]:
+            del buckets[number]
+        return sum(bucket[0] for bucket in buckets.values()), sum(bucket[1] for bucket in buckets.values())
+
+    def _view(self, place: tuple[str, str], calls: int | None = None, failures: int | None = None) -> View:
+        entry = self._entries[place]
+        return View(
+            tenant=place[0],
+            key=place[1],
+            state="open" if entry.state == "open" else "closed",
+            reason=entry.reason,
+            opened_at=entry.opened_at,
+            probe_at=entry.probe_at,
+            generation=entry.generation,
+            calls=calls,
+            failures=failures,
+        )
+
+    def _share(self, busy: Sequence[bytes], node: bytes, now: int) -> dict[bytes, int]:
+        sharers: dict[bytes, int] = {}
+        for endpoint in busy:
+            nodes = self._busy.setdefault(endpoint, {})
+            nodes[node] = now + BUSY_MS
+            for other in [other for other, until in nodes.items() if until <= now]:
+                del nodes[other]
+            sharers[endpoint] = len(nodes)
+        return sharers

@@ -1,0 +1,9 @@
+-- tenant, key, node, until, now. A breaker that nobody knows may be probed.
+with taken as (
+  update health_breaker set prober = $3, probe_until = $4
+  where tenant = $1 and key = $2 and state = 'open' and probe_at <= $5
+    and (prober is null or prober = $3 or probe_until <= $5)
+  returning 1
+)
+select exists (select from taken)
+    or not exists (select from health_breaker where tenant = $1 and key = $2)

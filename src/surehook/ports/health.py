@@ -1,0 +1,112 @@
+"""What all nodes know together of how endpoints fare: breaker windows and states, one probe, slots.
+
+Health is advice, never authority: deliveries do not wait for it. Whatever goes wrong with it raises
+`HealthAway`, and the node decides on what it has seen itself until the next exchange succeeds. A store that
+has lost everything (flushed, failed over) is filled again by what the nodes remember.
+
+Two rules make exchanges simple. Counts only ever add up, so that a batch of them can be reported at any time.
+And every change of a breaker's state carries a *generation*, a Unix millisecond that the store makes greater
+than every earlier one of that breaker: the greater generation holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+
+class HealthAway(Exception):
+    """The shared health cannot be asked now; decide alone."""
+
+
+class Counted(Struct, frozen=True):
+    """Calls of one breaker that this node has not reported yet."""
+
+    tenant: str
+    key: str  # scheme://host:port/path
+    window_ms: int
+    buckets: tuple[tuple[int, int, int], ...]  # (number, calls, failures); a number is sixtieths of windows
+
+
+class Turn(Struct, frozen=True):
+    """A breaker's state as this node has just decided it.
+
+    `again` says that nothing new was decided: the store is told because it has forgotten; what it knows wins.
+    """
+
+    tenant: str
+    key: str
+    state: Literal["open", "closed"]
+    reason: str | None
+    opened_at: int
+    probe_at: int
+    again: bool = False
+
+
+class View(Struct, frozen=True):
+    """A breaker as all nodes see it. `generation` 0: the store knows no state of it (closed, if ever open).
+
+    `calls` and `failures` are those of every node within the window, where the breaker was asked for with
+    counts; else None.
+    """
+
+    tenant: str
+    key: str
+    state: Literal["open", "closed"]
+    reason: str | None
+    opened_at: int
+    probe_at: int
+    generation: int
+    calls: int | None = None
+    failures: int | None = None
+
+
+class Word(Struct, frozen=True):
+    """The answer to one exchange.
+
+    views     the breakers that were reported, and those whose state changed after `since`
+    sharers   by endpoint: how many nodes, this one included, want more slots than their part of it
+    since     what to ask with next time
+    """
+
+    views: list[View]
+    sharers: dict[bytes, int]
+    since: int
+
+
+class Health(Protocol):
+    async def open(self) -> None:
+        """Connect. Raises HealthAway; an exchange tries again."""
+        ...
+
+    async def exchange(
+        self,
+        *,
+        node: bytes,
+        counted: Sequence[Counted],
+        turns: Sequence[Turn],
+        busy: Sequence[bytes],
+        since: int,
+        now: int,
+    ) -> Word:
+        """Report and learn, in one round trip and all or nothing.
+
+        `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
+        this node's probe, or for another reason; closing always counts and forgets the window. `busy` are endpoints
+        that this node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
+        """
+        ...
+
+    async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
+        """Become the one probe of an open breaker, by compare-and-set. False: another node is it, the breaker is
+        closed, or its probe is not due. The right ends with the turn that follows, or at `until`. A breaker the
+        store knows nothing of may be probed: the store has forgotten it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+BUSY_MS = 3_000  # three exchanges
+OVERLAP_MS = 5_000  # changes so much older than the newest are told again: the nodes' clocks are not one

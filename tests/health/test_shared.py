@@ -1,0 +1,162 @@
+"""What every store of shared health does, on the model and on real servers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from surehook.core.breaker import BUCKETS
+from surehook.ports.health import BUSY_MS, Counted, Turn
+
+NOW = 1_790_000_000_000
+WINDOW = 600_000
+BUCKET = WINDOW // BUCKETS
+A, B = b"a" * 16, b"b" * 16
+KEY = "https://a.example:443/hook"
+
+
+def counted(calls, failures, *, at=NOW, key=KEY):
+    return Counted("acme", key, WINDOW, ((at * BUCKETS // WINDOW, calls, failures),))
+
+
+def opened(*, at=NOW, reason="failures", again=False, key=KEY):
+    return Turn("acme", key, "open", reason, at, at + 300_000, again)
+
+
+def closed(*, at=NOW, key=KEY):
+    return Turn("acme", key, "closed", None, at, 0)
+
+
+async def say(health, node=A, *, counts=(), turns=(), busy=(), since=0, now=NOW):
+    return await health.exchange(node=node, counted=counts, turns=turns, busy=busy, since=since, now=now)
+
+
+def only(word):
+    (view,) = word.views
+    return view
+
+
+async def test_counts_of_all_nodes_add_up(health):
+    first = only(await say(health, A, counts=[counted(3, 1)]))
+    assert (first.calls, first.failures, first.state, first.generation) == (3, 1, "closed", 0)
+    second = only(await say(health, B, counts=[counted(5, 5)]))
+    assert (second.calls, second.failures) == (8, 6)
+
+
+async def test_what_left_the_window_counts_no_more(health):
+    await say(health, A, counts=[counted(3, 1)])
+    just = only(await say(health, B, counts=[counted(1, 0)], now=NOW + WINDOW - BUCKET))
+    assert just.calls == 4
+    gone = only(await say(health, B, counts=[counted(1, 0, at=NOW + WINDOW)], now=NOW + WINDOW))
+    assert (gone.calls, gone.failures) == (1, 0)
+
+
+async def test_tenants_and_urls_are_counted_apart(health):
+    other = Counted("beta", KEY, WINDOW, ((NOW * BUCKETS // WINDOW, 2, 2),))
+    word = await say(health, counts=[counted(3, 1), other, counted(7, 0, key="https://b.example:443/")])
+    assert sorted((v.tenant, v.key, v.calls) for v in word.views) == [
+        ("acme", "https://a.example:443/hook", 3),
+        ("acme", "https://b.example:443/", 7),
+        ("beta", "https://a.example:443/hook", 2),
+    ]
+
+
+async def test_an_opening_is_learnt_by_everybody_who_asks(health):
+    await say(health, A, turns=[opened(reason="key")])
+    view = only(await say(health, B))
+    assert (view.state, view.reason, view.opened_at, view.probe_at) == ("open", "key", NOW, NOW + 300_000)
+    assert view.generation > 0
+
+
+async def test_of_two_openings_the_first_holds(health):
+    await say(health, A, turns=[opened()])
+    view = only(await say(health, B, turns=[opened(at=NOW + 400)], now=NOW + 400))
+    assert view.opened_at == NOW
+
+
+async def test_trouble_with_the_key_is_news_for_an_open_breaker(health):
+    await say(health, A, turns=[opened()])
+    view = only(await say(health, B, turns=[opened(at=NOW + 400, reason="key")], now=NOW + 400))
+    assert (view.reason, view.opened_at) == ("key", NOW + 400)
+
+
+async def test_closing_forgets_the_window_and_raises_the_generation(health):
+    await say(health, A, counts=[counted(30, 30)], turns=[opened()])
+    before = only(await say(health, B)).generation
+    view = only(await say(health, A, turns=[closed(at=NOW + 5)], now=NOW + 5))
+    assert view.state == "closed"
+    assert view.generation > before
+    assert only(await say(health, B, counts=[counted(1, 1)], now=NOW + 5)).calls == 1
+
+
+async def test_changes_are_told_once_they_are_behind(health):
+    await say(health, A, turns=[opened()])
+    since = (await say(health, B)).since
+    assert (await say(health, B, since=since)).views, "clocks differ: recent changes are told again"
+    await say(health, A, turns=[opened(at=NOW + 60_000, key="https://b.example:443/")], now=NOW + 60_000)
+    word = await say(health, B, since=since, now=NOW + 60_000)
+    word = await say(health, B, since=word.since, now=NOW + 60_000)
+    assert [view.key for view in word.views] == ["https://b.example:443/"]
+
+
+async def test_one_node_is_the_probe(health):
+    await say(health, A, turns=[opened()])
+    due = NOW + 300_000
+    ask = {"until": due + 20_000, "now": due}
+    assert not await health.take_probe("acme", KEY, node=A, until=due, now=due - 1), "not due yet"
+    assert sorted(
+        await asyncio.gather(*(health.take_probe("acme", KEY, node=node, **ask) for node in (A, B)))
+    ) == [False, True]
+
+
+async def test_the_probe_itself_may_ask_again_and_others_when_it_is_overdue(health):
+    await say(health, A, turns=[opened()])
+    due = NOW + 300_000
+    assert await health.take_probe("acme", KEY, node=A, until=due + 20_000, now=due)
+    assert await health.take_probe("acme", KEY, node=A, until=due + 20_000, now=due + 1)
+    assert not await health.take_probe("acme", KEY, node=B, until=due + 40_000, now=due + 19_999)
+    assert await health.take_probe("acme", KEY, node=B, until=due + 40_000, now=due + 20_000)
+
+
+async def test_only_the_probe_opens_an_open_breaker_again(health):
+    await say(health, A, turns=[opened()])
+    due = NOW + 300_000
+    await health.take_probe("acme", KEY, node=A, until=due + 20_000, now=due)
+    assert only(await say(health, B, turns=[opened(at=due)], now=due)).opened_at == NOW
+    assert only(await say(health, A, turns=[opened(at=due + 9)], now=due + 9)).opened_at == due + 9
+    assert not await health.take_probe("acme", KEY, node=B, until=due + 40_000, now=due + 10), "not due again"
+
+
+async def test_a_closed_breaker_has_no_probe_and_an_unknown_one_may_be_probed(health):
+    assert await health.take_probe("acme", KEY, node=A, until=NOW + 20_000, now=NOW)
+    await say(health, A, turns=[opened(), closed()])
+    assert not await health.take_probe("acme", KEY, node=A, until=NOW + 400_000, now=NOW + 300_000)
+
+
+async def test_what_is_told_again_holds_only_where_nothing_is_known(health):
+    assert only(await say(health, A, turns=[opened(again=True)])).state == "open"
+    await say(health, A, turns=[closed(at=NOW + 1)], now=NOW + 1)
+    view = only(await say(health, B, turns=[opened(at=NOW + 2, again=True)], now=NOW + 2))
+    assert view.state == "closed"
+
+
+async def test_sharers_are_those_who_said_so_lately(health):
+    endpoint, other = b"e" * 16, b"f" * 16
+    assert (await say(health, A, busy=[endpoint, other])).sharers == {endpoint: 1, other: 1}
+    assert (await say(health, B, busy=[endpoint])).sharers == {endpoint: 2}
+    later = NOW + BUSY_MS
+    assert (await say(health, B, busy=[endpoint], now=later)).sharers == {endpoint: 1}
+
+
+async def test_an_exchange_of_a_thousand_breakers_is_one_step(health):
+    reports = [counted(2, 1, key=f"https://e{n}.example:443/") for n in range(1_000)]
+    word = await say(health, counts=reports)
+    assert len(word.views) == 1_000
+    assert {(view.calls, view.failures) for view in word.views} == {(2, 1)}
+
+
+async def test_names_of_any_kind_are_kept_as_they_are(health):
+    key = 'https://a.example:443/"quoted"/ümlaut/%7C|pipe/\\'
+    view = only(await say(health, turns=[opened(key=key)]))
+    assert view.key == key
+    assert only(await say(health, counts=[counted(1, 1, key=key)])).calls == 1
+    assert not await health.take_probe("acme", key, node=A, until=NOW, now=NOW)
