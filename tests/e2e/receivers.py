@@ -90,7 +90,7 @@ class Receiver:
             def do_POST(self) -> None:
                 receiver._take(self)
 
-            do_GET = do_PUT = do_HEAD = do_POST
+            do_GET = do_PUT = do_PATCH = do_HEAD = do_POST
 
             def log_message(self, *_: Any) -> None: ...
 
