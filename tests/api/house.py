@@ -18,7 +18,7 @@ from surehook.api.auth import Keys
 from surehook.api.services import Services
 from surehook.core import ids
 from surehook.core.errors import Problem
-from surehook.core.model import Attempt, Delivery, Event, Node, Notice, Settled
+from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.request import static_head
 from surehook.delivery.routes import Directory
@@ -62,10 +62,12 @@ class ToldTransport:
         self.answer = Answer(status=200, headers=b"content-type: text/plain\r\n", body=b"ok", total_us=1500)
         self.sent: list[Request] = []
 
-    def stored(self, url: str, *, tenant: str) -> Target:
+    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         return self.target(url, tenant=tenant)
 
-    def target(self, url: str, *, tenant: str) -> Target:
+    def check_tls(self, tls: EndpointTls, *, url: str, now: int) -> None: ...
+
+    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         return Target(url)
 
     async def check(self, url: str, *, tenant: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from surehook.core import envelope, ids
-from surehook.core.model import Attempt, Endpoint, Node, Secret, Tenant
+from surehook.core.model import Attempt, Endpoint, EndpointTls, Node, Secret, Tenant
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.memory.ledger import MemoryLedger
@@ -74,11 +74,13 @@ class Receivers:
         self.scripts: dict[str, Script] = {}
         self.calls: list[Call] = []
 
-    def target(self, url: str, *, tenant: str) -> Url:
+    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Url:
         return Url(url)
 
-    def stored(self, url: str, *, tenant: str) -> Url:
+    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Url:
         return Url(url)
+
+    def check_tls(self, tls: EndpointTls, *, url: str, now: int) -> None: ...
 
     async def check(self, url: str, *, tenant: str) -> None: ...
 

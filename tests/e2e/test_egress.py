@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,9 +56,9 @@ def refused(shop: Shop, tenant: str, url: str) -> str:
     return str(shop.api.refused("POST", "/v1/endpoints", asked)["code"])
 
 
-def attempt(shop: Shop, url: str, tenant: str = "tenant-1") -> dict[str, object]:
+def attempt(shop: Shop, url: str, tenant: str = "tenant-1", **fields: Any) -> dict[str, object]:
     """The first attempt of one event at `url`."""
-    endpoint = shop.endpoint(tenant, url, policy=POLICY)
+    endpoint = shop.endpoint(tenant, url, policy=POLICY, **fields)
     event = shop.publish(tenant)
     delivery = next(each for each in shop.deliveries(event) if each["endpoint"] == endpoint["id"])
     shop.reaches(delivery["id"], "delivered", "retrying")
@@ -103,6 +105,42 @@ def test_without_the_file_the_same_authority_is_unknown(shop: Shop, authority: A
     with secure_receiver(authority.server("127.0.0.1"), seen) as port:
         made = attempt(shop, f"https://127.0.0.1:{port}/in", shop.tenant())
     assert (made["outcome"], made["error"], seen) == ("unreachable", "tls_untrusted", [])
+
+
+def test_an_endpoint_has_an_authority_and_a_certificate_of_its_own(shop: Shop, authority: Authority) -> None:
+    """The receiver insists on a client certificate; the server's own authorities know neither side."""
+    certificate, key = authority.issue("sender")
+    ca = Path(authority.file).read_text()
+    shown = {
+        "ca": ca,
+        "client_certificate": Path(certificate).read_text(),
+        "client_key": Path(key).read_text(),
+    }
+    asking = authority.server("127.0.0.1")
+    asking.verify_mode = ssl.CERT_REQUIRED
+    asking.load_verify_locations(authority.file)
+    tenant, seen = shop.tenant(), []
+    with secure_receiver(asking, seen) as port:
+        url = f"https://127.0.0.1:{port}/in"
+        without = attempt(shop, url, tenant, tls={"ca": ca})
+        made = attempt(shop, url, tenant, tls=shown)
+    assert without["error"] in ("tls_client_certificate", "reset") and without["outcome"] != "delivered"
+    assert made["outcome"] == "delivered" and len(seen) == 1
+    assert shown["client_key"].splitlines()[1] not in shop.log
+
+
+def test_tls_that_cannot_work_is_a_422_with_its_field(shop: Shop, authority: Authority) -> None:
+    certificate, _ = authority.issue("sender")
+    _, key = authority.issue("another")
+    pair = {"client_certificate": Path(certificate).read_text(), "client_key": Path(key).read_text()}
+    asked = {"tenant": shop.tenant(), "url": "https://127.0.0.1/", "event_types": ["*"], "tls": pair}
+    problem = shop.api.refused("POST", "/v1/endpoints", asked)
+    assert (problem["status"], problem["code"], problem["field"]) == (422, "invalid_tls", "tls.client_key")
+    good = shop.endpoint(
+        asked["tenant"], "https://127.0.0.1:9443/", tls={"ca": Path(authority.file).read_text()}
+    )
+    problem = shop.api.refused("PATCH", f"/v1/endpoints/{good['id']}", {"url": "http://127.0.0.1:9443/"})
+    assert (problem["code"], problem["field"]) == ("invalid_tls", "tls")
 
 
 @pytest.mark.parametrize(

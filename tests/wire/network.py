@@ -71,7 +71,12 @@ class Network:
         return transport
 
     async def secure(
-        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, context: ssl.SSLContext, name: str
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        context: ssl.SSLContext,
+        name: str,
+        session: ssl.SSLSession | None,
     ) -> asyncio.Transport:
         self.secured.append(name)
         return transport

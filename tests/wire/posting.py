@@ -52,14 +52,14 @@ class Names:
 
 def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client:
     dialer = settings.pop("dialer", None)
-    context_for = settings.pop("context_for", None if "ca_file" in settings else lambda tenant, url: NOBODY)
+    context = settings.pop("context", None if "ca_file" in settings else NOBODY)
     settings = {"allow_http": True, "allow_networks": LOOPBACK} | settings
     return Client(
         clock=BootClock(),
         resolver=Names(names or {}),
         dialer=dialer,
         settings=Settings(**settings),
-        context_for=context_for,
+        context=context,
     )
 
 
@@ -74,7 +74,7 @@ async def post(wire: Client, url: str, **request: Any) -> Answer:
     """Send one request and wait for its answer."""
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     fields: dict[str, Any] = {
-        "target": wire.stored(url, tenant="acme"),
+        "target": wire.stored(url, tenant=request.pop("tenant", "acme"), tls=request.pop("tls", None)),
         "headers": b"content-type: application/json\r\n",
         "body": BODY,
         "timeout_s": 2.0,

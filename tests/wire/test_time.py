@@ -43,7 +43,7 @@ def play(case, *, names=None, network=None, **settings):
             resolver=resolver,
             dialer=wires,
             settings=Settings(allow_http=True, **settings),
-            context_for=lambda tenant, url: NOBODY,
+            context=NOBODY,
         )
         began = loop.time()
         result = await case(wire, wires)
@@ -117,7 +117,7 @@ def test_each_phase_of_opening_ends_at_the_nearer_deadline_with_its_own_name(
                 await asyncio.sleep(99)
             return await super().connect(address, port, protocol)
 
-        async def secure(self, transport, protocol, context, name):
+        async def secure(self, transport, protocol, context, name, session):
             await asyncio.sleep(99)
             return transport
 

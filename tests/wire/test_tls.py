@@ -115,26 +115,6 @@ def test_a_reset_in_the_handshake_is_a_connect_reset(loop):
     assert answer.failure == "connect_reset"
 
 
-def test_a_client_certificate_is_shown_where_the_tenant_has_one(authority):
-    server = authority.server("127.0.0.1")
-    server.verify_mode = ssl.CERT_REQUIRED
-    server.load_verify_locations(authority.file)
-    cert_file, key_file = authority.issue("sender")
-    own = client_context(ca_file=authority.file)
-    own.load_cert_chain(cert_file, key_file)
-    (answer,) = attempt(
-        Receiver(SCRIPT), server=server, context_for=lambda tenant, url: own if tenant == "acme" else None
-    )
-    assert answer.status == 200
-    receiver = Receiver(SCRIPT)
-    (answer,) = attempt(receiver, server=server, ca_file=authority.file)
-    assert (
-        answer.status is None
-        and answer.failure in ("tls_protocol", "reset", "eof")
-        and receiver.requests == []
-    )
-
-
 @pytest.mark.parametrize("held", [None, b"", b"no certificate", b"-----BEGIN CERTIFICATE-----\nxx\n"])
 def test_a_ca_file_that_cannot_be_used_stops_the_program_at_its_start(tmp_path, held):
     file = tmp_path / "ca.pem"

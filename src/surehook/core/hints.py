@@ -18,6 +18,7 @@ BY_FAILURE: dict[str, str] = {
     "tls_name": "The certificate is for another name. It must cover the host in the URL.",
     "tls_untrusted": "The certificate is not signed by a known authority. Serve the full chain, intermediates included.",
     "tls_protocol": "The TLS handshake failed. The host must speak TLS 1.2 or newer on that port, and may be asking for a client certificate.",
+    "tls_client_certificate": "The host refused the client certificate, or asks for one. Give the endpoint a certificate and key that the host trusts (`tls`).",
     "tls_timeout": "The TLS handshake did not finish in time.",
     "proxy_failure": "The sender's egress proxy could not be used. The endpoint is not to blame; the operator has to look.",
     "no_resources": "The sender was short of sockets, memory or name service. The endpoint is not to blame; the operator has to look.",

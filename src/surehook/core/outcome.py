@@ -29,7 +29,7 @@ BY_FAILURE: dict[str, OutcomeName] = {
     **dict.fromkeys(
         ("dns_nxdomain", "dns_failure", "dns_timeout", "connect_refused", "connect_timeout",
          "connect_unreachable", "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol",
-         "tls_timeout", "proxy_failure", "no_resources"), "unreachable",
+         "tls_client_certificate", "tls_timeout", "proxy_failure", "no_resources"), "unreachable",
     ),
     **dict.fromkeys(
         ("token_timeout", "token_unreachable", "token_refused", "token_failed", "token_redirected",

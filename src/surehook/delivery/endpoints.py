@@ -160,6 +160,8 @@ async def _checked(
     custom.check(given, before)
     if "tls" in given:
         checked["tls"] = custom.checked_tls(given["tls"])
+    if "tls" in given or "url" in given:
+        _check_tls(manager, checked, before)
     if given.get("order", "none") != "none":
         raise Problem(
             "order_not_available",
@@ -171,6 +173,14 @@ async def _checked(
         await manager.transport.check(given["url"], tenant=tenant)
     await custom.check_token_url(manager, given, tenant=tenant)
     return checked
+
+
+def _check_tls(manager: Manager, checked: Mapping[str, Any], before: Endpoint | None) -> None:
+    """What the endpoint would trust and show, at the address it would have."""
+    tls = checked["tls"] if "tls" in checked or before is None else before.tls
+    url = checked["url"] if "url" in checked or before is None else before.url
+    if tls is not None:
+        manager.transport.check_tls(tls, url=url, now=manager.clock.now())
 
 
 def _asked(new: New) -> dict[str, Any]:

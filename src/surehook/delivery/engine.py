@@ -325,7 +325,7 @@ class Engine:
         self.claim.wake()
 
     def _target(self, endpoint: Endpoint) -> Target:
-        return self.transport.stored(endpoint.url, tenant=endpoint.tenant)
+        return self.transport.stored(endpoint.url, tenant=endpoint.tenant, tls=endpoint.tls)
 
     def _drop_route(self, route: Route) -> None:
         for delivery in self.dispatch.drain(route):

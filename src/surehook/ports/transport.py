@@ -14,10 +14,13 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from surehook.core.model import EndpointTls
+
 Failure = Literal[
     # before a connection: outcome `unreachable`
     "dns_nxdomain", "dns_failure", "dns_timeout", "connect_refused", "connect_timeout", "connect_unreachable",
-    "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol", "tls_timeout", "proxy_failure",
+    "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol", "tls_client_certificate", "tls_timeout",
+    "proxy_failure",
     # ours, not the endpoint's: outcome `unreachable`, never charged to the endpoint's breaker
     "no_resources",
     # the guard: outcome `blocked`
@@ -95,17 +98,25 @@ class Exchange(Protocol):
 
 
 class Transport(Protocol):
-    def target(self, url: str, *, tenant: str) -> Target:
-        """Parse and judge a URL as far as that needs no DNS. Raises Problem (`url_…`, `address_forbidden`), field `url`."""
+    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
+        """Parse and judge a URL as far as that needs no DNS. Raises Problem (`url_…`, `address_forbidden`), field `url`.
+
+        tls  what this endpoint trusts and shows; not looked at here (`check_tls` did), used from the first dial on
+        """
         ...
 
-    def stored(self, url: str, *, tenant: str) -> Target:
+    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         """Like `target`, for a URL accepted earlier: never raises. What the rules of today refuse is answered by
         `send` with `url_forbidden` or `address_forbidden`."""
         ...
 
     async def check(self, url: str, *, tenant: str) -> None:
         """Judge a URL for registration, DNS included. A name that does not resolve now passes. Raises Problem."""
+        ...
+
+    def check_tls(self, tls: EndpointTls, *, url: str, now: int) -> None:
+        """Judge what an endpoint at `url` would trust and show, as of `now` (Unix milliseconds): readable, in date,
+        key and certificate a pair. Raises Problem `invalid_tls` with field `tls` or one of its own (`tls.ca`, …)."""
         ...
 
     def send(self, request: Request, done: Callable[[Answer], None]) -> Exchange: ...

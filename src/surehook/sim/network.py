@@ -377,7 +377,12 @@ class SimDialer:
         return await self._network.dial(self._process, address, port, protocol)
 
     async def secure(
-        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, context: object, name: str
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        context: object,
+        name: str,
+        session: object,
     ) -> asyncio.Transport:
         try:
             await asyncio.sleep(0.001 + 0.01 * self._network.chance.random())

@@ -94,7 +94,7 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
         resolver=SimResolver(world.names, world.loop, chance(f"resolver {process.name}")),
         dialer=SimDialer(world.network, process),
         settings=WireSettings(allow_http=True, allow_networks=(NETWORK,)),
-        context_for=lambda tenant, url: _TLS,
+        context=_TLS,
     )
     engine = bootstrap.assemble(
         ledger=ledger,  # type: ignore[arg-type]

@@ -15,18 +15,20 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from surehook.core.errors import Problem
+from surehook.core.model import EndpointTls
 from surehook.core.url import Manners, Url
 from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Answer, Request
-from surehook.wire import guard, redirect
+from surehook.wire import guard, material, redirect
 from surehook.wire.connection import Connection
+from surehook.wire.contexts import Contexts
 from surehook.wire.dial import Dialer, SystemDialer
 from surehook.wire.exchange import Call
 from surehook.wire.opening import Opener
 from surehook.wire.origin import Origin, Target
 from surehook.wire.pool import Pool
+from surehook.wire.sessions import Sessions
 from surehook.wire.settings import Settings
-from surehook.wire.tls import client_context
 from surehook.wire.wheel import Wheel
 
 BUFFER_BYTES = 64 * 1024  # read at a time, shared by all connections of the client
@@ -42,11 +44,13 @@ class Boot(Protocol):
 class Client:
     """Made without a loop; belongs to the loop it is first used on.
 
-    clock        measures deadlines and phases
-    resolver     names to addresses
-    dialer       the seam to the network; None: the system's
-    settings     rules and bounds
-    context_for  TLS context of one tenant's host (own CA, client certificate), or None for the common one
+    clock     measures deadlines and phases
+    resolver  names to addresses
+    dialer    the seam to the network; None: the system's
+    settings  rules and bounds
+    context   TLS for endpoints that have none of their own; None: the system's authorities and `settings.ca_file`
+
+    Raises SettingsError where a setting is unusable.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class Client:
         resolver: Resolver,
         dialer: Dialer | None = None,
         settings: Settings | None = None,
-        context_for: Callable[[str, Url], ssl.SSLContext | None] | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.boot = clock.boot
@@ -65,11 +69,8 @@ class Client:
         self.pool = Pool(self.settings, self.wheel)
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
         self._resolver = resolver
-        self._context_for = context_for
-        # Made now where a file is named, so that a bad one stops the program at its start.
-        self._context = (
-            None if self.settings.ca_file is None else client_context(ca_file=self.settings.ca_file)
-        )
+        self.contexts = Contexts(ca_file=self.settings.ca_file, common=context)
+        self.sessions = Sessions(self.boot)
         self._origins: WeakValueDictionary[tuple[object, ...], Origin] = WeakValueDictionary()
         self._opener = Opener(self, resolver, dialer or SystemDialer())
         self._calls: set[Call] = set()  # on the slow way; those on connections are found through the pool
@@ -77,12 +78,14 @@ class Client:
 
     # -- targets ----------------------------------------------------------------------------------------
 
-    def target(self, url: str, *, tenant: str) -> Target:
-        return self._target(self.guard.read(url, self.guard.manners(tenant)), tenant)
+    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
+        return self._target(
+            self.guard.read(url, self.guard.manners(tenant)), tenant, material.own(tls, tenant)
+        )
 
-    def stored(self, url: str, *, tenant: str) -> Target:
+    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         try:
-            return self.target(url, tenant=tenant)
+            return self.target(url, tenant=tenant, tls=tls)
         except Problem as problem:
             return Target(url, tenant, None, None, guard.failure_of(problem))
 
@@ -93,24 +96,18 @@ class Client:
         except TimeoutError:
             return
 
-    def _target(self, url: Url, tenant: str) -> Target:
+    def check_tls(self, tls: EndpointTls, *, url: str, now: int) -> None:
+        material.check(tls, url=url, now=now)
+
+    def _target(self, url: Url, tenant: str, own: material.Own | None) -> Target:
         manners = self.guard.manners(tenant)
-        context = self._tls(url, tenant)
-        key = (*url.origin, id(manners), id(context))
+        if url.scheme != "https":
+            own = None
+        key = (*url.origin, id(manners), None if own is None else own.fingerprint)
         origin = self._origins.get(key)
         if origin is None:
-            origin = self._origins[key] = Origin(url, manners, self.guard.known(url, manners), context)
+            origin = self._origins[key] = Origin(url, manners, self.guard.known(url, manners), own, key)
         return Target(url.text, tenant, url, origin, None)
-
-    def _tls(self, url: Url, tenant: str) -> ssl.SSLContext | None:
-        if url.scheme != "https":
-            return None
-        own = self._context_for(tenant, url) if self._context_for is not None else None
-        if own is not None:
-            return own
-        if self._context is None:
-            self._context = client_context()
-        return self._context
 
     # -- sending ----------------------------------------------------------------------------------------
 
@@ -195,7 +192,7 @@ class Client:
             return
         if not redirect.same_origin(base, following):
             call.headers = redirect.travelling(call.headers)
-        call.target = self._target(following, call.target.tenant)
+        call.target = self._target(following, call.target.tenant, _own_at(call, following))
         call.hops += 1
         call.connection = None
         self._go(call)
@@ -225,3 +222,12 @@ class Client:
 
     def new_connection(self, origin: Origin, address: str) -> Connection:
         return Connection(self, origin, address)
+
+
+def _own_at(call: Call, following: Url) -> material.Own | None:
+    """The endpoint's own TLS goes along to its own origin alone: what it trusts and shows was meant for that."""
+    first = call.request.target
+    assert isinstance(first, Target)
+    assert first.read is not None
+    assert first.origin is not None
+    return first.origin.own if redirect.same_origin(first.read, following) else None

@@ -8,9 +8,11 @@ answer per request: the connection is closed, since what comes next could be tak
 from __future__ import annotations
 
 import asyncio
+import select
 from typing import TYPE_CHECKING, cast
 
 from surehook.ports.transport import Answer, Failure
+from surehook.wire import causes
 from surehook.wire.heads import kept_headers
 from surehook.wire.response import BODY, DONE, HEAD, Reader
 from surehook.wire.wheel import NEVER
@@ -32,14 +34,19 @@ class Connection(asyncio.BufferedProtocol):
         "_first_byte",
         "_is_decided",
         "_listener",
+        "_poll",
         "address",
         "alarm",
         "call",
         "due",
+        "has_answered",
         "is_fit",
         "origin",
         "reader",
+        "refusal",
+        "session_key",
         "transport",
+        "verified_at",
     )  # fmt: skip
 
     def __init__(self, client: Client, origin: Origin, address: str) -> None:
@@ -50,11 +57,16 @@ class Connection(asyncio.BufferedProtocol):
         self.reader = Reader()
         self.call: Call | None = None
         self.due = self.alarm = NEVER
+        self.has_answered = False
         self.is_fit = True  # open as far as we know, and nothing odd happened
         self._early = b""
+        self._poll: select.poll | None = None
         self._listener: asyncio.Future[None] | None = None
         self._first_byte = 0.0
         self._is_decided = False  # the final head is complete
+        self.refusal: Failure | None = None  # TLS of the other side refused us before a call was carried
+        self.session_key: tuple[object, ...] | None = None  # of TLS; see sessions.py
+        self.verified_at = 0.0  # when the full handshake was that its TLS rests on
 
     # -- the loop calls ---------------------------------------------------------------------------------
 
@@ -82,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         phase = reader.feed(data)
         if phase == HEAD:
             return
-        if not self._is_decided and reader.failure is None:
+        if not self._is_decided:
             if now > call.deadline:  # the wheel looks in ticks; the deadline does not
                 self.fail("timeout", now)
                 return
@@ -94,6 +106,8 @@ class Connection(asyncio.BufferedProtocol):
             if call.wants_body and not self.transport.get_write_buffer_size():
                 return
             reader.cut()  # answered before all was sent, or to be followed elsewhere
+        if len(data) == len(self._client.buffer):
+            reader.reusable = False  # a full buffer: more may wait behind it, unseen
         self._settle(now)
 
     def eof_received(self) -> bool:
@@ -102,7 +116,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._client.pool.open.discard(self)
-        self._ended("eof" if exc is None else "reset")
+        failure = "eof" if exc is None else causes.of_loss(exc)
+        if failure == "tls_client_certificate":
+            self.refusal = failure
+        self._ended(failure)
 
     def expire(self, now: float) -> None:
         if self.call is None:
@@ -156,6 +173,8 @@ class Connection(asyncio.BufferedProtocol):
         self.is_fit = False
         self.due = NEVER
         self._client.pool.forget(self)
+        if self.session_key is not None:
+            self._part()
         if self.transport is not None:
             self.transport.abort()
 
@@ -178,6 +197,27 @@ class Connection(asyncio.BufferedProtocol):
         """Whether the peer said something before it was asked."""
         return bool(self._early)
 
+    def has_news(self) -> bool:
+        """Whether bytes or an end wait in the kernel that the loop has not told of yet.
+
+        What came before a request is no answer to it, and an end seen now means that no byte needs to be written.
+        """
+        if self._poll is None:
+            socket = self.transport.get_extra_info("socket")
+            if socket is None:  # a transport without the kernel under it
+                return False
+            self._poll = select.poll()
+            self._poll.register(socket.fileno(), select.POLLIN)
+        return bool(self._poll.poll(0))
+
+    def _part(self) -> None:
+        """Keep the TLS session where an answer came over it, drop it where none did."""
+        if self.has_answered:
+            self._client.sessions.keep(self)
+        elif self.session_key is not None:
+            self._client.sessions.forget(self.session_key)
+        self.session_key = None
+
     # -- inside -----------------------------------------------------------------------------------------
 
     def _unasked(self, data: bytes) -> None:
@@ -190,10 +230,16 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse_early(self, call: Call) -> None:
         """The peer spoke before it was asked. No answer then is valid (RFC 9112 section 9.2), whatever it says: a 200
         would call an event delivered of which no byte has left."""
-        self.reader.feed(self._early)
-        failure = self.reader.failure or "bad_framing"
+        failure = self.early_failure()
         self.close()
         call.fail_soon(failure)
+
+    def early_failure(self) -> Failure:
+        """What to call what the peer said before it was asked; `connect_reset` where it said nothing and left."""
+        if not self._early:
+            return "connect_reset"
+        self.reader.feed(self._early)
+        return self.reader.failure or "bad_framing"
 
     def _wake(self) -> None:
         if self._listener is not None and not self._listener.done():
@@ -222,6 +268,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         answer = self._answer(call, now)
         self.call = None
+        self.has_answered = True
         if reader.reusable and self.is_fit and not self.transport.get_write_buffer_size():
             self._first_byte = 0.0
             self._is_decided = False

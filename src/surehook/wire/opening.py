@@ -15,6 +15,7 @@ from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Failure
 from surehook.wire import causes, proxy
 from surehook.wire.connection import Connection
+from surehook.wire.contexts import Unusable
 from surehook.wire.dial import Dialer
 from surehook.wire.exchange import Call, Opening
 from surehook.wire.origin import Origin
@@ -28,6 +29,9 @@ _DNS: dict[str, Failure] = {
     "dns_timeout": "dns_timeout",
     "no_resources": "no_resources",
 }
+
+
+READING_TURNS = 8  # of the loop: poll, read, the socket's end, the end of TLS, and as many to spare
 
 
 class Stopped(Exception):
@@ -55,10 +59,12 @@ class Opener:
             async with asyncio.timeout(budget_s):
                 await self._judge(opening, origin)
                 idle = self._client.pool.take(origin)
-                return idle if idle is not None else await self._dial(opening, origin)
+                if idle is not None:
+                    return idle
+                return await self._dial(opening, origin, call.target.tenant)
         except TimeoutError:
             call.fail(opening.phase)
-        except Stopped as stop:
+        except (Stopped, Unusable) as stop:
             call.fail(stop.failure)
         return None
 
@@ -77,20 +83,22 @@ class Opener:
         if not origin.addresses:
             raise Stopped("address_forbidden")
 
-    async def _dial(self, opening: Opening, origin: Origin) -> Connection:
+    async def _dial(self, opening: Opening, origin: Origin, tenant: str) -> Connection:
+        context = self._client.contexts.of(origin.own) if origin.url.scheme == "https" else None
         started = self._client.boot()
         opening.phase = "connect_timeout" if self._proxy is None else "proxy_failure"
         connection = await race(
             origin.addresses, lambda judged: self._connect(origin, judged), lambda loser: loser.close()
         )
         opening.connect_us = self._since(started)
-        if origin.context is not None:
+        if context is not None:
             started = self._client.boot()
             opening.phase = "tls_timeout"
-            await self._secure(connection, origin, origin.context)
+            connection.session_key = (*origin.key, tenant, connection.address)
+            await self._secure(connection, origin, context)
             opening.tls_us = self._since(started)
         if not connection.is_fit:
-            raise Stopped("connect_reset")
+            raise Stopped(connection.refusal or connection.early_failure())
         return connection
 
     async def _connect(self, origin: Origin, judged: str) -> Connection:
@@ -140,11 +148,19 @@ class Opener:
             raise Stopped("proxy_failure")
 
     async def _secure(self, connection: Connection, origin: Origin, context: ssl.SSLContext) -> None:
+        sessions, key = self._client.sessions, connection.session_key
+        assert key is not None
+        earlier = sessions.find(key, context)
+        connection.verified_at = self._client.boot()
         try:
             if connection.has_spoken_first:
                 raise Stopped("tls_protocol")
             connection.transport = await self._dialer.secure(
-                connection.transport, connection, context, origin.url.host
+                connection.transport,
+                connection,
+                context,
+                origin.url.host,
+                None if earlier is None else earlier[0],
             )
         except (ssl.SSLError, OSError) as error:
             connection.close()
@@ -152,6 +168,20 @@ class Opener:
         except BaseException:
             connection.close()
             raise
+        await self._hear_refusal(connection)
+        if earlier is not None:
+            done = connection.transport.get_extra_info("ssl_object")
+            if done is not None and done.session_reused:
+                connection.verified_at = earlier[1]
+
+    @staticmethod
+    async def _hear_refusal(connection: Connection) -> None:
+        """Let the loop read what is there. A near server that refuses our certificate in TLS 1.3 may have said so and reset
+        the connection by now, and a write would meet the reset before anybody reads the reason."""
+        for _ in range(READING_TURNS):
+            if not connection.is_fit or not connection.has_news():
+                return
+            await asyncio.sleep(0)
 
     @staticmethod
     def _compare(connection: Connection, judged: str, port: int) -> None:

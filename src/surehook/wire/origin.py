@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from typing import TYPE_CHECKING
 
 from surehook.core.url import Manners, Url
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Failure
+from surehook.wire.material import Own
 
 if TYPE_CHECKING:
     from surehook.wire.connection import Connection
@@ -17,20 +17,23 @@ _ALWAYS = "accept-encoding: identity\r\n"
 
 
 class Origin:
-    """One scheme, host and port under one set of rules, with its idle connections.
+    """One scheme, host and port under one set of rules and one TLS setting, with its idle connections.
+
+    `key` says all that; connections and TLS sessions of different keys are never exchanged.
 
     `addresses` are the judged addresses of `resolved`, the answer they came from; of a literal or a granted
     `localhost` they are known for good and `resolved` stays None.
     """
 
-    __slots__ = ("__weakref__", "addresses", "context", "idle", "is_known", "manners", "resolved", "url")
+    __slots__ = ("__weakref__", "addresses", "idle", "is_known", "key", "manners", "own", "resolved", "url")
 
     def __init__(
-        self, url: Url, manners: Manners, known: tuple[str, ...], context: ssl.SSLContext | None
+        self, url: Url, manners: Manners, known: tuple[str, ...], own: Own | None, key: tuple[object, ...]
     ) -> None:
         self.url = url
         self.manners = manners
-        self.context = context
+        self.own = own
+        self.key = key
         self.is_known = bool(known)
         self.addresses = known
         self.resolved: Resolved | None = None

@@ -30,7 +30,11 @@ class Pool:
             connection = idle.pop()
             del self._idle[connection]
             # A transport may be closing before it says so: after a failed write it tells in the loop's next turn.
-            if connection.address in origin.addresses and not connection.transport.is_closing():
+            if (
+                connection.address in origin.addresses
+                and not connection.transport.is_closing()
+                and not connection.has_news()
+            ):
                 return connection
             connection.close()
         return None
