@@ -31,6 +31,7 @@ from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
+from surehook.ports.wakeups import Wakeups
 from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 
 Started = Callable[[str, str | None], None]
@@ -54,6 +55,7 @@ def assemble(
     host: Any = process,
     settings: EngineSettings | None = None,
     sole: bool = True,
+    wakeups: Wakeups | None = None,
 ) -> Engine:
     """An engine of the given parts, not yet started."""
     return Engine(
@@ -65,6 +67,7 @@ def assemble(
         telemetry=telemetry,
         settings=settings,
         sole=sole,
+        wakeups=wakeups,
     )
 
 

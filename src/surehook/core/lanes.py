@@ -32,10 +32,12 @@ def timeout_s(policy: Policy, *, lane: Lane, place: int, is_slow: bool, probe: b
 
     A first attempt that runs in the patient lane only because the policy's first timeout is long keeps
     that timeout; one that was moved there because the endpoint is slow gets the long one: one call, not two.
+    Whoever moved it may be another process, which need not have told us.
     """
     if probe:
         return policy.timeouts.retry
-    if lane == FIRST or (place == 1 and not (policy.adaptive and is_slow)):
+    moved = policy.timeouts.first <= FAST_LANE_TIMEOUT_S or (policy.adaptive and is_slow)
+    if lane == FIRST or (place == 1 and not moved):
         return policy.timeouts.first
     return policy.timeouts.retry
 

@@ -26,7 +26,7 @@ from surehook.core.errors import (
     Overloaded,
     Problem,
 )
-from surehook.core.model import Delivery, Event
+from surehook.core.model import Delivery, Event, Lane
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.send import Send
@@ -66,8 +66,10 @@ class Accept:
         reload: Callable[[], Awaitable[None]],
         fail: Callable[[BaseException], None],
         hungry: Callable[[Route], None],
+        left: Callable[[Lane], None],
         send: Send | None = None,
     ) -> None:
+        """`left` is told of a lane whose work was committed unheld: for want of memory, or because it is not ours."""
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
@@ -78,6 +80,7 @@ class Accept:
         self._reload = reload
         self._fail = fail
         self._hungry = hungry
+        self._left = left
         self._send = send  # to workers elsewhere, where there is a broker
         self.closed = False
         self._count = 0  # ids made in the millisecond `_count_ms`
@@ -146,10 +149,13 @@ class Accept:
                 self._give_back(waiting)
                 self._prepare(waiting, now)
         at = 0
+        left: set[Lane] = set()
         for waiting in batch:
             taken = receipt.taken[at : at + len(waiting.incoming)]
             at += len(waiting.incoming)
-            self._hand_over(waiting, taken)
+            self._hand_over(waiting, taken, left)
+        for lane in sorted(left):
+            self._left(lane)
         self._dispatch.pump()
 
     def _prepare(self, waiting: Waiting, now: int) -> None:
@@ -224,7 +230,8 @@ class Accept:
             overdue_at=None if escalate is None else now + int(escalate * 1000),
         )
         delivery.parked = route.takes
-        if delivery.parked is None and self._dispatch.has_room():
+        mine = delivery.lane in self._settings.lanes
+        if delivery.parked is None and mine and self._dispatch.has_room():
             if self._dispatch.has_share(route) and "share" not in route.parked:
                 delivery.held = True
                 self._dispatch.hold(route, len(body))
@@ -234,8 +241,9 @@ class Accept:
             delivery.handed = self._send.reserve(delivery.lane)
         return delivery
 
-    def _hand_over(self, waiting: Waiting, taken: Sequence[Taken]) -> None:
-        """Committed: answer the request, and give what was born leased to dispatch."""
+    def _hand_over(self, waiting: Waiting, taken: Sequence[Taken], left: set[Lane]) -> None:
+        """Committed: answer the request, and give what was born leased to dispatch. `left` gathers the lanes of
+        what was born unheld."""
         answers: list[Taken | Problem] = []
         for incoming, routes, answer in zip(waiting.incoming, waiting.routes, taken, strict=True):
             answers.append(answer)
@@ -253,7 +261,7 @@ class Accept:
                     assert self._send is not None
                     self._send.put_reserved(delivery.lane, delivery.id)
                 else:
-                    self._dispatch.spilled = True
+                    left.add(delivery.lane)
         if not waiting.done.done():
             waiting.done.set_result(answers)
 

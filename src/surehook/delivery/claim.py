@@ -1,7 +1,15 @@
-"""Work that memory does not hold: retries, what a dead node left, what was over the memory bound.
+"""Work that memory does not hold: retries, what a dead node left, what other processes accepted.
 
-Rows are leased in batches, a little before they are due, and never more than memory has room for. The loop
-sleeps until the earliest retry it knows of, at most one poll: what other processes leave is found by then.
+Rows are leased in batches, a little before they are due: as many as slots can use soon and never more than
+memory has room for, so that one worker does not hoard what another could send. A batch begins small and
+doubles while the ledger gives as much as was asked. The next rows are claimed while the last are being sent:
+when the queue has run down, a record window says so.
+
+The loop looks at a lane when it is told to (`wake` by this process, `woken` by another), when a retry that it
+knows of comes near, and at every poll: what nobody told it of is found by then. A hint from another process
+reaches every worker, and all but one of them may come too late. Who comes too late answers the next hint a
+little later, up to `QUIET_MOST_S`; who finds work answers at once again. So an idle worker asks for nothing at
+most sixteen times a second, whatever the others accept.
 """
 
 from __future__ import annotations
@@ -10,7 +18,7 @@ import asyncio
 from collections.abc import Callable
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import FIRST, RETRY, Delivery
+from surehook.core.model import Delivery, Lane
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
@@ -18,9 +26,30 @@ from surehook.delivery.timers import Timers
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
+BATCH_LEAST = 64  # rows: a claim's fixed cost is small beside theirs
+AHEAD_LEAST = 32  # rows beyond the free slots: what is sent while the next claim is under way
+IN_OTHER_HANDS_S = 0.02  # a row that is due and was not given is being leased by somebody else
+QUIET_FIRST_S, QUIET_MOST_S = 0.002, 0.064  # after claims that came too late
+
+
+class Look:
+    """What the loop knows of one lane. Boot times in seconds, due times in Unix milliseconds."""
+
+    __slots__ = ("at", "batch", "due", "empty_at", "hinted", "quiet_s", "starved")
+
+    def __init__(self) -> None:
+        self.at: float | None = 0.0  # look from then on; None: nothing calls for it
+        self.due: int | None = None  # the earliest retry that is known of
+        self.batch = BATCH_LEAST
+        self.hinted = False  # it is another process's hint that calls
+        self.quiet_s = 0.0
+        self.empty_at = 0.0  # when a hint last led to nothing
+        self.starved = False  # there may be more, and the slots have enough for now
+
 
 class Claim:
-    """The claiming loop. `orphan` is told of rows whose endpoint memory does not know."""
+    """The claiming loop over the lanes that this node delivers. `orphan` is told of rows whose endpoint memory
+    does not know, `stray` of rows that belong to another node's lane."""
 
     def __init__(
         self,
@@ -33,6 +62,7 @@ class Claim:
         node: Callable[[], bytes],
         park: Callable[[Route, Delivery, str], None],
         orphan: Callable[[list[Delivery]], None],
+        stray: Callable[[Route, Delivery], None],
         hand_back: Callable[[list[Delivery]], None],
         may_claim: Callable[[], bool],
         fail: Callable[[BaseException], None],
@@ -45,23 +75,45 @@ class Claim:
         self._node = node
         self._park = park
         self._orphan = orphan
+        self._stray = stray
         self._hand_back = hand_back
         self._may_claim = may_claim
         self._fail = fail
         self._wake = asyncio.Event()
         self._stopped = False
-        self._next_due: int | None = None
+        # The patient lane first: what is due there has waited already.
+        self._looks: dict[Lane, Look] = {lane: Look() for lane in sorted(settings.lanes, reverse=True)}
+        self._poll_at = 0.0
+        self._ahead_ms = int(settings.claim_ahead_s * 1000)
         self.timers = Timers(clock, self._due)
 
     def wake(self) -> None:
-        """There may be due work in the ledger: look now."""
+        """There may be due work in the ledger: look now, in every lane."""
+        for look in self._looks.values():
+            look.at, look.hinted = self._clock.boot(), False
         self._wake.set()
 
-    def hint(self, due_at: int) -> None:
+    def woken(self, lane: Lane) -> None:
+        """Another process says there is work: look, but not at once where the last such looks were in vain."""
+        look = self._looks.get(lane)
+        if look is None or look.at is not None:
+            return
+        look.at, look.hinted = max(self._clock.boot(), look.empty_at + look.quiet_s), True
+        self._wake.set()
+
+    def hint(self, lane: Lane, due_at: int) -> None:
         """A retry was written for this instant."""
-        if self._next_due is None or due_at < self._next_due:
-            self._next_due = due_at
+        look = self._looks[lane]
+        if look.due is None or due_at < look.due:
+            look.due = due_at
             if due_at - self._clock.now() < self._settings.poll_s * 1000:
+                self._wake.set()
+
+    def recorded(self) -> None:
+        """A window of results is in the book: slots are free again."""
+        for lane, look in self._looks.items():
+            if look.starved and self._wanted(lane) >= AHEAD_LEAST:
+                look.starved, look.at = False, self._clock.boot()
                 self._wake.set()
 
     def stop(self) -> None:
@@ -70,55 +122,90 @@ class Claim:
         self._wake.set()
 
     async def run(self) -> None:
-        """Claim for ever. Ledger trouble is waited out: the next look tries again."""
+        """Claim for ever. Ledger trouble is waited out: the next poll tries again."""
         while not self._stopped:
             full = False
             if self._may_claim():
                 try:
-                    full = await self._look()
+                    full = await self._round()
                 except NodeBuried as error:
                     self._fail(error)
                 except LedgerBroken as error:
                     self._fail(error)
                     return
                 except LedgerUnavailable:
-                    self._next_due = None
+                    self._forget()
             if not full and not self._stopped:
                 await self._rest()
 
-    async def _look(self) -> bool:
-        """One round over both lanes; True where a lane gave as much as was asked (there may be more)."""
+    async def _round(self) -> bool:
+        """Look at every lane that calls for it; True where one gave as much as was asked (there may be more)."""
         full = False
-        now = self._clock.now()
-        ahead = int(self._settings.claim_ahead_s * 1000)
-        soonest: int | None = None
-        for lane in (RETRY, FIRST):
-            limit = min(self._settings.claim_rows, self._dispatch.room())
-            if limit == 0:
-                continue
-            rows = await self._ledger.claim(lane, node=self._node(), limit=limit, due_by=now + ahead, now=now)
-            self.take(rows)
-            if len(rows) == limit:
-                full = True
-                continue
-            due = await self._ledger.next_due(lane)
-            if due is not None and (soonest is None or due < soonest):
-                soonest = due
-        if not full:
-            self._next_due = soonest
+        boot = self._clock.boot()
+        polls = boot >= self._poll_at
+        if polls:
+            self._poll_at = boot + self._settings.poll_s
+        for lane, look in self._looks.items():
+            due = look.due is not None and look.due - self._ahead_ms <= self._clock.now()
+            called = look.at is not None and look.at <= boot
+            if polls or due or called:
+                full = await self._look(lane, look, ask_due=polls or due or not look.hinted) or full
         self._dispatch.pump()
         return full
 
-    def take(self, rows: list[Delivery]) -> None:
-        """Leased rows come into memory: queued, timed, or parked where their endpoint cannot take them now."""
+    async def _look(self, lane: Lane, look: Look, *, ask_due: bool) -> bool:
+        hinted, look.hinted, look.at = look.hinted, False, None
+        wanted = min(self._settings.claim_rows, self._dispatch.room(), self._wanted(lane))
+        if wanted <= 0:
+            look.starved, look.due = True, None
+            return False
+        limit = min(wanted, look.batch)
+        now = self._clock.now()
+        rows = await self._ledger.claim(
+            lane, node=self._node(), limit=limit, due_by=now + self._ahead_ms, now=now
+        )
+        self.take(rows)
+        if rows:
+            look.quiet_s = 0.0
+        elif hinted:
+            look.quiet_s = min(max(QUIET_FIRST_S, look.quiet_s * 2), QUIET_MOST_S)
+            look.empty_at = self._clock.boot()
+        if len(rows) == limit:
+            look.batch = min(self._settings.claim_rows, look.batch * 2)
+            look.at = self._clock.boot()
+            return True
+        look.batch = BATCH_LEAST
+        near = now + self._ahead_ms
+        if ask_due:
+            look.due = await self._ledger.next_due(lane)
+            if look.due is not None and look.due <= near:
+                look.due, look.at = None, self._clock.boot() + IN_OTHER_HANDS_S
+        elif look.due is not None and look.due <= near:
+            look.due = None
+        return False
+
+    def _wanted(self, lane: Lane) -> int:
+        """How many more rows the lane's slots can use soon."""
+        state = self._dispatch.lanes[lane]
+        return max(0, state.slots - state.busy) + AHEAD_LEAST - self._dispatch.startable(lane)
+
+    def take(self, rows: list[Delivery]) -> int:
+        """Leased rows come into memory: queued, timed, or parked where their endpoint cannot take them now. Returns
+        how many of them went back to the ledger, because another node delivers their lane."""
         orphans: list[Delivery] = []
         later: list[Delivery] = []
+        strays = 0
         now = self._clock.now()
-        soon = now + 2 * int(self._settings.claim_ahead_s * 1000)
+        soon = now + 2 * self._ahead_ms
         for delivery in rows:
             route = self._directory.routes.get(delivery.endpoint)
             if route is None:
                 orphans.append(delivery)
+                continue
+            if delivery.lane not in self._looks:
+                strays += 1
+                self._dispatch.hold(route, len(delivery.body))
+                self._stray(route, delivery)
                 continue
             if delivery.due_at > soon:  # taken out of parking, and its time is far: the book keeps it
                 later.append(delivery)
@@ -136,18 +223,30 @@ class Claim:
             self._orphan(orphans)
         if later:
             self._hand_back(later)
+        return strays
 
     def _due(self, route: Route, delivery: Delivery) -> None:
         self._dispatch.push(route, delivery)
         self._dispatch.pump()
 
+    def _forget(self) -> None:
+        """The ledger did not answer: nothing that was known calls for a look before the next poll."""
+        for look in self._looks.values():
+            look.at = look.due = None
+
     async def _rest(self) -> None:
-        wait_s = self._settings.poll_s
-        if self._next_due is not None:
-            ahead_s = self._settings.claim_ahead_s
-            wait_s = min(wait_s, max(0.005, (self._next_due - self._clock.now()) / 1000 - ahead_s))
+        """Until the earliest thing that calls for a look."""
+        boot = self._clock.boot()
+        wait_s = self._poll_at - boot
+        for look in self._looks.values():
+            if look.at is not None:
+                wait_s = min(wait_s, look.at - boot)
+            if look.due is not None:
+                wait_s = min(wait_s, (look.due - self._ahead_ms - self._clock.now()) / 1000)
+        if not self._may_claim():
+            wait_s = self._settings.poll_s
         try:
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(max(0.001, wait_s)):
                 await self._wake.wait()
         except TimeoutError:
             pass

@@ -7,7 +7,7 @@ per delivery: at thousands a second those would cost as much as everything else 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from surehook.core import ids, lanes, outcome
@@ -100,7 +100,10 @@ class Deliver:
         lease_least_s: float,
         breaker_changed: Callable[[Route], None],
         aborted: Callable[[Route, Delivery, bool], None],
+        delivers: Collection[Lane],
+        stray: Callable[[Route, Delivery], None],
     ) -> None:
+        """`stray` takes a held delivery whose lane is not among those that this node `delivers`."""
         self._tokens = tokens
         self._transport = tokens.transport
         self._clock = clock
@@ -113,10 +116,13 @@ class Deliver:
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
         self._aborted = aborted
+        self._delivers = delivers
+        self._stray = stray
         self.dispatch: Dispatch | None = None  # set by the engine: each needs the other
         self.flights: set[Flight] = set()
         self.halted = False  # over: answers of requests under way are dropped
         self._life = 0  # which node we are: answers to requests of an earlier one are dropped
+        self._permit = self._permit_of(0)
 
     @property
     def life(self) -> int:
@@ -125,6 +131,7 @@ class Deliver:
     def forget(self) -> None:
         """This node was buried: whatever is under way belongs to somebody else now."""
         self._life += 1
+        self._permit = self._permit_of(self._life)
         self.flights.clear()
 
     # -- out --------------------------------------------------------------------------------------------
@@ -146,7 +153,10 @@ class Deliver:
             # Found slow since it was accepted: one patient call instead of two.
             assert self.dispatch is not None
             delivery.lane = RETRY
-            self.dispatch.push(route, delivery)
+            if RETRY in self._delivers:
+                self.dispatch.push(route, delivery)
+            else:
+                self._stray(route, delivery)
             return False
         return self._send(route, delivery, lane, probe=False)
 
@@ -193,7 +203,7 @@ class Deliver:
             redirects=policy.redirects,
             redirect_style=plan.redirect_style,
             method=route.method,
-            permit=self._may_write,
+            permit=self._permit,
         )
         flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
         self.flights.add(flight)
@@ -203,9 +213,14 @@ class Deliver:
             flight.exchange = self._tokens.send(request, route.grant, flight)
         return True
 
-    def _may_write(self) -> bool:
-        """Asked in the step that writes the first byte: dialling may have taken the rest of the lease."""
-        return self._lease_left() >= self._lease_least_s
+    def _permit_of(self, life: int) -> Callable[[], bool]:
+        """Asked in the step that writes the first byte: dialling may have taken the rest of the lease, or outlived
+        the node that began it."""
+
+        def may_write() -> bool:
+            return self._life == life and self._lease_left() >= self._lease_least_s
+
+        return may_write
 
     # -- in ---------------------------------------------------------------------------------------------
 
@@ -255,7 +270,8 @@ class Deliver:
         elif result.name == "throttled" or result.breaker == outcome.FAIL:
             limit.shrink(begun=flight.cuts)
         if answer.status is not None or result.name == "timed_out":
-            route.pace.note(answer.total_us > plan.policy.timeouts.first * 1_000_000)
+            over = answer.total_us > plan.policy.timeouts.first * 1_000_000
+            route.pace.note(over or result.name == "timed_out")
         breaker = route.breaker
         change = None
         if result.key:

@@ -10,6 +10,7 @@ however many endpoints hang, half of the lane stays with those that answer.
 Memory is bounded here as well. A delivery is *held* from the moment an accept promises it until it is
 recorded; `room` says whether one more fits. An endpoint may take three quarters of what is free and always
 `endpoint_share`, so that a lone customer can use the memory of an idle server and no customer can use it all.
+On a node that only claims it is `endpoint_share`: what is not in its memory another node may send.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Dispatch:
     def __init__(self, settings: EngineSettings, start: Start) -> None:
         self._settings = settings
         self._start = start
-        self.lanes = (LaneState(settings.slots_first), LaneState(settings.slots_retry))
+        self.lanes = tuple(
+            LaneState(slots if lane in settings.lanes else 0)
+            for lane, slots in enumerate((settings.slots_first, settings.slots_retry))
+        )
         self.held = 0
         self.held_bytes = 0
         self.spilled = False  # there is due work that only the book holds, for want of memory
@@ -63,7 +67,9 @@ class Dispatch:
 
     def share(self, route: Route) -> int:
         """How many more deliveries the endpoint may keep in memory."""
-        most = max(self._settings.endpoint_share, (self._settings.memory_deliveries - self.held) * 3 >> 2)
+        most = self._settings.endpoint_share
+        if self._settings.accepts:
+            most = max(most, (self._settings.memory_deliveries - self.held) * 3 >> 2)
         return max(0, most - route.held)
 
     def room(self) -> int:
@@ -137,6 +143,13 @@ class Dispatch:
         route.queues[FIRST].clear()
         route.queues[RETRY].clear()
         return taken
+
+    def startable(self, lane: Lane) -> int:
+        """How many of the lane's queued deliveries have a slot of their endpoint's: what waits for the lane alone."""
+        state = self.lanes[lane]
+        return sum(
+            min(len(route.queues[lane]), route.limits[lane].now - route.flying[lane]) for route in state.ring
+        )
 
     def in_flight(self) -> dict[str, int]:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}

@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from surehook.core import ids
+from surehook.core.breaker import Breaker
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Problem
 from surehook.core.json_text import quoted
-from surehook.core.model import Delivery, Endpoint, Node, Notice
+from surehook.core.model import Delivery, Endpoint, Notice
 from surehook.delivery.accept import Accept
+from surehook.delivery.around import Host, Metrics, NoMetrics
 from surehook.delivery.board import breaker_views
+from surehook.delivery.book_clock import BookClock
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
@@ -30,6 +33,7 @@ from surehook.delivery.handoff.link import Handoff
 from surehook.delivery.heartbeat import Heartbeat
 from surehook.delivery.leave import RELEASE_ROWS, Leave
 from surehook.delivery.managing import Book, BreakerView
+from surehook.delivery.neighbours import BREAKER_REASONS, Neighbours
 from surehook.delivery.park import Park
 from surehook.delivery.prune import Prune
 from surehook.delivery.record import Record
@@ -46,28 +50,9 @@ from surehook.ports.ledger import Taken
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
+from surehook.ports.wakeups import NoWakeups, Wakeups
 
 STOP_S = 5.0  # beyond the grace time a shutdown may take this long to write what it knows
-
-
-class Host(Protocol):
-    """Who this process is (host/process.py)."""
-
-    def this_node(self, node_id: bytes, *, now: int) -> Node: ...
-    def is_gone(self, node: Node) -> bool: ...
-
-
-class Metrics(Protocol):
-    """Renders the engine's counters (telemetry/prometheus.py)."""
-
-    def render(self) -> bytes: ...
-
-
-class NoMetrics:
-    """Where nobody asks for metrics."""
-
-    def render(self) -> bytes:
-        return b""
 
 
 class Engine:
@@ -84,14 +69,17 @@ class Engine:
         telemetry: Telemetry,
         settings: EngineSettings | None = None,
         sole: bool = True,
+        wakeups: Wakeups | None = None,
         broker: Broker | None = None,
         handing: Handing | None = None,
     ) -> None:
         """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite).
+        `wakeups`: hints to and from the other processes on this ledger; None: nobody is told.
         `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere."""
         self.ledger = ledger
         self.transport = transport
-        self.clock = clock
+        self.clock = BookClock(clock)
+        self.wakeups = wakeups or NoWakeups()
         self.entropy = entropy
         self.settings = settings or EngineSettings()
         self.telemetry = telemetry
@@ -112,6 +100,7 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._background: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
+        self._refreshing = False  # a reload that a beat or a hint asked for is about to begin
         self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_head=static_head, slots=self.settings.endpoint_slots
@@ -141,6 +130,7 @@ class Engine:
             node=node,
             park=self.park.put,
             orphan=self._orphaned,
+            stray=self.record.put_stray,
             hand_back=self._hand_back,
             may_claim=self._may_claim,
             fail=self._fail,
@@ -160,9 +150,10 @@ class Engine:
             lease_least_s=self.settings.lease_left_s,
             breaker_changed=self._breaker_changed,
             aborted=self._aborted,
+            delivers=frozenset(self.settings.lanes),
+            stray=self.record.put_stray,
         )
         self.deliver.dispatch = self.record.dispatch = self.dispatch
-        self.record.retry_hint = self.claim.hint
         self.record.settled = self._recorded
         self.record.hungry = self.park.hungry
         self.park.deliver, self.park.claim = self.deliver, self.claim
@@ -186,7 +177,7 @@ class Engine:
             directory=self.directory,
             node=node,
             in_memory=self._in_memory,
-            wake=self.claim.wake,
+            wake=self.wake,
             notify=self._notify,
         )
         self.accept = Accept(
@@ -195,11 +186,24 @@ class Engine:
             directory=self.directory,
             dispatch=self.dispatch,
             node=node,
-            reload=self.changed,
+            reload=self.reload,
             fail=self._fail,
             hungry=self.park.hungry,
+            left=lambda lane: self.neighbours.left(lane),
             send=None if self.handoff is None else self.handoff.send,
         )
+        self.neighbours = Neighbours(
+            **common,
+            wakeups=self.wakeups,
+            directory=self.directory,
+            dispatch=self.dispatch,
+            claim=self.claim,
+            park=self.park,
+            record=self.record,
+            refresh=self._refresh,
+            stands=self._breaker_stands,
+        )
+        self.record.goes_on = self.neighbours.goes_on
         self.prune = Prune(**common)
         self.leave = Leave(
             **common,
@@ -224,19 +228,21 @@ class Engine:
         """Enter the book, bury what is dead, load the configuration, and begin."""
         await self.ledger.open(now=self.clock.now())
         await self._enter()
-        await self.changed()
+        await self.reload()
         for row in await self.ledger.breakers():
             breaker = self.directory.breaker(row.tenant, row.key, None)
             breaker.restore(row)
         self._running = True
-        await self.park.look()
         await self._count()
-        self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
+        if self.settings.lanes:
+            await self.park.look()
+            self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
         if self.handoff is not None and self._handing is not None:
             await self._handing.prepare_handing()
             self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.loops()]
             self._tasks.append(self._spawn("broker", self.handoff.run()))
         self._tasks += self._leasing
+        await self.wakeups.start(self.neighbours.heard)
         for name, loop in (
             ("heartbeat", self.heartbeat.run),
             ("prune", self.prune.run),
@@ -271,11 +277,14 @@ class Engine:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        self.neighbours.work()  # which was handed back
+        await self.wakeups.close()
         await self.transport.close()
         await self.ledger.close()
         self.telemetry.fact("engine.stopped")
 
     async def _enter(self) -> None:
+        await self.heartbeat.ask_time()
         now = self.clock.now()
         self._node_id = ids.uuid7(now, self.entropy.bits(10))
         node = self._host.this_node(self._node_id, now=now)
@@ -299,6 +308,11 @@ class Engine:
     # -- configuration ----------------------------------------------------------------------------------
 
     async def changed(self) -> None:
+        """We have changed the configuration: bring it into memory, and let the other processes know."""
+        await self.reload()
+        self.neighbours.configuration()
+
+    async def reload(self) -> None:
         """Bring the configuration in memory up to the book's version; a no-op when it is."""
         async with self._reloading:
             if await self.ledger.version() == self.directory.version:
@@ -314,15 +328,26 @@ class Engine:
 
     async def current(self) -> None:
         """Before refusing something on memory's word: make sure memory is the book's word."""
-        await self.changed()
+        await self.reload()
+
+    def _refresh(self) -> None:
+        """Another process may have changed the configuration: look, soon."""
+        if not self._refreshing:
+            self._refreshing = True
+            self._do(self._reload_once())
+
+    async def _reload_once(self) -> None:
+        self._refreshing = False  # a hint that comes while we read asks for another look
+        await self.reload()
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         """Nothing to do beyond `changed`: kept apart so that the door says what it means."""
-        self.claim.wake()
+        self.wake()
 
     def wake(self) -> None:
-        """Look for due work now."""
+        """There is due work: let everybody who delivers look for it now."""
         self.claim.wake()
+        self.neighbours.work()
 
     def _target(self, endpoint: Endpoint) -> Target:
         return self.transport.stored(endpoint.url, tenant=endpoint.tenant, tls=endpoint.tls)
@@ -390,6 +415,7 @@ class Engine:
 
     def _recorded(self) -> None:
         """A window of results is in the book: what waited for its memory may go on."""
+        self.claim.recorded()
         if self.dispatch.spilled and self.dispatch.has_room():
             self.dispatch.spilled = False
             self.claim.wake()
@@ -401,6 +427,8 @@ class Engine:
             self._resume()
 
     def _beaten(self) -> None:
+        if not self._sole:
+            self._refresh()
         if self.dispatch.paused and not self.leave.begun:
             self._resume()
 
@@ -423,11 +451,19 @@ class Engine:
         self.dispatch.pump()
 
     def _breaker_changed(self, route: Route) -> None:
-        """A breaker opened or closed: every endpoint that shares it parks its queue, or may take back."""
+        """A breaker opened or closed by a call of ours: others may take back what is parked, as we may."""
+        if route.breaker.is_closed:
+            self.neighbours.closed(route)
+        self._breaker_stands(route.breaker)
+
+    def _breaker_stands(self, breaker: Breaker) -> None:
+        """Every endpoint that shares it parks its queue, or may take back."""
         for other in self.directory.routes.values():
-            if other.breaker is route.breaker:
+            if other.breaker is breaker:
                 if other.takes is not None:
                     self.park.put_queue(other)
+                else:
+                    other.parked.update(BREAKER_REASONS)  # perhaps by processes that we know nothing of
                 self.park.hungry(other)
 
     def _notify(self, notice: Notice) -> None:
@@ -514,8 +550,11 @@ class Engine:
         while True:
             await self.clock.sleep(self.settings.look_s)
             try:
-                await self.changed()
-                await self.park.look()
+                await self.reload()
+                if self.settings.lanes:
+                    if not self._sole:
+                        await self.neighbours.learn_breakers()
+                    await self.park.look()
                 await self.rescue.look()
                 if self.handoff is not None:
                     self.handoff.compare(self._in_memory())

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery.book_clock import BookClock
 from surehook.delivery.settings import EngineSettings
-from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
 
@@ -25,7 +25,7 @@ class Heartbeat:
         self,
         *,
         ledger: Ledger,
-        clock: Clock,
+        clock: BookClock,
         settings: EngineSettings,
         node: Callable[[], bytes],
         dead: Callable[[list[bytes]], None],
@@ -64,8 +64,15 @@ class Heartbeat:
             self._seen.clear()
         self._last_beat = started
         self._lease_until = started + self._settings.lease_s
+        await self.ask_time()
         self._judge(counters, ended)
         self._beaten()
+
+    async def ask_time(self) -> None:
+        """What time is it in the book?"""
+        asked = self._clock.boot()
+        told = await self._ledger.time()
+        self._clock.learn(told, asked=asked, heard=self._clock.boot())
 
     def _judge(self, counters: dict[bytes, int], at: float) -> None:
         silent: list[bytes] = []

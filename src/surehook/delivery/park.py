@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from surehook.core.delivery import is_too_old
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import STANDING_REASONS, Delivery
+from surehook.core.model import RETRY, STANDING_REASONS, Delivery
 from surehook.delivery.batch import Batches
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
@@ -26,6 +26,7 @@ from surehook.ports.ledger import Ledger
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PROBE_ROWS = 10  # rows looked through for one that is due
 ENDED_ROWS = 1000  # rows of a deleted endpoint ended in one look
+STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
 AGED_ROWS = 200  # parked rows ended by age in one round
 STATUSES = ("paused", "inactive", "failure")
 
@@ -58,6 +59,7 @@ class Park:
             self._flush, rows=1000, window_s=settings.record_window_s
         )
         self._hungry: dict[Route, None] = {}  # an ordered set
+        self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
         self._wake = asyncio.Event()
         self._stopped = False
 
@@ -107,7 +109,7 @@ class Park:
 
     def hungry(self, route: Route) -> None:
         """This endpoint may be able to take parked work now."""
-        if route.parked:
+        if route.parked and route not in self._resting:
             self._hungry[route] = None
             self._wake.set()
 
@@ -172,14 +174,28 @@ class Park:
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
         if not reasons or limit <= 0:
             return
-        rows = await self._take(route, reasons, limit=limit, restart=restart)
+        rows, strays = await self._take(route, reasons, limit=limit, restart=restart)
         if len(rows) < limit:
             route.parked.difference_update(reasons)
+        if strays:
+            self._rest_route(route)
         if route.is_low:
             self.hungry(route)  # what came was not due, or parked again: go on until something can be sent
 
+    def _rest_route(self, route: Route) -> None:
+        """What was taken back is another lane's, and our own queue would never say that there is enough of it."""
+        self._resting.add(route)
+        asyncio.get_running_loop().call_later(STRAY_REST_S, self._rested, route)
+
+    def _rested(self, route: Route) -> None:
+        self._resting.discard(route)
+        self.hungry(route)
+
     async def _probe(self, route: Route) -> None:
-        """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
+        """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early.
+        That is a call of the patient lane, for a node that delivers it."""
+        if RETRY not in self._settings.lanes:
+            return
         breaker = route.breaker
         now = self._clock.now()
         # The endpoint is active, so that standing reasons hold no longer: their rows may probe as well.
@@ -189,7 +205,7 @@ class Park:
             return
         sent = False
         try:
-            rows = await self._take(route, reasons, limit=PROBE_ROWS, restart=restart, queue=False)
+            rows, _ = await self._take(route, reasons, limit=PROBE_ROWS, restart=restart, queue=False)
             if not rows:
                 route.parked.difference_update(reasons)
             due = [delivery for delivery in rows if delivery.due_at <= now]
@@ -209,17 +225,17 @@ class Park:
 
     async def _take(
         self, route: Route, reasons: list[str], *, limit: int, restart: bool, queue: bool = True
-    ) -> list[Delivery]:
+    ) -> tuple[list[Delivery], int]:
+        """Rows out of parking, and how many of them went back to the book as another lane's."""
         assert self.claim is not None
         rows = await self._ledger.unpark(
             route.endpoint.id, reasons, node=self._node(), limit=limit, now=self._clock.now(), restart=restart
         )
         if queue:
-            self.claim.take(rows)
-        else:
-            for delivery in rows:
-                self._dispatch.hold(route, len(delivery.body))
-        return rows
+            return rows, self.claim.take(rows)
+        for delivery in rows:
+            self._dispatch.hold(route, len(delivery.body))
+        return rows, 0
 
     async def _end_aged(self, route: Route, reason: str) -> None:
         youngest = self._directory.youngest_age(route)

@@ -13,7 +13,15 @@ from collections.abc import Awaitable, Callable
 from surehook.core import ids, outcome
 from surehook.core.delivery import Decision
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import BreakerRow, EndpointChange, EndpointHealth, Notice, Settled
+from surehook.core.model import (
+    BreakerRow,
+    Delivery,
+    EndpointChange,
+    EndpointHealth,
+    Lane,
+    Notice,
+    Settled,
+)
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.routes import Plan, Route
@@ -70,7 +78,8 @@ class Record:
         self._notify = notify
         self._fail = fail
         self.dispatch: Dispatch | None = None
-        self.retry_hint: Callable[[int], None] = lambda due_at: None  # a retry was written for this instant
+        # A delivery goes on in this lane at this instant, and nobody holds it.
+        self.goes_on: Callable[[Lane, int], None] = lambda lane, due_at: None
         self.settled: Callable[[], None] = lambda: None  # a window is in the book
         self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
@@ -79,6 +88,7 @@ class Record:
         )
         self._health: dict[Route, Health] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
+        self._writing: dict[tuple[str, str], BreakerRow] = {}  # those of the window that is being written
         self._notices: list[Notice] = []
 
     # -- deliver's side ---------------------------------------------------------------------------------
@@ -101,6 +111,18 @@ class Record:
             if plan is not None and plan.policy.auto_disable is not None:
                 health.limit = plan.policy.auto_disable.consecutive_failures
         self._batches.put((route, settled))
+
+    def put_stray(self, route: Route, delivery: Delivery) -> None:
+        """A held delivery of a lane that another node delivers goes back to the book, in that lane, unsent."""
+        self._batches.put(
+            (
+                route,
+                Settled(
+                    delivery=delivery, entry=None, lane=delivery.lane, number=delivery.attempt,
+                    due_at=delivery.due_at, spared=delivery.spared,
+                ),
+            )
+        )  # fmt: skip
 
     def status_changed(self, route: Route, decision: Decision) -> None:
         """The endpoint leaves `active` with this window: 410, or an exhausted delivery under enter_failure."""
@@ -138,6 +160,7 @@ class Record:
     async def _flush(self, batch: list[tuple[Route, Settled]]) -> None:
         health, self._health = self._health, {}
         breakers, self._breakers = self._breakers, {}
+        self._writing = breakers
         notices, self._notices = self._notices, []
         folded = [
             EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason)  # type: ignore[arg-type]
@@ -164,11 +187,15 @@ class Record:
             except LedgerUnavailable:
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, RETRY_MOST_S)
+        self._writing = {}
         self._let_go(batch)
         self._tell(settled, notices, lost=frozenset(answer.lost))
-        soonest = min((s.due_at for s in settled if s.end is None and s.parked is None), default=None)
-        if soonest is not None:
-            self.retry_hint(soonest)
+        soonest: dict[Lane, int] = {}
+        for result in settled:
+            if result.end is None and result.parked is None:
+                soonest[result.lane] = min(result.due_at, soonest.get(result.lane, result.due_at))
+        for lane, due_at in soonest.items():
+            self.goes_on(lane, due_at)
         for route, result in batch:
             if result.end is None and result.parked is not None:
                 route.parked.add(result.parked)
@@ -183,6 +210,10 @@ class Record:
             await self._changed()
         self.settled()
 
+    def unwritten_breakers(self) -> set[tuple[str, str]]:
+        """Breakers, by tenant and key, whose last change is not in the book yet."""
+        return {*self._breakers, *self._writing}
+
     def pending_ids(self) -> list[bytes]:
         """Deliveries whose result is not in the book yet."""
         return [settled.delivery.id for _, settled in self._batches.items()]
@@ -192,7 +223,7 @@ class Record:
         for route, result in batch:
             self.dispatch.let_go(route, len(result.delivery.body))
         self.gone([result.delivery.id for _, result in batch])
-        for route in {route for route, _ in batch if route.parked}:
+        for route in dict.fromkeys(route for route, _ in batch if route.parked):
             if route.is_low:
                 self.hungry(route)
 

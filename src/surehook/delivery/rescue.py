@@ -80,9 +80,10 @@ class Rescue:
         late = await self._ledger.overdue(now=now, limit=OVERDUE_ROWS)
         if late:
             notices = [self._overdue_notice(delivery, now) for delivery in late]
-            await self._ledger.mark_overdue(late, notices, now=now)
+            marked = set(await self._ledger.mark_overdue(late, notices, now=now))
             for notice in notices:
-                self._notify(notice)
+                if notice.delivery in marked:  # others look as well, and each is told of once
+                    self._notify(notice)
 
     def _overdue_notice(self, delivery: Delivery, now: int) -> Notice:
         return Notice(

@@ -9,6 +9,7 @@ from surehook.core.model import FIRST, RETRY, Lane
 
 class EngineSettings(Struct, frozen=True):
     lanes: tuple[Lane, ...] = (FIRST, RETRY)  # which lanes this node delivers; none: it only takes events in
+    accepts: bool = True  # whether events come in here, and with them memory for what is born leased
     slots_first: int = 512  # requests in flight in the first lane
     slots_retry: int = 512  # … in the retry lane
     endpoint_slots: int = 32  # … to one endpoint, both lanes together

@@ -96,6 +96,11 @@ class Ledger(Protocol):
         never locked by the fence."""
         ...
 
+    async def time(self) -> int | None:
+        """The ledger's own clock (Unix milliseconds, cut), by which processes on several machines agree what is
+        due; None where the ledger lives in this process and has no other clock than ours."""
+        ...
+
     async def nodes(self) -> list[Node]:
         """All nodes that are not buried, this one included."""
         ...
@@ -207,8 +212,9 @@ class Ledger(Protocol):
 
     async def mark_overdue(
         self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
-    ) -> None:
-        """Clear overdue_at and keep the notices, in one transaction."""
+    ) -> list[bytes]:
+        """Clear overdue_at and keep the notices, in one transaction. Returns the ids that were marked by this call;
+        those that another process had marked before are skipped, and so are their notices."""
         ...
 
     async def end(

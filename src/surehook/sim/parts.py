@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surehook import bootstrap
+from surehook.core.model import FIRST, RETRY
 from surehook.delivery import cancel, endpoints, resend
 from surehook.delivery.chores import Chores
 from surehook.delivery.engine import Engine
@@ -24,11 +25,22 @@ from surehook.sim.network import SimDialer
 from surehook.sim.node import Machine, SimHost
 from surehook.sim.resolver import SimResolver
 from surehook.sim.trace import Trace
+from surehook.sim.wakeups import SimWakeups
 from surehook.sim.world import NETWORK, World
 from surehook.wire.client import Client
 from surehook.wire.settings import Settings as WireSettings
 
 _TLS = ssl.create_default_context()  # never used to encrypt: the simulated dialer does no TLS
+
+
+# What a machine does, as settings of its engine.
+ROLES: dict[str, dict[str, Any]] = {
+    "all": {},
+    "api": {"lanes": ()},
+    "worker": {"accepts": False},
+    "first": {"accepts": False, "lanes": (FIRST,)},
+    "retry": {"accepts": False, "lanes": (RETRY,)},
+}
 
 
 class Facts:
@@ -103,8 +115,9 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
         entropy=SimEntropy(chance(f"entropy {process.name}")),
         telemetry=Facts(world.trace, process),
         host=SimHost(machine, process),
-        settings=EngineSettings(**world.options.engine),
+        settings=EngineSettings(**world.options.engine, **ROLES[world.options.roles[machine.slot]]),
         sole=world.options.nodes == 1,
+        wakeups=SimWakeups(world.ears, process, world.loop, chance(f"wakeups {process.name}")),
     )
     return Server(engine)
 
@@ -116,6 +129,8 @@ class MemoryShelf:
         self._ledger = MemoryLedger()
 
     def open(self, world: World) -> MemoryLedger:
+        if world.options.nodes > 1:
+            self._ledger.clock = world.clock.now  # what a database of its own would show
         return self._ledger
 
 

@@ -108,6 +108,7 @@ class Options(Struct):
     dns_fail_share: float = 0.0
     clock_offset_ms: int = 0
     clock_drift_ppm: float = 0.0
+    roles: tuple[str, ...] = ("all",) * 4  # of each machine: all, api, worker, first, retry
 
     def has(self, *faults: str) -> bool:
         """Whether any of these faults exists in this world."""
@@ -122,10 +123,12 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     storm_s = chance.choice((20.0, 40.0, 90.0, 200.0))
     customers = _customers(chance, faults, storm_s)
     publishes = _publishes(chance, customers, storm_s)
+    machines = 1 if nodes == 1 or chance.random() < 0.5 else chance.randint(2, nodes)
     return Options(
         seed=seed,
         faults=faults,
-        nodes=1 if nodes == 1 or chance.random() < 0.5 else chance.randint(2, nodes),
+        nodes=machines,
+        roles=_roles(Seed(seed).stream("roles"), machines),
         customers=customers,
         publishes=publishes,
         orders=_orders(chance, faults, customers, storm_s),
@@ -141,6 +144,19 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         clock_offset_ms=chance.randint(-3_600_000, 3_600_000) if "skew" in faults else 0,
         clock_drift_ppm=chance.uniform(-300, 300) if "skew" in faults else 0.0,
     )
+
+
+def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
+    """Half of the worlds have machines alike. In the others they share the work; every lane has somebody."""
+    if machines == 1 or chance.random() < 0.5:
+        return ("all",) * machines
+    kinds = [["api", "worker"], ["all", "api"], ["all", "worker"], ["all", "first"], ["all", "retry"]]
+    if machines >= 3:
+        kinds += [["api", "first", "retry"]] * 5
+    roles = chance.choice(kinds)
+    roles = roles + [chance.choice(roles) for _ in range(machines - len(roles))]
+    chance.shuffle(roles)
+    return tuple(roles)
 
 
 def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Customer]:

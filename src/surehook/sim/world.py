@@ -10,9 +10,6 @@ stopped gracefully, and the ledger is compared with what the world saw.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import json
 import traceback
 from collections.abc import Awaitable, Callable
@@ -25,6 +22,7 @@ from surehook.sim.book import Book
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
 from surehook.sim.entropy import Seed
+from surehook.sim.genuine import is_genuine
 from surehook.sim.ledger import SimLedger, Storage
 from surehook.sim.loop import Process, ProcessDied, SimLoop
 from surehook.sim.network import SimNetwork
@@ -35,6 +33,7 @@ from surehook.sim.receivers import Mood, Receiver
 from surehook.sim.resolver import Names
 from surehook.sim.swarm import Blow, Customer, Options
 from surehook.sim.trace import Trace
+from surehook.sim.wakeups import SimWakeups
 
 NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
 FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
@@ -65,6 +64,8 @@ class World:
         self.checkers = Checkers(self.book)
         self.network = SimNetwork(loop, self.seed.stream("network"))
         self.names = Names()
+        self.clock = SimClock(loop)  # the true time; that of a ledger which several machines share
+        self.ears: list[SimWakeups] = []  # of all processes
         self.storage = Storage()
         self.endpoints: list[bytes] = []  # by customer
         self.secrets: dict[str, list[bytes]] = {}  # by host
@@ -156,7 +157,7 @@ class World:
             if configuration is None:
                 continue
             statuses: dict[bytes, str] = {each.id: each.status for each in configuration.endpoints}
-            now = min(machine.clock.now() for machine in self.machines)
+            now = min(self._clock_of(machine).now() for machine in self.machines)
             left_ms = int((deadline - self.loop.time()) * 1000)
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
@@ -312,7 +313,9 @@ class World:
             honest=not self.options.has("storage_away", "storage_unknown"),
         )
         self.ledgers[process.name] = ledger
-        self.checkers.senders[process.name] = Sender(process.name, ledger.identities, machine.clock)
+        clock = self._clock_of(machine)
+        process.wall = clock.now
+        self.checkers.senders[process.name] = Sender(process.name, ledger.identities, clock)
         self.checkers.several_nodes = len(self.machines) > 1
         return self._assemble(self, machine, process, ledger)
 
@@ -343,7 +346,13 @@ class World:
         return None
 
     def a_machine(self) -> Machine:
-        return self._chance.choice(self.machines)
+        """One that takes events and orders."""
+        doors = [machine for machine in self.machines if self.options.roles[machine.slot] in ("all", "api")]
+        return self._chance.choice(doors)
+
+    def _clock_of(self, machine: Machine) -> SimClock:
+        """The clock that due times are written by and judged by."""
+        return machine.clock if self.options.nodes == 1 else self.clock
 
     # -- help ------------------------------------------------------------------------------------------
 
@@ -380,13 +389,3 @@ class World:
         self.loop.failures.clear()
         if self.book.findings:
             raise Finding(self.book.findings[0])
-
-
-def is_genuine(secrets: list[bytes], headers: dict[str, str], body: bytes) -> bool:
-    """Standard Webhooks, written anew from its text: a verifier of our own would share our own mistakes."""
-    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    signatures = headers["webhook-signature"].split(" ")
-    return any(
-        "v1," + base64.b64encode(hmac.new(secret, content, hashlib.sha256).digest()).decode() in signatures
-        for secret in secrets
-    )

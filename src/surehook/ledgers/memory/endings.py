@@ -56,7 +56,9 @@ class Endings(Hooked):
         return [self.book.copy(self.book.rows[delivery]) for _, delivery in islice(passed, limit)]
 
     @writes
-    def mark_overdue(self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int) -> None:
+    def mark_overdue(
+        self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    ) -> list[bytes]:
         found = (self.book.rows.get(delivery.id) for delivery in deliveries)
         marked = []
         for row in found:
@@ -65,6 +67,7 @@ class Endings(Hooked):
                     row.overdue_at = None
                 marked.append(row.id)
         self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=marked)
+        return sorted(marked)
 
     def _end(self, rows: Iterable[Row], *, state: str, reason: str | None, now: int) -> list[bytes]:
         ended = []

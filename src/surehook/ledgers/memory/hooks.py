@@ -21,8 +21,16 @@ Checkpoint = Callable[[], Awaitable[None]]
 class Hooked:
     """What all parts of the memory ledger stand on: the book and the two hooks."""
 
-    def __init__(self, *, faults: Faults | None = None, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        faults: Faults | None = None,
+        checkpoint: Checkpoint | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        """`clock`: what the book's own clock shows, where it is to be one that several processes share."""
         self.book = Book()
+        self.clock = clock
         self._faults = faults
         self._checkpoint = checkpoint
 

@@ -36,6 +36,10 @@ class Nodes(Hooked):
         return dict(self.book.beats)
 
     @reads
+    def time(self) -> int | None:
+        return None if self.clock is None else self.clock()
+
+    @reads
     def nodes(self) -> list[Node]:
         return sorted(self.book.nodes.values(), key=lambda node: node.id)
 

@@ -116,9 +116,10 @@ def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:
 
 def mark_overdue(
     session: Session, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
-) -> None:
+) -> list[bytes]:
     asked = [delivery.id for delivery in deliveries]
     with session.writing():
         marked = ids_among(session, "overdue_among", asked)
         run_batch(session, "clear_overdue", list(marked))
         keep_true_notices(session, notices, asked=asked, done=marked)
+        return sorted(marked)

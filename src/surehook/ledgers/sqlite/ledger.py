@@ -54,6 +54,9 @@ class SqliteLedger(Registering, Reads):
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
         return await self._join(nodes_.beat, node, counter, now=now)
 
+    async def time(self) -> int | None:
+        return None  # it lives in this process: our clock is its clock
+
     async def nodes(self) -> list[Node]:
         return await self._read(nodes_.nodes)
 
@@ -136,8 +139,8 @@ class SqliteLedger(Registering, Reads):
 
     async def mark_overdue(
         self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
-    ) -> None:
-        await self._write(endings.mark_overdue, deliveries, notices, now=now)
+    ) -> list[bytes]:
+        return await self._write(endings.mark_overdue, deliveries, notices, now=now)
 
     async def end(
         self,

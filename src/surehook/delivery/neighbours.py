@@ -1,0 +1,109 @@
+"""The other processes on the same ledger: what we tell them, and what follows from what they tell us.
+
+Hints only make things sooner (ports/wakeups.py); what a process must know it finds in the ledger by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core.breaker import Breaker
+from surehook.core.model import Lane
+from surehook.delivery import common_breakers
+from surehook.delivery.claim import Claim
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.park import Park
+from surehook.delivery.record import Record
+from surehook.delivery.routes import Directory, Route
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.ledger import Ledger
+from surehook.ports.wakeups import CONFIGURATION, WORK, Wakeups, parked, parked_endpoint
+
+SOON_POLLS = 2  # a retry that is due within so many polls of the others is told of
+BREAKER_REASONS = ("breaker", "key")
+
+
+class Neighbours:
+    """`refresh` looks whether the configuration is newer than memory; `stands` is told of a breaker that others
+    opened or closed."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        settings: EngineSettings,
+        wakeups: Wakeups,
+        directory: Directory,
+        dispatch: Dispatch,
+        claim: Claim,
+        park: Park,
+        record: Record,
+        refresh: Callable[[], None],
+        stands: Callable[[Breaker], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._settings = settings
+        self._wakeups = wakeups
+        self._directory = directory
+        self._dispatch = dispatch
+        self._claim = claim
+        self._park = park
+        self._record = record
+        self._refresh = refresh
+        self._stands = stands
+
+    # -- what we tell -----------------------------------------------------------------------------------
+
+    def left(self, lane: Lane) -> None:
+        """Accepted work of the lane was left to whoever has a slot for it."""
+        if lane in self._settings.lanes:
+            self._dispatch.spilled = True
+        self._wakeups.publish(WORK[lane])
+
+    def goes_on(self, lane: Lane, due_at: int) -> None:
+        """A delivery was written for this instant, unheld. Others poll: they are told of what comes sooner."""
+        if lane in self._settings.lanes:
+            self._claim.hint(lane, due_at)
+        elif due_at - self._clock.now() < SOON_POLLS * self._settings.poll_s * 1000:
+            self._wakeups.publish(WORK[lane])
+
+    def work(self) -> None:
+        """There is due work of some lane."""
+        for kind in WORK:
+            self._wakeups.publish(kind)
+
+    def configuration(self) -> None:
+        self._wakeups.publish(CONFIGURATION)
+
+    def closed(self, route: Route) -> None:
+        """The endpoint's breaker closed: its parked work may be taken back."""
+        self._wakeups.publish(parked(route.endpoint.id))
+
+    # -- what we hear -----------------------------------------------------------------------------------
+
+    def heard(self, kind: str) -> None:
+        """Another process says that there is something to look for."""
+        if kind in WORK:
+            self._claim.woken(WORK.index(kind))  # type: ignore[arg-type]  # lanes are numbers
+        elif kind == CONFIGURATION:
+            self._refresh()
+        elif (endpoint := parked_endpoint(kind)) is not None and endpoint in self._directory.routes:
+            route = self._directory.routes[endpoint]
+            route.parked.update(BREAKER_REASONS)
+            self._park.hungry(route)
+
+    async def learn_breakers(self) -> None:
+        """What others found out about receivers."""
+        asked_at = self._clock.now()
+        rows = await self._ledger.breakers()
+        common_breakers.learn(
+            self._directory,
+            rows,
+            asked_at=asked_at,
+            settle_ms=int(self._settings.look_s * 1000),
+            unwritten=self._record.unwritten_breakers(),
+            changed=self._stands,
+        )

@@ -1,0 +1,68 @@
+"""Hints between processes that there is something to look for: never needed, only sooner.
+
+A hint says where to look, never what is there. It may be lost, come twice, come late or come for nothing;
+whoever relies on one is wrong, and polling (claims every second, the configuration with every beat, parked
+groups every ten seconds) finds the same a little later. So hints are published after the commit they speak
+of, outside every transaction, and an adapter may fold and drop them as it likes.
+
+    work first, work retry    the ledger has unheld work of this lane that is due, or will be within a poll
+    configuration             its version went up
+    parked ENDPOINT           parked work of this endpoint may be taken back (its id in hex)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from surehook.core.model import LANES
+
+WORK = tuple(f"work {name}" for name in LANES)  # by lane
+CONFIGURATION = "configuration"
+_PARKED = "parked "
+
+Heard = Callable[[str], None]
+
+
+def parked(endpoint: bytes) -> str:
+    """The kind that speaks of one endpoint's parked work."""
+    return _PARKED + endpoint.hex()
+
+
+def parked_endpoint(kind: str) -> bytes | None:
+    """The endpoint a kind speaks of; None where it is of another kind."""
+    if not kind.startswith(_PARKED):
+        return None
+    try:
+        return bytes.fromhex(kind.removeprefix(_PARKED))
+    except ValueError:
+        return None
+
+
+class Wakeups(Protocol):
+    async def start(self, heard: Heard) -> None:
+        """Listen: `heard` is called with each kind that another process published, and with every kind that may
+        have been missed when a lost connection is back. Returns at once; a listener that cannot be reached
+        now is tried again for as long as it takes."""
+        ...
+
+    def publish(self, kind: str) -> None:
+        """Tell the others, soon. Never blocks and never raises; a kind that waits to be told is told once."""
+        ...
+
+    async def close(self) -> None:
+        """Tell what waits to be told, and stop listening."""
+        ...
+
+
+class NoWakeups:
+    """Where there is nobody else to tell: one process on a ledger of its own."""
+
+    async def start(self, heard: Heard) -> None:
+        """Nobody will ever be heard."""
+
+    def publish(self, kind: str) -> None:
+        """Nobody is told."""
+
+    async def close(self) -> None:
+        """Nothing was opened."""
