@@ -6,13 +6,19 @@ joins the suite by one entry in `ADAPTERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.sqlite import SqliteLedger
+from tests.servers import postgres
+
+from .making import NOW
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Adapter:
     takes_nul       text with U+0000 is storable
     loses_answers   the connection may be lost while committing (CommitUnknown), so `record` is run again
     backs_up        `backup` writes a copy; otherwise it raises Problem `backup_unsupported`
+    ground          what must be there while there are ledgers at a place
     """
 
     name: str
@@ -32,6 +39,29 @@ class Adapter:
     takes_nul: bool
     loses_answers: bool
     backs_up: bool
+    ground: Callable[[Path], AbstractContextManager[None]] = lambda place: nullcontext()
+
+
+_urls: dict[Path, str] = {}  # of the databases that stand for places
+
+
+def _prepare(url: str) -> None:
+    """Make an empty book; the databases of the tests are copies of it."""
+
+    async def open_once() -> None:
+        ledger = PostgresLedger(url)
+        await ledger.open(now=NOW)
+        await ledger.close()
+
+    asyncio.run(open_once())
+
+
+@contextmanager
+def fresh_database(place: Path) -> Iterator[None]:
+    with postgres().database(_prepare, "book") as url:
+        _urls[place] = url
+        yield
+        del _urls[place]
 
 
 ADAPTERS = [
@@ -53,5 +83,14 @@ ADAPTERS = [
             backs_up=True,
         )
         for inline in (True, False)
+    ),
+    Adapter(
+        name="postgres",
+        make=lambda place: PostgresLedger(_urls[place]),
+        lasts=True,
+        takes_nul=False,
+        loses_answers=True,
+        backs_up=False,
+        ground=fresh_database,
     ),
 ]

@@ -1,7 +1,7 @@
 """Every test takes a `desk` (or a bare `ledger`) and runs once for each adapter.
 
 Tests are coroutines; `runner` is the loop that the ledger was opened on, so that a writer thread finds
-its way home. No plug-in is needed for that.
+its way home and a connection stays on its own. No plug-in is needed for that.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from .making import NOW, Maker
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test on its runner."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj) or "runner" not in pyfuncitem.funcargs:
+    """Run a coroutine test on its runner, whatever loop a plug-in has wrapped it for."""
+    test = inspect.unwrap(pyfuncitem.obj)
+    if not inspect.iscoroutinefunction(test) or "runner" not in pyfuncitem.funcargs:
         return None
     wanted = pyfuncitem._fixtureinfo.argnames
     runner: asyncio.Runner = pyfuncitem.funcargs["runner"]
-    runner.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    runner.run(test(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
 
 
@@ -43,10 +44,11 @@ def adapter(request: pytest.FixtureRequest) -> Adapter:
 
 @pytest.fixture
 def ledger(adapter: Adapter, runner: asyncio.Runner, tmp_path: Path) -> Iterator[Any]:
-    ledger = adapter.make(tmp_path)
-    runner.run(ledger.open(now=NOW))
-    yield ledger
-    runner.run(ledger.close())
+    with adapter.ground(tmp_path):
+        ledger = adapter.make(tmp_path)
+        runner.run(ledger.open(now=NOW))
+        yield ledger
+        runner.run(ledger.close())
 
 
 @pytest.fixture

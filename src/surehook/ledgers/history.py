@@ -10,7 +10,7 @@ kind need no columns of their own.
 
 from __future__ import annotations
 
-from surehook.core.model import AttemptKind
+from surehook.core.model import Attempt, AttemptKind, Delivery
 
 PLACES = 64
 ATTEMPT, ENDED, LAST_INTERRUPTION = 63, 62, 61
@@ -30,3 +30,12 @@ def number(seq: int) -> int:
 def made(seq: int) -> int:
     """Requests recorded up to and including the line at `seq`."""
     return seq // PLACES - (seq % PLACES != ATTEMPT)
+
+
+def place(entry: Attempt, delivery: Delivery) -> int:
+    """`seq` of a new line about a delivery as it is in hand."""
+    if entry.kind == "attempt":
+        return delivery.attempt * PLACES + ATTEMPT
+    if entry.kind == "ended":
+        return delivery.attempt * PLACES + ENDED
+    return delivery.attempt * PLACES + min(delivery.freed, LAST_INTERRUPTION)

@@ -180,7 +180,7 @@ attempt = Table(
     "attempt", metadata, _id("delivery", key=True), Column("seq", BigInteger, primary_key=True),
     Column("lane", SmallInteger, nullable=False), _at("started_at"),
     _text("outcome", optional=True), _flag("unknown"), Column("status", SmallInteger), _text("error", optional=True),
-    _text("address", optional=True), *(_count(f"{phase}_us", optional=True) for phase in
+    _text("address", optional=True), *(Column(f"{phase}_us", Number) for phase in
     ("dns", "connect", "tls", "first_byte", "total")), _flag("truncated"), _at("next_at", optional=True),
     _text("end", optional=True), _text("reason", optional=True), _at("finished_at", optional=True),
     _id("replay_of", optional=True), _text("tenant"), _id("endpoint"), _text("type"), _id("event"),

@@ -18,6 +18,7 @@ from typing import Literal
 import asyncpg
 
 from surehook.core.errors import SettingsError
+from surehook.ledgers.postgres import arrays
 from surehook.ledgers.postgres.session import Connect, Connection
 
 KEY = "database_url"
@@ -72,6 +73,7 @@ def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect
                 raise SettingsError(KEY, str(error), hint="correct the URL, or make the database") from error
             try:
                 await connection.execute(sentences)
+                arrays.install(connection)
             except BaseException:
                 connection.terminate()
                 raise

@@ -1,0 +1,87 @@
+"""Batches as columns, in the order in which the statements take them.
+
+A column in which every row has the usual value is not sent: the statement fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from surehook.core.model import Attempt, Delivery, Event, Settled
+from surehook.ledgers import history
+
+Column = Sequence[Any]
+_NONE: Column = ()
+
+
+def _unless(usual: object, column: Column) -> Column:
+    """The column, or nothing where all of it is the usual value."""
+    return _NONE if column.count(usual) == len(column) else column
+
+
+def _by_name(values: Sequence[Struct]) -> dict[str, Column]:
+    """Fields of equal structs as columns."""
+    return dict(
+        zip(values[0].__struct_fields__, zip(*map(structs.astuple, values), strict=True), strict=True)
+    )
+
+
+def of_events(events: Sequence[Event], now: int) -> list[Column]:
+    c = _by_name(events)
+    return [
+        c["id"], c["tenant"], c["type"], _unless("1", c["schema_version"]), c["subject"], c["sequence"],
+        c["workflow_version"], c["correlation_id"], c["causation_id"], c["source"], c["occurred_at"],
+        _unless(now, c["accepted_at"]), c["body"], c["digest"], _unless(1, c["fan_out"]),
+    ]  # fmt: skip
+
+
+def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
+    if not deliveries:
+        return [_NONE] * 12
+    c = _by_name(deliveries)
+    held, parked = c["held"], c["parked"]
+    if parked.count(None) != len(parked):
+        held = [one and why is None for one, why in zip(held, parked, strict=True)]
+    return [
+        c["id"], c["event"], c["endpoint"], c["tenant"], c["type"], c["lane"], _unless(1, c["attempt"]),
+        _unless(now, c["due_at"]), _unless(now, c["born_at"]), c["overdue_at"], held, parked,
+    ]  # fmt: skip
+
+
+def of_finished(settled: Sequence[Settled]) -> list[Column]:
+    """Entries of finished deliveries, with the end and its reason."""
+    if not settled:
+        return [_NONE] * 21
+    return [*_of_entries(settled), [one.end for one in settled], [one.reason for one in settled]]
+
+
+def of_moved(settled: Sequence[Settled]) -> list[Column]:
+    """Entries of deliveries that go on, where there are any, and what their rows become."""
+    if not settled:
+        return [_NONE] * 24
+    return [
+        *_of_entries(settled),
+        [one.lane for one in settled],
+        [one.number for one in settled],
+        [one.due_at for one in settled],
+        [one.parked for one in settled],
+        [one.spared for one in settled],
+    ]
+
+
+def _of_entries(settled: Sequence[Settled]) -> list[Column]:
+    c = _by_name([one.entry or _NO_ENTRY for one in settled])
+    return [
+        [one.delivery.id for one in settled], [one.delivery.attempt for one in settled],
+        [None if one.entry is None else history.place(one.entry, one.delivery) for one in settled],
+        c["lane"], c["started_at"], c["outcome"], _unless(False, c["unknown"]), c["status"], c["error"], c["address"],
+        c["dns_us"], c["connect_us"], c["tls_us"], c["first_byte_us"], c["total_us"], _unless(b"", c["headers"]),
+        _unless(b"", c["body"]), _unless(False, c["truncated"]), c["next_at"],
+    ]  # fmt: skip
+
+
+# Its place is null, so no line is written.
+_NO_ENTRY = Attempt(delivery=b"", number=0, kind="attempt", lane=0, started_at=0)

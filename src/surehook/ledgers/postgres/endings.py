@@ -1,0 +1,129 @@
+"""Endings without a call in hand (by age, by request, with the endpoint), and what waits too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.instants import MINUTE_MS
+from surehook.core.model import Delivery, Notice
+from surehook.ledgers.postgres.notices import keep_true_notices
+from surehook.ledgers.postgres.rows import deliveries_of
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+from surehook.ports.ledger import ParkedGroup
+
+# An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
+AHEAD_MS = 5 * MINUTE_MS
+# Rows one look walks over, about ten milliseconds' worth, before others get their turn.
+WALK_ROWS = 10_000
+_BEFORE_ALL = b""
+
+
+async def end(
+    session: Session,
+    deliveries: Sequence[Delivery],
+    *,
+    state: str,
+    reason: str | None,
+    notices: Sequence[Notice],
+    now: int,
+) -> list[bytes]:
+    asked = list(dict.fromkeys(delivery.id for delivery in deliveries))
+    async with session.writing():
+        ended = await _end(session, asked, state=state, reason=reason, now=now)
+        await keep_true_notices(session, notices, asked=asked, done=ended)
+    return [id for id in asked if id in ended]
+
+
+async def _end(
+    session: Session, ids: Sequence[bytes], *, state: str, reason: str | None, now: int
+) -> set[bytes]:
+    found = await session.rows(query("end"), sorted(ids), now, state, reason)
+    return {row[0] for row in found}
+
+
+class EndpointWalks:
+    """Cancelling an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
+
+    The walks' places are kept between calls; a walk that has come to the end begins anew, until a whole
+    one finds nothing.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, tuple[bytes, bool]] = {}  # walked up to here, found some on the way
+
+    async def step(
+        self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int
+    ) -> int | None:
+        """Cancel up to `limit` of the next rows: how many, 0 when none is left, None to be asked again."""
+        place, found = self._places.get(endpoint, (_BEFORE_ALL, False))
+        async with session.writing():
+            walked = await session.rows(query("walk_endpoint"), place, WALK_ROWS, endpoint)
+            unheld = [row[0] for row in walked if row[1]][: limit + 1]
+            is_end = len(walked) < 1 or not walked[-1][2]
+            if len(unheld) > limit:
+                unheld = unheld[:limit]
+                place, is_end = unheld[-1], False
+            elif walked:
+                place = walked[-1][0]
+            ended = await _end(session, unheld, state="cancelled", reason=reason, now=now)
+        if is_end and not found and not ended:
+            self._places.pop(endpoint, None)
+            return 0
+        self._places[endpoint] = (_BEFORE_ALL, False) if is_end else (place, found or bool(ended))
+        return len(ended) or None
+
+
+async def parked_groups(session: Session) -> list[ParkedGroup]:
+    return [ParkedGroup(*row) for row in await session.rows(query("parked_groups"))]
+
+
+class AgedWalks:
+    """Looking for parked rows that are past their age: a bounded walk in the order of ids.
+
+    Old ids come first and are the likeliest. What made them younger than they look (a replay, a pause) is
+    walked over, so a look keeps its place and the next one goes on from there.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[bytes, str], bytes] = {}
+
+    async def look(
+        self, session: Session, endpoint: bytes, reason: str, *, born_before: int, limit: int
+    ) -> list[Delivery]:
+        group = (endpoint, reason)
+        ceiling = max(0, born_before + AHEAD_MS).to_bytes(6, "big")
+        place = self._places.pop(group, _BEFORE_ALL)
+        found = await session.row(
+            query("parked_aged"), endpoint, reason, place, ceiling, WALK_ROWS, born_before, limit + 1
+        )
+        assert found is not None
+        walked, last, aged = found[0], found[1], found[2]
+        if len(aged) > limit:
+            aged = aged[:limit]  # the caller ends them and asks again
+        elif walked == WALK_ROWS:
+            self._places[group] = last
+        return await read_deliveries(session, aged)
+
+
+async def read_deliveries(session: Session, ids: Sequence[bytes]) -> list[Delivery]:
+    """The unfinished deliveries with these ids, in this order; missing ones are left out."""
+    if not ids:
+        return []
+    found = deliveries_of(await session.rows(query("deliveries"), ids))
+    by_id = {delivery.id: delivery for delivery in found}
+    return [by_id[id] for id in ids if id in by_id]
+
+
+async def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:
+    return deliveries_of(await session.rows(query("overdue"), now, limit))
+
+
+async def mark_overdue(
+    session: Session, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+) -> list[bytes]:
+    asked = sorted({delivery.id for delivery in deliveries})
+    async with session.writing():
+        marked = {row[0] for row in await session.rows(query("clear_overdue"), asked)}
+        await keep_true_notices(session, notices, asked=asked, done=marked)
+    return sorted(marked)

@@ -1,0 +1,150 @@
+"""All parts together: one object for the three ports. Each method picks the work and the sessions it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
+from surehook.ledgers.postgres import breakers, claim, endings, record
+from surehook.ledgers.postgres import nodes as nodes_
+from surehook.ledgers.postgres.accept import Accepting
+from surehook.ledgers.postgres.housekeeping import Housekeeping
+from surehook.ledgers.postgres.reading import Reads
+from surehook.ledgers.postgres.registering import Registering
+from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+
+
+class PostgresLedger(Registering, Reads, Housekeeping):
+    """The book in PostgreSQL (`Desk` says what the arguments mean)."""
+
+    def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
+        super().__init__(url, writers=writers, workers=workers, listers=listers)
+        self._accept = Accepting()
+        self._marks = claim.Marks()
+        self._endpoint_walks = endings.EndpointWalks()
+        self._aged_walks = endings.AgedWalks()
+
+    # -- the life of a node -----------------------------------------------------------------------------
+
+    async def enter(self, node: Node, *, now: int) -> None:
+        await self._write(nodes_.enter, node, now=now)
+
+    async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
+        return await self._with(self._beating, nodes_.beat, node, counter, now=now)
+
+    async def time(self) -> int | None:
+        return await self._with(self._beating, nodes_.time)
+
+    async def nodes(self) -> list[Node]:
+        return await self._write(nodes_.nodes)
+
+    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
+        freed, due_at = await self._keep(nodes_.bury, nodes, now=now)
+        self._marks.lower(due_at)
+        return freed
+
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        self._marks.lower(await self._write(nodes_.free, ids, node=node, now=now))
+
+    async def held_count(self, node: bytes) -> int:
+        return await self._write(nodes_.held_count, node)
+
+    async def held(self, node: bytes, *, limit: int) -> list[bytes]:
+        return await self._write(nodes_.held, node, limit=limit)
+
+    # -- the way of an event ----------------------------------------------------------------------------
+
+    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+        return await self._with(
+            self._accepting, self._accept.accept, batch, node=node, version=version, now=now
+        )
+
+    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+        return await self._write(self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+
+    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+        return await self._write(claim.claim_ids, ids, node=node, now=now)
+
+    async def unpark(
+        self,
+        endpoint: bytes,
+        reasons: Sequence[str],
+        *,
+        node: bytes,
+        limit: int,
+        now: int,
+        restart: bool = False,
+    ) -> list[Delivery]:
+        return await self._write(
+            claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
+        )
+
+    async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
+        await self._write(claim.park, deliveries, reason, node=node, now=now)
+
+    async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+        await self._write(claim.release, deliveries, node=node, now=now)
+        self._marks.lower(min((delivery.due_at for delivery in deliveries), default=None))
+
+    async def record(
+        self,
+        settled: Sequence[Settled],
+        *,
+        node: bytes,
+        health: Sequence[EndpointHealth],
+        breakers: Sequence[BreakerRow],
+        notices: Sequence[Notice],
+        now: int,
+    ) -> Recorded:
+        recorded = await self._with(
+            self._recording, record.record, settled,
+            node=node, health=health, breakers=breakers, notices=notices, now=now,
+        )  # fmt: skip
+        going_on = [one.due_at for one in settled if one.end is None and one.parked is None]
+        self._marks.lower(min(going_on, default=None))
+        return recorded
+
+    async def breakers(self) -> list[BreakerRow]:
+        return await self._write(breakers.breakers)
+
+    # -- waiting and ending -----------------------------------------------------------------------------
+
+    async def next_due(self, lane: Lane) -> int | None:
+        return await self._write(self._marks.next_due, lane)
+
+    async def parked_groups(self) -> list[ParkedGroup]:
+        return await self._write(endings.parked_groups)
+
+    async def parked_aged(
+        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
+    ) -> list[Delivery]:
+        look = self._aged_walks.look
+        return await self._write(look, endpoint, reason, born_before=born_before, limit=limit)
+
+    async def overdue(self, *, now: int, limit: int) -> list[Delivery]:
+        return await self._write(endings.overdue, now=now, limit=limit)
+
+    async def mark_overdue(
+        self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    ) -> list[bytes]:
+        return await self._write(endings.mark_overdue, deliveries, notices, now=now)
+
+    async def end(
+        self,
+        deliveries: Sequence[Delivery],
+        *,
+        state: str,
+        reason: str | None,
+        notices: Sequence[Notice],
+        now: int,
+    ) -> list[bytes]:
+        return await self._write(
+            endings.end, deliveries, state=state, reason=reason, notices=notices, now=now
+        )
+
+    async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
+        step = self._endpoint_walks.step
+        while True:
+            ended = await self._write(step, endpoint, reason=reason, limit=limit, now=now)
+            if ended is not None:
+                return ended

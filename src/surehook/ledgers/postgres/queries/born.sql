@@ -1,0 +1,3 @@
+-- Which of these deliveries were born, finished ones included.
+select v.id from unnest($1::bytea[]) v(id)
+where exists (select 1 from delivery d where d.id = v.id) or exists (select 1 from attempt a where a.delivery = v.id)

@@ -1,0 +1,16 @@
+-- Only rows that nobody holds. A line that was no request carries the outcome of the last one, for lists.
+with gone as (
+  delete from delivery d using unnest($1::bytea[]) v(id) where d.id = v.id and d.holder is null returning d.*
+), lines as (
+  insert into attempt (
+    delivery, seq, lane, started_at, outcome, unknown, truncated, "end", reason, finished_at, replay_of, tenant, endpoint,
+    type, event, headers, body
+  )
+  select
+    id, attempt * 64::bigint + 62, lane, $2, outcome, unknown, false, $3, $4, $2, replay_of, tenant, endpoint, type, event,
+    '', ''
+  from gone
+), dead as (
+  insert into dead_letter (delivery) select id from gone where $3::text = 'dead' on conflict do nothing
+)
+select id from gone

@@ -1,0 +1,8 @@
+-- Some rows of one group from a place on: how many, the last one, and which are past their age.
+with walked as materialized (
+  select id, born_at + stood_ms < $6 as is_aged from delivery
+  where parked is not null and endpoint = $1 and parked = $2 and id > $3 and id < $4 order by id limit $5
+)
+select
+  (select count(*) from walked), (select id from walked order by id desc limit 1),
+  array(select id from walked where is_aged order by id limit $7)

@@ -1,0 +1,1 @@
+update configuration set lag_ms = $1 where lag_ms < $1

@@ -1,0 +1,1 @@
+update configuration set version = version + 1

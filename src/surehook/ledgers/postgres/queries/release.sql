@@ -1,0 +1,7 @@
+with fence as materialized (select number from node where id = $1 and buried_at is null for share),
+released as (
+  update delivery d set holder = null
+  from fence f, unnest($2::bytea[], $3::int[]) v(id, attempt)
+  where d.id = v.id and d.attempt = v.attempt and +d.holder = f.number
+)
+select number from fence

@@ -1,0 +1,18 @@
+-- The schedule begins anew; attempt numbers go on.
+with fence as materialized (select number from node where id = $1 and buried_at is null for share),
+picked as materialized (
+  select x.id from unnest($3::text[]) r(reason) cross join lateral (
+    select d.id from delivery d
+    where d.endpoint = $2 and d.parked = r.reason order by d.id limit $4 for update skip locked
+  ) x order by x.id limit $4
+), held as (
+  update delivery d set
+    holder = f.number, born_at = $5, due_at = $5, stood_ms = 0, spared = d.attempt - 1, parked = null, parked_at = null
+  from fence f, picked p where d.id = p.id
+  returning d.*
+)
+select
+  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
+  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
+from fence f left join (held h join event e on e.id = h.event) on true
+order by h.id

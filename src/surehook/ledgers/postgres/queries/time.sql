@@ -1,0 +1,1 @@
+select floor(extract(epoch from clock_timestamp()) * 1000)::bigint

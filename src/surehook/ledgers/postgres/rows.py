@@ -1,0 +1,14 @@
+"""Rows to core values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import asyncpg
+
+from surehook.core.model import Delivery
+
+
+def deliveries_of(rows: Iterable[asyncpg.Record]) -> list[Delivery]:
+    """Rows whose columns stand in the order of a delivery's fields."""
+    return [Delivery(*row) for row in rows]
