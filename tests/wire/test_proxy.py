@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from surehook.core.errors import SettingsError
+from surehook.core.outcome import BY_FAILURE, OURS
 from surehook.wire import proxy
 from tests.wire.network import OK, Network
-from tests.wire.posting import BODY, client, post
+from tests.wire.posting import BODY, client, post, until
+from tests.wire.receivers import Drip, Flood, Hang, Hear, Receiver, Reset, Say
 
 PROXY, PUBLIC = "10.0.0.9", "8.8.8.8"
 NAMES = {
@@ -75,19 +77,74 @@ def test_an_endpoint_that_is_the_proxy_itself_is_refused(setting):
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [b"HTTP/1.1 407 Authenticate\r\n\r\n", b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n", b"HTTP/1.1 502 Bad\r\n\r\n", b"SSH-2.0\r\n\r\n",
-     OPENED + OK, b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 9000, OSError(111, "refused")],
-)  # fmt: skip
-def test_trouble_with_the_proxy_is_our_own_and_nothing_is_sent(reply):
+    ("reply", "failure"),
+    [
+        (b"HTTP/1.1 407 Authenticate\r\nproxy-authenticate: Basic\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OPENED, "proxy_failure"),
+        (b"SSH-2.0\r\n\r\n", "proxy_failure"),
+        (b"HTTP/2 200\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 200 OK\n\n\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 200 OK\r\nx: \x00\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 200 OK\r\n folded\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", "proxy_failure"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "proxy_failure"),
+        (OPENED + OK, "proxy_failure"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 9000, "proxy_failure"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "proxy_failure"),
+        (OSError(111, "refused"), "proxy_failure"),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "proxy_refused"),
+        (b"HTTP/1.1 405 No\r\ncontent-length: 3\r\n\r\nno!", "proxy_refused"),
+        (b"HTTP/1.1 502 Bad\r\n\r\n", "proxy_unreachable"),
+        (b"HTTP/1.0 503 \r\n\r\n<html>", "proxy_unreachable"),
+    ],
+)
+def test_a_proxy_that_opens_no_tunnel_has_its_name_and_nothing_is_sent(reply, failure):
     answer, network = attempt(reply=reply)
-    assert (answer.failure, answer.unknown, answer.status) == ("proxy_failure", False, None)
+    assert (answer.failure, answer.unknown, answer.status) == (failure, False, None)
+    assert (answer.headers, answer.body) == (b"", b"")
     assert not any(BODY in said for _, said in network.heard)
+
+
+def test_a_proxys_word_on_an_endpoint_is_charged_as_what_it_means():
+    assert {failure: BY_FAILURE[failure] for failure in BY_FAILURE if failure.startswith("proxy")} == {
+        "proxy_unreachable": "unreachable",
+        "proxy_refused": "blocked",
+        "proxy_failure": "unreachable",
+    }
+    assert "proxy_failure" in OURS and not {"proxy_unreachable", "proxy_refused"} & OURS
+
+
+def test_what_is_no_answer_is_not_waited_for_to_its_end():
+    answer, _ = attempt(reply=b"220 mail ESMTP", connect_timeout_s=2.0)
+    assert answer.failure == "proxy_failure" and answer.total_us < 1_000_000
 
 
 def test_a_silent_proxy_is_given_up_in_time():
     answer, _ = attempt(reply=b"", connect_timeout_s=0.1)
     assert answer.failure == "proxy_failure" and answer.total_us < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    [(Hear(), Drip(b"HTTP/1.1 200 Connection established", 0.02)), (Hear(), Say(b"HTTP/1.1 200 OK\r\n"), Drip(b"x: y\r\n" * 99, 0.02)),
+     (Hear(), Say(b"HTTP/1.1 200 OK\r\nx: "), Flood(b"y" * 65_536)), (Hear(), Say(b"HTTP/1.1 200 O")), (Hear(), Reset()), (Reset(),),
+     (Flood(b"y" * 65_536),), (Hear(), Hang()), (Hang(),)],
+)  # fmt: skip
+def test_a_hostile_proxy_on_a_real_socket_gains_neither_time_nor_memory(script):
+    async def case():
+        receiver = Receiver(script)
+        async with receiver.running():
+            wire = client(proxy=f"http://127.0.0.1:{receiver.port}")
+            answer = await post(wire, "https://127.0.0.2:21001/", connect_timeout_s=0.2)
+            await wire.close()
+            await until(lambda: not wire.pool.open)
+            return answer
+
+    answer = asyncio.run(case())
+    assert (answer.failure, answer.status, answer.unknown) == ("proxy_failure", None, False)
+    assert answer.total_us < 700_000
 
 
 def test_a_proxys_credentials_go_to_the_proxy_alone():

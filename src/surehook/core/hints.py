@@ -20,6 +20,8 @@ BY_FAILURE: dict[str, str] = {
     "tls_protocol": "The TLS handshake failed. The host must speak TLS 1.2 or newer on that port, and may be asking for a client certificate.",
     "tls_client_certificate": "The host refused the client certificate, or asks for one. Give the endpoint a certificate and key that the host trusts (`tls`).",
     "tls_timeout": "The TLS handshake did not finish in time.",
+    "proxy_unreachable": "The sender's egress proxy could not connect to the host. Is the service running, and is the port right?",
+    "proxy_refused": "The sender's egress proxy does not let requests go to that host or port. The operator has to allow it.",
     "proxy_failure": "The sender's egress proxy could not be used. The endpoint is not to blame; the operator has to look.",
     "no_resources": "The sender was short of sockets, memory or name service. The endpoint is not to blame; the operator has to look.",
     "url_forbidden": "The URL is not allowed under the sender's rules any more. Register the endpoint's URL again to see the reason.",

@@ -29,13 +29,13 @@ BY_FAILURE: dict[str, OutcomeName] = {
     **dict.fromkeys(
         ("dns_nxdomain", "dns_failure", "dns_timeout", "connect_refused", "connect_timeout",
          "connect_unreachable", "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol",
-         "tls_client_certificate", "tls_timeout", "proxy_failure", "no_resources"), "unreachable",
+         "tls_client_certificate", "tls_timeout", "proxy_unreachable", "proxy_failure", "no_resources"), "unreachable",
     ),
     **dict.fromkeys(
         ("token_timeout", "token_unreachable", "token_refused", "token_failed", "token_redirected",
          "token_unusable"), "unreachable",
     ),
-    **dict.fromkeys(("url_forbidden", "address_forbidden", "peer_mismatch", "token_forbidden"), "blocked"),
+    **dict.fromkeys(("url_forbidden", "address_forbidden", "peer_mismatch", "proxy_refused", "token_forbidden"), "blocked"),
     "timeout": "timed_out",
     **dict.fromkeys(("reset", "eof", "aborted"), "broken"),
     **dict.fromkeys(

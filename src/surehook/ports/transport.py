@@ -20,11 +20,11 @@ Failure = Literal[
     # before a connection: outcome `unreachable`
     "dns_nxdomain", "dns_failure", "dns_timeout", "connect_refused", "connect_timeout", "connect_unreachable",
     "connect_reset", "tls_expired", "tls_name", "tls_untrusted", "tls_protocol", "tls_client_certificate", "tls_timeout",
-    "proxy_failure",
+    "proxy_unreachable",
     # ours, not the endpoint's: outcome `unreachable`, never charged to the endpoint's breaker
-    "no_resources",
-    # the guard: outcome `blocked`
-    "url_forbidden", "address_forbidden", "peer_mismatch",
+    "proxy_failure", "no_resources",
+    # the guard, and the operator's proxy: outcome `blocked`
+    "url_forbidden", "address_forbidden", "peer_mismatch", "proxy_refused",
     # after a connection
     "timeout",  # outcome `timed_out`
     "reset", "eof",  # outcome `broken`

@@ -181,11 +181,13 @@ class Connection(asyncio.BufferedProtocol):
     async def ask_first(self, request: bytes, limit: int) -> bytes:
         """Write something before any call is carried and return the head that comes back, `limit` bytes at most.
 
-        For the proxy's CONNECT alone. Raises ConnectionResetError where the connection ends before.
+        For the proxy's CONNECT alone. Raises ConnectionResetError where the connection ends before, or what comes is
+        not HTTP.
         """
         self.transport.write(request)
         while b"\r\n\r\n" not in self._early:
-            if not self.is_fit or len(self._early) >= limit:
+            is_http = b"HTTP/1.".startswith(self._early[:7])
+            if not self.is_fit or not is_http or len(self._early) >= limit:
                 raise ConnectionResetError
             self._listener = asyncio.get_running_loop().create_future()
             await self._listener

@@ -143,9 +143,10 @@ class Opener:
         except BaseException:
             connection.close()
             raise
-        if not proxy.accepts(reply):
+        refused = proxy.refusal(reply)
+        if refused is not None:
             connection.close()
-            raise Stopped("proxy_failure")
+            raise Stopped(refused)
 
     async def _secure(self, connection: Connection, origin: Origin, context: ssl.SSLContext) -> None:
         sessions, key = self._client.sessions, connection.session_key

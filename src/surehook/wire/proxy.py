@@ -1,8 +1,15 @@
 """An egress proxy, where the operator set one: a CONNECT tunnel, for https and for http alike.
 
 The target is judged before the proxy hears of it, and the proxy is told the judged address, not the name:
-a second look-up behind our back could lead elsewhere. What goes wrong here is our own trouble and never
-charged to an endpoint. No other proxy is ever used; the environment is not asked.
+a second look-up behind our back could lead elsewhere. No other proxy is ever used; the environment is not asked.
+
+What its answer to CONNECT means, in at most 16 KiB and within the attempt's time to connect:
+
+    2xx, and nothing behind the head   the tunnel is open
+    5xx                                it could not connect: the endpoint's trouble, `proxy_unreachable`. Behind a proxy
+                                       this is how a dead endpoint looks, so breakers and schedules have to see it
+    4xx but 407                        it does not let us go there: `proxy_refused`, as a refusal by our own guard
+    all else, silence included         our own trouble and never charged to an endpoint: `proxy_failure`
 """
 
 from __future__ import annotations
@@ -15,13 +22,14 @@ from msgspec import Struct
 
 from surehook.core import address
 from surehook.core.errors import SettingsError
+from surehook.ports.transport import Failure
+from surehook.wire.heads import HEAD
 
 REPLY_BYTES = 16 * 1024  # of a proxy's answer to CONNECT
 
 _SETTING = re.compile(
     r"http://(?:(?P<user>[^:@/]*):(?P<password>[^@/]*)@)?(?P<host>[A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})/?"
 )
-_REPLY = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]")
 
 
 class Proxy(Struct, frozen=True):
@@ -54,6 +62,14 @@ def read(setting: str) -> Proxy:
     return Proxy(host, int(match["port"]), address.canonical(host), authorization)
 
 
-def accepts(reply: bytes) -> bool:
-    """Whether a complete reply opens the tunnel. Bytes behind it would be somebody else's answer."""
-    return _REPLY.match(reply) is not None and reply.find(b"\r\n\r\n") == len(reply) - 4
+def refusal(reply: bytes) -> Failure | None:
+    """Why a reply with a complete head opens no tunnel, or None. Bytes behind the head would be somebody else's answer."""
+    read = HEAD.match(reply)
+    if read is None:
+        return "proxy_failure"
+    status = int(read[2])
+    if 200 <= status < 300:
+        return None if read.end() == len(reply) else "proxy_failure"
+    if status >= 500:
+        return "proxy_unreachable"
+    return "proxy_refused" if status >= 400 and status != 407 else "proxy_failure"
