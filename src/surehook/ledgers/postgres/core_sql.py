@@ -18,10 +18,12 @@ from surehook.ledgers.postgres.errors import Unstorable
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
-__all__ = ["change", "compiled", "deliveries", "lists", "look", "registry"]
+__all__ = ["WALKED", "change", "compiled", "deliveries", "lists", "look", "registry"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Columns that an index of last lines leads along, in the order of ids (see `deliveries.deliveries`).
+WALKED: frozenset[str] = frozenset()
 _DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 

@@ -6,7 +6,8 @@ Each purpose has connections of its own, so that nothing on the way of an event 
     working                claims, parking, endings, management
     beating                the heartbeat
     listing                lists and counts
-    keeping                migrations, retention
+    keeping                migrations, burials
+    pruning                retention, whose steps may take long
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Desk:
         self._beating = self._pool("beat", 1)
         self._listing = self._pool("list", listers)
         self._keeping = self._pool("keep", 1)
+        self._pruning = self._pool("keep", 1)
 
     def _pool(self, purpose: Purpose, size: int) -> Pool:
         return Pool(connect_to(self.url, purpose), size=size, patience_s=PATIENCE_S[purpose])
@@ -66,6 +68,7 @@ class Desk:
     async def close(self) -> None:
         for pool in (
             self._accepting, self._recording, self._working, self._beating, self._listing, self._keeping,
+            self._pruning,
         ):  # fmt: skip
             await pool.close()
 

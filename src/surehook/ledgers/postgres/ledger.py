@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.ledgers.postgres import breakers, claim, endings, record
@@ -12,6 +13,11 @@ from surehook.ledgers.postgres.housekeeping import Housekeeping
 from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
 from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+
+if TYPE_CHECKING:
+    from surehook.ports.ledger import Ledger
+    from surehook.ports.reading import Reading
+    from surehook.ports.registry import Registry
 
 
 class PostgresLedger(Registering, Reads, Housekeeping):
@@ -148,3 +154,9 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             ended = await self._write(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
+
+
+if TYPE_CHECKING:
+
+    def _is_all_three(ledger: PostgresLedger) -> tuple[Ledger, Registry, Reading]:
+        return ledger, ledger, ledger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from surehook.core.errors import CommitUnknown
 from surehook.core.model import Attempt, Delivery, Event
 from surehook.ledgers.postgres import replays, stories
 from surehook.ledgers.postgres.counts import Counts
@@ -67,7 +68,10 @@ class Reads(Desk):
     # Run again where the answer to the commit was lost: all of these know their own work.
 
     async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
-        return await self._surely(replays.dismiss, delivery, note=note, now=now)
+        try:
+            return await self._write(replays.dismiss, delivery, note=note, now=now)
+        except CommitUnknown:
+            return await self._surely(replays.dismiss_again, delivery, note=note, now=now)
 
     async def resend(
         self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False

@@ -1,6 +1,6 @@
 """Deliver again: single deliveries, jobs, dead letters that are put away.
 
-Everything here may be run again after a commit whose answer was lost: it knows its own work by ids and times.
+What makes or changes rows here may be run again after a commit whose answer was lost: it knows its own work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ async def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> 
         was_there = await session.run(query("forget_dead_letters"), [delivery]) > 0
         if was_there:
             await session.run(query("dismiss"), delivery, note, now)
-            return True
-        return bool(await session.value(query("dismissed"), delivery, note, now))
+    return was_there
+
+
+async def dismiss_again(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+    """The same after a commit whose answer was lost."""
+    if await session.value(query("dismissed"), delivery, note, now):
+        return True
+    return await dismiss(session, delivery, note=note, now=now)
 
 
 async def resend(

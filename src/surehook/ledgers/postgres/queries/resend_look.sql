@@ -8,3 +8,4 @@ from unnest($1::bytea[], $2::bytea[]) v(original, replacement)
 join attempt a on a.delivery = v.original and a."end" is not null
 join event e on e.id = a.event and e.body is not null
 join endpoint p on p.id = a.endpoint
+for share of e

@@ -1,0 +1,61 @@
+"""Keeping house: retention, and what stands in the place of a backup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surehook.core.errors import Problem
+from surehook.ledgers.postgres.desk import Desk
+from surehook.ledgers.postgres.partitions import try_to_make_days
+from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning
+from surehook.ledgers.postgres.retention import retire_one
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+
+
+class Housekeeping(Desk):
+    def __init__(self, url: str, **settings: Any) -> None:
+        super().__init__(url, **settings)
+        self._walks = Pruning()
+
+    async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
+        """A day that goes whole counts as `limit` rows, so that the caller rests and asks again.
+
+        One node at a time prunes; for the others there is nothing to do. Days to come are made here too, since
+        this is called often and may take its time.
+        """
+        async with self._pruning.lend() as session:
+            await try_to_make_days(session, now=now)
+            if not await session.value(query("try_lock"), PRUNE_LOCK):
+                return 0
+            try:
+                if await retire_one(
+                    session, events_before=events_before, bodies_before=bodies_before, now=now
+                ):
+                    return limit
+                return await self._prune_rows(session, events_before, bodies_before, limit, now)
+            finally:
+                await session.value(query("unlock"), PRUNE_LOCK)
+
+    async def _prune_rows(
+        self, session: Session, events_before: int, bodies_before: int, limit: int, now: int
+    ) -> int:
+        removed, is_end = 0, False
+        while removed < limit and not is_end:
+            count, is_end = await self._walks.step(
+                session,
+                events_before=events_before,
+                bodies_before=bodies_before,
+                limit=limit - removed,
+                now=now,
+            )
+            removed += count
+        return removed
+
+    async def backup(self, path: str) -> None:
+        raise Problem(
+            "backup_unsupported",
+            "PostgreSQL has its own backups, of one instant and while work goes on",
+            hint="pg_dump --format=custom, or pg_basebackup with WAL archiving for any point in time",
+            status=409,
+        )

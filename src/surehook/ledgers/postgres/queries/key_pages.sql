@@ -1,0 +1,1 @@
+select pg_relation_size('idempotency') / current_setting('block_size')::bigint

@@ -1,0 +1,8 @@
+insert into event_left_{day}
+select {columns} from event_day_{day} e
+left join (
+  select event as id from delivery where id >= $1 and id < $2
+  union
+  select a.event from dead_letter l join attempt a on a.delivery = l.delivery
+  where l.delivery >= $1 and l.delivery < $2
+) needed on needed.id = e.id

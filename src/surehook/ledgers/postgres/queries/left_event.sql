@@ -1,0 +1,9 @@
+-- Events of a day that an unfinished delivery or a dead letter needs, or that were accepted long after their ids were made.
+insert into event_left_{day}
+select e.* from event_day_{day} e
+where e.accepted_at >= $3 or e.id in (
+  select event from delivery where id >= $1 and id < $2
+  union all
+  select a.event from dead_letter l join attempt a on a.delivery = l.delivery
+  where l.delivery >= $1 and l.delivery < $2
+)

@@ -1,0 +1,1 @@
+select pg_relation_size($1::text::regclass) / current_setting('block_size')::bigint

@@ -1,0 +1,1 @@
+delete from dismissed where delivery = any($1::bytea[])

@@ -1,0 +1,1 @@
+delete from node where buried_at < $1

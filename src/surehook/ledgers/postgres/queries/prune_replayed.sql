@@ -1,0 +1,1 @@
+delete from replayed where original = any($1::bytea[])

@@ -1,0 +1,1 @@
+delete from {partition} where delivery = any($1::bytea[])
