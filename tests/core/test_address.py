@@ -91,3 +91,11 @@ def test_a_network_that_is_none_is_a_value_error(text):
 def test_a_nat64_prefix_has_one_of_six_lengths(text):
     with pytest.raises(ValueError):
         address.nat64(text)
+
+
+def test_a_mapped_block_in_a_setting_means_the_block_inside():
+    mapped = Rules(deny=(network("::ffff:8.8.8.0/120"), network("::ffff:9.9.9.9")))
+    for text in ("8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "9.9.9.9"):
+        assert judge(text, mapped).refused == "denied by the operator"
+    assert judge("8.8.9.8", mapped).refused is None
+    assert judge("::ffff:10.0.0.1", Rules(allow=(network("::ffff:10.0.0.0/104"),))).refused is None

@@ -511,4 +511,270 @@ CASES = [
     ),
     bad("F36 a head that never ends", b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 10, "timeout"),
     bad("F36 silence", b"", "timeout"),
+    # A head that never ends is refused at the line that breaks it, not at the deadline.
+    *(
+        bad(f"F36 never ends: {name}", b"HTTP/1.1 " + raw, failure)
+        for name, raw, failure in (
+            ("status 600", b"600 X\r\n", "bad_status"),
+            ("a word for a status", b"OK\r\n", "bad_status"),
+            ("a space before a colon", b"200 OK\r\nx : y\r\n", "bad_headers"),
+            ("a line without colon", b"200 OK\r\nx: y\r\nwords\r\n", "bad_headers"),
+            ("a folded line", b"200 OK\r\nx: y\r\n z\r\n", "bad_headers"),
+            ("a control in a line that is open", b"200 OK\r\nx: \x01", "bad_headers"),
+            ("a line of 9 KiB that is open", b"200 OK\r\nx: " + b"y" * 9_216, "headers_too_large"),
+            ("65 lines", b"200 OK\r\n" + b"x: y\r\n" * 65, "headers_too_large"),
+        )
+    ),
+    # What comes first names it, wherever the answer is cut.
+    bad("V12 a bad status before a bad header", b"HTTP/1.1 600 X\r\nx\x00: y\r\n\r\n", "bad_status"),
+    bad("V12 a control in the reason of a bad status", b"HTTP/1.1 600 \x00\r\n\r\n", "bad_headers"),
+    bad("V13 a bad version before a bare LF", b"HTTP/1.2 200 OK\n\r\n\r\n", "not_http"),
+    bad("V13 a colon for a version", b"HTTP/1.1: 200\r\nx: y\r\n\r\n", "not_http"),
+    bad(
+        "F36 a bad line before too many",
+        answer(b"x y: z", *(b"x-%d: y" % n for n in range(99))),
+        "bad_headers",
+    ),
+    bad(
+        "F36 a control behind the cap of a line",
+        sized(b"", b"x: " + b"y" * 9_000 + b"\x00"),
+        "headers_too_large",
+    ),
+    bad("F36 a control before the cap of a line", sized(b"", b"x: \x00" + b"y" * 9_000), "bad_headers"),
+    # Legal, but read differently by some: by status, and no other request goes the same way.
+    Case("V20 chunked, then a tab", answer(b"transfer-encoding: chunked\t", body=b"0\r\n\r\n"), reused=False),
+    Case("V20 a tab, then chunked", answer(b"transfer-encoding:\tchunked", body=b"0\r\n\r\n"), reused=False),
+    Case(
+        "V03 an interim answer that says close",
+        answer(b"connection: close", start=b"HTTP/1.1 103 Early Hints") + sized(b"ok"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V35 keep-alive: timeout with spaces",
+        sized(b"ok", b'keep-alive: max=9,\ttimeout = "1"'),
+        body=b"ok",
+        reused=False,
+    ),
+    # More of the same classes.
+    *(
+        Case(f"V18 length {text.decode()!r}", answer(b"content-length:" + text, body=b"ok"), body=b"ok")
+        for text in (b"2", b"\t2", b"  2  ", b"000000000000000002")
+    ),
+    *(
+        bad(
+            f"V18 length {text.decode('latin-1')!r}",
+            answer(b"content-length: " + text, body=b"ok"),
+            "bad_framing",
+        )
+        for text in (
+            b"2,",
+            b",2",
+            b"2,2,2",
+            b"2, 3",
+            b"--2",
+            b"2-",
+            b"2+",
+            b"0X2",
+            b'"2"',
+            b"2\t2",
+            b"0000000000000000002",
+            b"2e0",
+            b"\xd9\xa2",
+            b"\xa02",
+            b"0.2",
+        )
+    ),
+    *(
+        bad(
+            f"V20 coding {text.decode('latin-1')!r}",
+            answer(b"transfer-encoding: " + text, body=b"0\r\n\r\n"),
+            "bad_framing",
+        )
+        for text in (
+            b"chunked,",
+            b"chunked ,",
+            b"chunked, ",
+            b"identity, chunked",
+            b"trailers, chunked",
+            b"chunked\xa0",
+            b"\xa0chunked",
+            b"chunked=1",
+            b"'chunked'",
+            b"chunke",
+            b"chunked chunked",
+            b"compress",
+            b"x-chunked",
+            b"cow",
+        )
+    ),
+    bad(
+        "V17 length 0 and chunked",
+        answer(b"content-length: 0", b"transfer-encoding: chunked", body=b"0\r\n\r\n"),
+        "bad_framing",
+    ),
+    bad(
+        "V17 length and a coding that is none",
+        answer(b"content-length: 2", b"transfer-encoding: identity", body=b"ok"),
+        "bad_framing",
+    ),
+    bad(
+        "V17 both on a 204",
+        answer(b"content-length: 0", b"transfer-encoding: chunked", start=b"HTTP/1.1 204 No"),
+        "bad_framing",
+    ),
+    bad(
+        "V16 two lengths on a 304",
+        answer(b"content-length: 2", b"content-length: 3", start=b"HTTP/1.1 304 Same"),
+        "bad_framing",
+    ),
+    Case(
+        "V17 names that only look like framing",
+        sized(
+            b"ok",
+            b"x-content-length: 9",
+            b"content_length: 8",
+            b"transfer_encoding: chunked",
+            b"content-length-: 7",
+        ),
+        body=b"ok",
+    ),
+    Case("V22 length 0 and a body", answer(b"content-length: 0", body=b"body"), reused=False),
+    Case("V22 a line end behind the body", sized(b"ok") + b"\r\n", body=b"ok", reused=False),
+    Case("V22 close, then more", sized(b"ok", b"connection: close") + sized(b"no"), body=b"ok", reused=False),
+    Case(
+        "V01 304 with the length of what it stands for",
+        answer(b"content-length: 5", start=b"HTTP/1.1 304 Same"),
+        304,
+        reused=False,
+    ),
+    Case("V01 205 with a body", sized(b"ok", start=b"HTTP/1.1 205 Reset"), 205, body=b"ok"),
+    Case(
+        "V01 204 with chunks",
+        answer(b"transfer-encoding: chunked", start=b"HTTP/1.1 204 No", body=b"0\r\n\r\n"),
+        204,
+        reused=False,
+    ),
+    Case(
+        "V14 HTTP/1.0 with keep-alive",
+        sized(b"ok", b"connection: keep-alive", b"keep-alive: timeout=60", start=b"HTTP/1.0 200 OK"),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V14 HTTP/1.1 after an interim HTTP/1.0",
+        answer(start=b"HTTP/1.0 100 Continue") + sized(b"ok"),
+        body=b"ok",
+    ),
+    bad(
+        "V05 101 at once, with h2c behind",
+        answer(b"connection: upgrade", b"upgrade: h2c", start=b"HTTP/1.1 101 S") + b"\x00\x00\x00\x04\x00",
+        "switched_protocols",
+    ),
+    bad(
+        "V05 websocket",
+        answer(b"connection: upgrade", b"upgrade: websocket", start=b"HTTP/1.1 101 S"),
+        "switched_protocols",
+    ),
+    *(
+        bad(
+            f"V12 status {text.decode('latin-1')!r}", sized(b"", start=b"HTTP/1.1 %b OK" % text), "bad_status"
+        )
+        for text in (
+            b"2 00",
+            b"1000",
+            b"00200",
+            b"200,",
+            b"0x200",
+            b"2\xb200",
+            b"xyz",
+            b"- 200",
+            b"1e2",
+            b"700",
+            b"060",
+        )
+    ),
+    *(
+        bad(f"V13 {name}", raw, "not_http")
+        for name, raw in (
+            ("an empty line for ever", b"\r\n\r\n"),
+            ("JSON", b'{"status":200}'),
+            ("a request for an answer", b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"),
+            ("TLS hello", b"\x16\x03\x03\x00\x31\x02\x00\x00\x2d"),
+            ("POP3", b"+OK ready\r\n"),
+            ("IMAP", b"* OK ready\r\n"),
+            ("MySQL", b"\x4a\x00\x00\x00\x0a8.0.36\x00"),
+            ("Redis error", b"-DENIED Redis\r\n"),
+            ("a byte order mark", b"\xef\xbb\xbfHTTP/1.1 200 OK\r\n\r\n"),
+            ("NUL first", b"\x00HTTP/1.1 200 OK\r\n\r\n"),
+            ("two dots", b"HTTP/1..1 200 OK\r\n\r\n"),
+            ("version 3", b"HTTP/3 200\r\n\r\n"),
+            ("version 1.1 by the letter", b"HTTP/l.l 200 OK\r\n\r\n"),
+        )
+    ),
+    *(
+        Case(
+            f"V19 chunk size {text.decode('latin-1')!r} is broken",
+            chunked(text + b"\r\nhello\r\n0\r\n\r\n"),
+            truncated=True,
+            reused=False,
+        )
+        for text in (
+            b"-0",
+            b"5h",
+            b"\t5",
+            b"5 ;a",
+            b"5\r",
+            b"\r5",
+            b"5:a",
+            b"5;a\x00b",
+            b"5;a\nb",
+            b"0x",
+            b"fffffffffffffffff",
+            b"5.0",
+            b"'5'",
+        )
+    ),
+    Case(
+        "V19 a quoted extension with a semicolon",
+        chunked(b'2;a="b;c"\r\nok\r\n0\r\n\r\n'),
+        body=b"ok",
+        reused=False,
+    ),
+    Case(
+        "V19 a chunk of 2^64-1",
+        chunked(b"ffffffffffffffff\r\nhello"),
+        body=b"hello",
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V19 a flood of extensions",
+        chunked(b"1;a=b;c=d;e=f\r\nx\r\n" * 20_000),
+        body=None,
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V30 a trailer line of 300 bytes",
+        chunked(b"2\r\nok\r\n0\r\nx: " + b"y" * 300 + b"\r\n\r\n"),
+        body=b"ok",
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V30 a bare LF for the end of the trailers",
+        chunked(b"2\r\nok\r\n0\r\n\n"),
+        body=b"ok",
+        truncated=True,
+        reused=False,
+    ),
+    Case(
+        "V30 a last chunk without its empty line",
+        chunked(b"2\r\nok\r\n0\r\n"),
+        body=b"ok",
+        truncated=True,
+        reused=False,
+        end="close",
+    ),
 ]

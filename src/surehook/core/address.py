@@ -57,8 +57,15 @@ _SIX = re.compile(r"[0-9A-Fa-f:.]{2,45}", re.ASCII)
 
 
 def network(text: str) -> Network:
-    """A block from `10.0.0.0/8`, `::1/128` or a bare address. Raises ValueError, host bits included."""
+    """A block from `10.0.0.0/8`, `::1/128` or a bare address; a mapped one is the IPv4 block inside, as addresses are.
+
+    Raises ValueError, host bits included.
+    """
     block = ipaddress.ip_network(text.strip())
+    if isinstance(block, ipaddress.IPv6Network) and block.prefixlen >= 96:
+        version, number = _unmapped(6, int(block.network_address))
+        if version == 4:
+            block = ipaddress.ip_network((number, block.prefixlen - 96))
     return Network(block.version, int(block.network_address), int(block.netmask))
 
 

@@ -7,6 +7,7 @@ addresses: a name that slips through here still has every address it resolves to
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from msgspec import Struct
 
@@ -20,13 +21,19 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(
     r"[0-9]+|0x[0-9a-f]*", re.ASCII
 )  # the "ends in a number" rule of the WHATWG URL standard
+# IDNA 2008 takes these as they are (RFC 5892 section 2.6 and appendix A), although a case folding would change them.
+_DEVIATIONS = dict.fromkeys(
+    map(ord, "\u00df\u03c2\u200c\u200d"), "\u4e00"
+)  # by a letter that nothing changes
 _LOOPBACK = ("127.0.0.1", "::1")
 
 # Always refused: what clouds answer credentials under.
 _METADATA = frozenset({"metadata", "instance-data", "metadata.google.internal", "metadata.goog"})
 _METADATA_SUFFIXES = (".metadata.google.internal", ".metadata.goog", ".ec2.internal")
 # Refused unless the operator granted some private network: names that only private resolvers know.
-_PRIVATE_SUFFIXES = (".local", ".internal", ".home.arpa", ".localdomain", ".svc", ".onion", ".i2p")
+_PRIVATE_SUFFIXES = (
+    ".local", ".internal", ".home.arpa", ".localdomain", ".localdomain6", ".svc", ".onion", ".i2p", ".alt",
+)  # fmt: skip
 # RFC 2606 and 6761: refused outside development.
 _RESERVED_SUFFIXES = (".test", ".example", ".invalid")
 
@@ -84,7 +91,7 @@ def refusal(name: str, rules: address.Rules, own: frozenset[str], *, reserved: b
         return None if local_addresses(rules) else "names of this machine are not called"
     if reserved and name.endswith(_RESERVED_SUFFIXES):
         return "this domain is reserved and never resolves"
-    if ("." not in name or name.endswith(_PRIVATE_SUFFIXES)) and not rules.allow:
+    if ("." not in name or f".{name}".endswith(_PRIVATE_SUFFIXES)) and not rules.allow:
         return "this name only exists in a private network"
     return None
 
@@ -99,10 +106,20 @@ def _is_label(label: str) -> bool:
 
 
 def _is_punycode(encoded: str) -> bool:
-    """Whether an A-label holds what its prefix promises: RFC 3492 text, in its one spelling, that is not plain ASCII."""
+    """Whether an A-label holds what its prefix promises: RFC 3492 text, in its one spelling, of a label that could
+    stand there itself: neither plain ASCII nor in need of a mapping (wide digits, capitals, loose marks), which
+    some readers would carry out and others not.
+    """
     try:
         decoded = encoded.encode("ascii").decode("punycode")
         again = decoded.encode("punycode").decode("ascii")
     except (UnicodeError, ValueError, OverflowError):
         return False
-    return again == encoded and not decoded.isascii() and not any("\x7f" <= char < "\xa1" for char in decoded)
+    if again != encoded or decoded.isascii() or any("\x7f" <= char < "\xa1" for char in decoded):
+        return False
+    plain = decoded.translate(_DEVIATIONS)
+    return (
+        unicodedata.normalize("NFKC", plain.casefold()) == plain
+        and not unicodedata.category(decoded[0]).startswith("M")
+        and not any("\ud800" <= char <= "\udfff" for char in decoded)
+    )

@@ -17,21 +17,44 @@ HEAD = re.compile(
     rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n)*+)\r\n"
 )
 
-_STRAY = re.compile(rb"\r[^\n]|(?<!\r)\n|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_VERSION = re.compile(rb"HTTP/1\.[01] ")
-_STATUS = re.compile(rb"[1-5][0-9][0-9](?: [\t -~\x80-\xff]*+)?")
+_VERSIONS = (b"HTTP/1.1 ", b"HTTP/1.0 ")
+_SOUND = re.compile(rb"[\t -~\x80-\xff]*+(?:\r\n?)?+")  # a line, or the start of one
+_STATUS = re.compile(rb"[1-5][0-9][0-9](?: [\t -~\x80-\xff]*+)?\r\n")
+_FIELD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n")
+_STATUS_LINE_BYTES = LINE_BYTES + len("HTTP/1.1 200 ")  # a reason as long as a line
 _NAMED_FIRST = (b"retry-after:", b"content-type:", b"location:")
 
 
-def hopeless(buffer: bytearray, seen: int) -> Failure | None:
-    """Why an incomplete head cannot become a good one any more, or None. The first `seen` bytes were judged before."""
-    if not b"HTTP/1.".startswith(buffer[:7]):
-        return "not_http"
-    if _STRAY.search(buffer, max(0, seen - 2), len(buffer) - buffer.endswith(b"\r")):
-        return "bad_headers"
-    if len(buffer) > HEAD_BYTES or len(buffer) - buffer.rfind(b"\n") > LINE_BYTES + 16:
-        return "headers_too_large"
-    return "headers_too_large" if buffer.count(b"\n") > FIELDS + 1 else None
+def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Failure | None, int, int]:
+    """The first fault of a head that may not be complete yet, and the line that is not complete: start and number.
+
+    Lines before line `number`, which starts at `at`, were examined already. The fault is the first in the order
+    of reading, so a head in pieces is refused at the piece that breaks it, under the name the whole head gets.
+    """
+    if not any(version.startswith(head[:9]) for version in _VERSIONS):
+        return "not_http", at, number
+    while at < len(head):
+        if at > HEAD_BYTES:
+            return "headers_too_large", at, number
+        reach = min(at + (LINE_BYTES if number else _STATUS_LINE_BYTES), HEAD_BYTES)  # text ends here at last
+        stop = head.find(b"\n", at, reach + 2) + 1
+        line = head[at : stop or reach + 1]
+        if not _SOUND.fullmatch(line):
+            return "bad_headers", at, number
+        if not stop:
+            is_over = len(head) > reach + 1 or (len(head) > reach and not line.endswith(b"\r"))
+            return "headers_too_large" if is_over else None, at, number
+        if number == 0:
+            if not _STATUS.fullmatch(line, 9):
+                return "bad_status", at, number
+        elif line == b"\r\n":
+            break
+        elif number > FIELDS:
+            return "headers_too_large", at, number
+        elif not _FIELD.fullmatch(line):
+            return "bad_headers", at, number
+        at, number = stop, number + 1
+    return None, at, number
 
 
 def kept_headers(lines: bytes) -> bytes:
@@ -64,27 +87,5 @@ def value(low: bytes, mark: bytes) -> bytes:
 
 
 def keep_alive_s(value: bytes) -> int | None:
-    match = re.search(rb"(?:^|[,; ])timeout ?= ?([0-9]{1,6})", value)
+    match = re.search(rb"(?:^|[,; \t])timeout[ \t]*=[ \t]*\"?([0-9]{1,6})", value)
     return int(match[1]) if match else None
-
-
-def oversize(head: bytes) -> Failure | None:
-    """Whether a head with whole lines is over a cap."""
-    if len(head) > HEAD_BYTES or head.count(b"\r\n") > FIELDS + 1:
-        return "headers_too_large"
-    status_line, *lines = head.split(b"\r\n")
-    if len(status_line) > LINE_BYTES + len("HTTP/1.1 200 ") or any(len(line) > LINE_BYTES for line in lines):
-        return "headers_too_large"
-    return None
-
-
-def diagnose(head: bytes) -> Failure:
-    """Why a complete head does not match the grammar."""
-    if not _VERSION.match(head):
-        return "not_http"
-    if (failure := oversize(head)) is not None:
-        return failure
-    stop = head.find(b"\r\n")
-    if _STATUS.fullmatch(head, 9, stop) or _STRAY.search(head, 9, stop + 2):
-        return "bad_headers"
-    return "bad_status"

@@ -40,7 +40,7 @@ class Reader:
     """
 
     __slots__ = (
-        "_budget", "_buffer", "_chunks", "_interims", "_kept", "_left", "_seen",
+        "_budget", "_buffer", "_chunks", "_interims", "_is_odd", "_kept", "_left", "_line_at", "_line_number", "_seen",
         "body", "failure", "head", "keep_s", "phase", "reusable", "status", "truncated",
     )  # fmt: skip
 
@@ -59,7 +59,9 @@ class Reader:
         self.reusable = False
         self.keep_s: int | None = None
         self._interims = 0
-        self._seen = 0  # bytes of the buffer that were already looked through
+        self._is_odd = False  # legal, but read differently by some: no other request goes this way
+        self._seen = 0  # bytes of the buffer that were already looked through for the end of the head
+        self._line_at = self._line_number = 0  # its last line, which is not complete
         self._budget = BODY_READ_BYTES
         self._left: int | None = None  # bytes of the body to come; None: until the connection ends
         self._chunks: Chunks | None = None
@@ -100,13 +102,9 @@ class Reader:
             if match is None or match.end() - at > heads.LINE_BYTES:
                 end = data.find(b"\r\n\r\n", at)
                 if end < 0:
-                    self._buffer += data[at : at + heads.HEAD_BYTES + 1]
+                    self._buffer += data[at : at + heads.HEAD_BYTES + 4]  # so long and no end: it has a fault
                     return self._partial()
-                failure = (
-                    heads.diagnose(data[at : end + 2])
-                    if match is None
-                    else heads.oversize(data[at : end + 2])
-                )
+                failure = heads.examine(data[at : end + 4])[0]
                 if match is None or failure is not None:
                     return self._fail(failure or "bad_headers")
             version, status_text, lines = match.groups()
@@ -130,12 +128,14 @@ class Reader:
             return self._partial()
         data = bytes(self._buffer)
         self._buffer.clear()
-        self._seen = 0
+        self._seen = self._line_at = self._line_number = 0
         return self._heads(data)
 
     def _partial(self) -> int:
         """Judge a head that is not complete: what cannot become one is refused now, not at the deadline."""
-        failure = heads.hopeless(self._buffer, self._seen)
+        failure, self._line_at, self._line_number = heads.examine(
+            self._buffer, self._line_at, self._line_number
+        )
         if failure is not None:
             return self._fail(failure)
         self._seen = len(self._buffer)
@@ -149,6 +149,7 @@ class Reader:
         low = b"\r\n" + lines.lower()
         if b"\r\ncontent-length:" in low or b"\r\ntransfer-encoding:" in low:
             return "bad_framing"
+        self._is_odd = self._is_odd or b"\r\nconnection:" in low
         self._interims += 1
         return "too_many_informational" if self._interims > INTERIMS else None
 
@@ -165,12 +166,14 @@ class Reader:
             if not text.isdigit() or len(text) > 18:
                 return self._fail("bad_framing")
             left = int(text)
-        elif codings and (is_old or heads.value(low, b"\r\ntransfer-encoding:") != b"chunked"):
-            return self._fail("bad_framing")
+        elif codings:
+            if is_old or heads.value(low, b"\r\ntransfer-encoding:") != b"chunked":
+                return self._fail("bad_framing")
+            self._is_odd = self._is_odd or b"chunked\t" in low or b"\tchunked" in low
         self.status = status
         self.head = lines
-        self.reusable = not is_old and b"\r\nconnection:" not in low
-        if not self.reusable and not is_old:
+        self.reusable = not is_old and not self._is_odd
+        if self.reusable and b"\r\nconnection:" in low:
             self.reusable = all(
                 b"close" not in value and b"upgrade" not in value
                 for value in heads.values(low, b"\r\nconnection:")
@@ -214,7 +217,7 @@ class Reader:
         if self._chunks is not None:
             state = self._chunks.feed(data)
             if state is not None:
-                clean = state and self._chunks.is_plain and not self._chunks.leftover
+                clean = state and self._chunks.is_plain and not self._chunks.leftover and not is_over
                 return self._finish(complete=state, reusable=clean and self.reusable)
         else:
             left = self._left
