@@ -9,62 +9,29 @@ from typing import Any
 import pytest
 
 from surehook.core import parcel
-from surehook.delivery.engine import Engine
 from surehook.delivery.handoff import link, send
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.handoff import BrokerAway
 from surehook.sim.broker import SimBroker, Trouble
 from surehook.sim.entropy import Seed
 from surehook.sim.loop import SimLoop, run
-from tests.delivery.house import Host, House, answers
+from tests.delivery.firm import Firm
+from tests.delivery.house import answers
 
 A = "https://a.example/hook"
 RETRIED = {"profile": "standard", "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None}
-TAKES_IN = EngineSettings(lanes=(), memory_deliveries=0)  # everything it accepts is for others
 
 
-class Works(Host):
-    """Another machine: nobody sees its process."""
-
-    def is_gone(self, node: Any) -> bool:
-        return False
-
-
-class Firm:
-    """One node that takes events in, workers, and a broker between them."""
-
+class SimFirm(Firm):
     def __init__(
-        self, loop: SimLoop, *, workers: int, trouble: Trouble | None, worker: EngineSettings
+        self, loop: SimLoop, *, workers: int, trouble: Trouble | None, worker: EngineSettings | None
     ) -> None:
-        self.house = House(loop, TAKES_IN)
         self.broker = SimBroker(loop, Seed(1).stream("broker"), trouble)
-        self.house.engine = self._engine(TAKES_IN)
-        self.workers = [self._engine(worker) for _ in range(workers)]
-
-    def _engine(self, settings: EngineSettings) -> Engine:
-        house = self.house
-        return Engine(
-            ledger=house.ledger, transport=house.receivers, clock=house.clock, entropy=house.entropy,
-            host=Works(), telemetry=house.facts, settings=settings, sole=False,
-            broker=self.broker.at(None), handing=house.ledger,
-        )  # fmt: skip
-
-    @property
-    def sent(self) -> int:
-        return len(self.house.receivers.calls)
-
-    @property
-    def claimed(self) -> int:
-        """How many rows came to workers by messages."""
-        return sum(take.taken for worker in self.workers for take in worker.handoff.takes.values())
-
-    async def publish(self, count: int) -> None:
-        for _ in range(count):
-            await self.house.publish()
+        super().__init__(loop, lambda: self.broker.at(None), workers=workers, worker=worker)
 
 
 def in_firm(
-    story: Callable[[Firm], Awaitable[None]],
+    story: Callable[[SimFirm], Awaitable[None]],
     *,
     seed: int = 0,
     workers: int = 2,
@@ -75,25 +42,17 @@ def in_firm(
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
-        firm = Firm(loop, workers=workers, trouble=trouble, worker=worker or EngineSettings())
-        await firm.house.open()
-        for engine in firm.workers:
-            await engine.start()
-        await firm.house.endpoint(policy=policy)
-        for engine in firm.workers:
-            await engine.changed()
+        firm = SimFirm(loop, workers=workers, trouble=trouble, worker=worker)
+        await firm.start(policy=policy)
         await firm.house.wait(2)
         await story(firm)
-        for engine in (firm.house.engine, *firm.workers):
-            await engine.stop()
-            assert engine.failure is None
-            assert engine.dispatch.held == 0, "every delivery that memory held was let go"
+        await firm.stop()
 
     run(main(), seed=seed)
 
 
 def test_what_one_node_accepts_is_brought_to_workers_by_the_broker() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         began = firm.house.clock.boot()
         await firm.publish(20)
         await firm.house.wait(0.2)
@@ -109,7 +68,7 @@ def test_what_one_node_accepts_is_brought_to_workers_by_the_broker() -> None:
 
 
 def test_a_retry_is_handed_over_before_it_is_due_and_leaves_at_its_time() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.house.receivers.scripts[A] = answers(500)
         await firm.publish(1)
         await firm.house.wait(20)
@@ -123,7 +82,7 @@ def test_a_retry_is_handed_over_before_it_is_due_and_leaves_at_its_time() -> Non
 
 
 def test_a_message_that_comes_twice_sends_nothing_twice() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         await firm.publish(100)
         await firm.house.wait(5)
         assert firm.sent == 100
@@ -133,7 +92,7 @@ def test_a_message_that_comes_twice_sends_nothing_twice() -> None:
 
 
 def test_what_was_lost_on_its_way_is_handed_over_again_within_seconds() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.broker.trouble.lost = 1.0
         await firm.publish(50)
         await firm.house.wait(0.5)
@@ -148,7 +107,7 @@ def test_what_was_lost_on_its_way_is_handed_over_again_within_seconds() -> None:
 
 @pytest.mark.parametrize("act", ["purge", "delete"])
 def test_a_queue_that_is_emptied_or_deleted_costs_seconds_and_nothing_else(act: str) -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         for worker in firm.workers:
             worker.dispatch.paused = True  # they take messages and open none
         await firm.publish(50)
@@ -164,7 +123,7 @@ def test_a_queue_that_is_emptied_or_deleted_costs_seconds_and_nothing_else(act: 
 
 
 def test_without_a_broker_work_goes_on_from_the_ledger_and_returns_to_it() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.broker.go_away()
         await firm.publish(30)
         await firm.house.wait(link.FALLBACK_S + 1.5)
@@ -181,8 +140,24 @@ def test_without_a_broker_work_goes_on_from_the_ledger_and_returns_to_it() -> No
     in_firm(story)
 
 
+def test_a_lane_in_trouble_leaves_the_other_alone() -> None:
+    async def story(firm: SimFirm) -> None:
+        firm.broker.go_away(1)
+        await firm.house.wait(10)
+        for worker in firm.workers:
+            assert [link.is_connected for link in worker.handoff.links] == [True, False]
+            assert [link.may_claim() for link in worker.handoff.links] == [False, True]
+        firm.house.receivers.scripts[A] = answers(500)
+        await firm.publish(5)
+        await firm.house.wait(20)
+        assert firm.sent == 15
+        assert await firm.house.states() == {"dead": 5}
+
+    in_firm(story)
+
+
 def test_a_queue_that_does_not_flow_does_not_stop_idle_workers() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.broker.trouble.lost = 1.0  # confirmed, and gone: as a queue without its majority
         await firm.publish(10)
         await firm.house.wait(link.STALL_S + 3)
@@ -193,7 +168,7 @@ def test_a_queue_that_does_not_flow_does_not_stop_idle_workers() -> None:
 
 
 def test_a_long_queue_is_never_filled_twice() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         await firm.publish(150)
         await firm.house.wait(3600)
         copies = firm.broker.copies(0)
@@ -205,7 +180,7 @@ def test_a_long_queue_is_never_filled_twice() -> None:
 
 
 def test_an_hour_without_a_broker_fills_its_queue_once() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.broker.go_away()
         await firm.publish(150)
         await firm.house.wait(3600)
@@ -221,8 +196,8 @@ def test_an_hour_without_a_broker_fills_its_queue_once() -> None:
 def test_accepting_waits_for_no_broker_and_its_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send, "WAITING_IDS_MAX", 20)
 
-    async def story(firm: Firm) -> None:
-        firm.house.engine.handoff._line.publish = never  # the broker takes and confirms nothing
+    async def story(firm: SimFirm) -> None:
+        firm.house.engine.handoff.links[0]._line.publish = never  # the broker takes and confirms nothing
         began = firm.house.clock.boot()
         await firm.publish(100)
         assert firm.house.clock.boot() - began < 0.1
@@ -238,7 +213,7 @@ async def never(*_: object) -> None:
 
 
 def test_a_full_worker_takes_no_more_than_its_memory_holds() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         firm.house.receivers.scripts[A] = answers(200, after=1.0)
         await firm.publish(120)
         for _ in range(40):
@@ -252,28 +227,26 @@ def test_a_full_worker_takes_no_more_than_its_memory_holds() -> None:
 
 
 def test_one_node_sweeps_and_another_goes_on_when_it_loses_its_line() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         book = firm.house.ledger.book
-        sweeper = next(
-            engine for engine in (firm.house.engine, *firm.workers) if engine.node() == book.sweeper
-        )
-        line = sweeper.handoff._line
-        sweeper.handoff._broker = Nobody()
-        line.end("the connection was reset")
+        sweeper = next(engine for engine in firm.engines if engine.node() == book.sweepers[0])
+        link = sweeper.handoff.links[0]
+        link._broker = Nobody()
+        link._line.end("the connection was reset")
         await firm.house.wait(2 * 1.0 + 1)
-        assert book.sweeper not in (None, sweeper.node())
-        assert book.sweeper in book.nodes
+        assert book.sweepers[0] not in (None, sweeper.node())
+        assert book.sweepers[0] in book.nodes
 
     in_firm(story)
 
 
 class Nobody:
-    async def connect(self) -> Any:
+    async def connect(self, lane: int) -> Any:
         raise BrokerAway("nobody listens")
 
 
 def test_foreign_messages_are_thrown_away() -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         for body in (b"", b"hello", b"sh\x02\x00" + bytes(16), b"sh\x01\x00" + bytes(15), b"sh\x01\x01"):
             firm.broker.append(0, body)
         await firm.publish(5)
@@ -287,7 +260,7 @@ def test_foreign_messages_are_thrown_away() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_whatever_the_broker_does_everything_is_delivered_once(seed: int) -> None:
-    async def story(firm: Firm) -> None:
+    async def story(firm: SimFirm) -> None:
         chance = Seed(seed).stream("story")
         for _ in range(30):
             await firm.publish(chance.randint(1, 12))

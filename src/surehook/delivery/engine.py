@@ -29,7 +29,7 @@ from surehook.delivery.book_clock import BookClock
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.handoff.link import Handoff
+from surehook.delivery.handoff.office import Handoff
 from surehook.delivery.heartbeat import Heartbeat
 from surehook.delivery.leave import RELEASE_ROWS, Leave
 from surehook.delivery.managing import Book, BreakerView
@@ -239,8 +239,8 @@ class Engine:
             self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
         if self.handoff is not None and self._handing is not None:
             await self._handing.prepare_handing()
-            self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.loops()]
-            self._tasks.append(self._spawn("broker", self.handoff.run()))
+            self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.leasing()]
+            self._tasks += [self._spawn(name, loop) for name, loop in self.handoff.keeping()]
         self._tasks += self._leasing
         await self.wakeups.start(self.neighbours.heard)
         for name, loop in (

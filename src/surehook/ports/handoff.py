@@ -43,18 +43,19 @@ class Parcel(Protocol):
 
 
 class Line(Protocol):
-    """One connection. Once lost it stays so; the caller connects anew."""
+    """One lane's connection: lanes share nothing, so that one whose queue is in trouble leaves the other alone.
+    Once lost it stays so; the caller connects anew."""
 
-    async def publish(self, lane: Lane, bodies: Sequence[bytes]) -> None:
+    async def publish(self, bodies: Sequence[bytes]) -> None:
         """Send messages in order; returns when all are safe with the broker. Raises BrokerAway otherwise."""
         ...
 
-    async def consume(self, lane: Lane, take: Callable[[Parcel], None], *, prefetch: int) -> None:
+    async def consume(self, take: Callable[[Parcel], None], *, prefetch: int) -> None:
         """Begin to take messages, at most `prefetch` unacknowledged. Raises BrokerAway."""
         ...
 
     async def lost(self) -> str:
-        """Wait until the connection or one of its queues is gone; returns the reason."""
+        """Wait until the connection or its queue is gone; returns the reason."""
         ...
 
     async def close(self) -> None:
@@ -63,8 +64,8 @@ class Line(Protocol):
 
 
 class Broker(Protocol):
-    async def connect(self) -> Line:
-        """A new connection with both queues in place. Raises BrokerAway."""
+    async def connect(self, lane: Lane) -> Line:
+        """A new connection with the lane's queue in place. Raises BrokerAway."""
         ...
 
 
@@ -84,8 +85,8 @@ class Handing(Protocol):
         for one process."""
         ...
 
-    async def lane_marks(self) -> list[LaneMarks]:
-        """One per lane, in the order of model.LANES."""
+    async def lane_marks(self, lane: Lane) -> LaneMarks:
+        """The lane's generations now."""
         ...
 
     async def hand_over(
@@ -94,7 +95,7 @@ class Handing(Protocol):
         """Mark up to `limit` rows that are ready (unheld, unparked, due_at <= due_by) and unmarked, or whose mark
         is lost (0 < mark < passed), in one fenced transaction; their ids, earliest due first, have to be sent.
 
-        One node sweeps at a time: None while another living node does. Else the caller is the sweeper from now
+        One node sweeps a lane at a time: None while another living node does. Else the caller is the sweeper from now
         on, until it resigns or is buried.
         """
         ...
@@ -108,6 +109,6 @@ class Handing(Protocol):
         made (a message of another installation) changes nothing."""
         ...
 
-    async def resign(self, *, node: bytes, now: int) -> None:
-        """Stop being the sweeper; nothing where it is not."""
+    async def resign(self, lane: Lane, *, node: bytes, now: int) -> None:
+        """Stop being the lane's sweeper; nothing where it is not."""
         ...

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from surehook.core import parcel
-from surehook.core.model import LANES, Lane
+from surehook.core.model import FIRST, LANES, RETRY, Lane
 from surehook.ports.handoff import BrokerAway, Parcel
 from surehook.sim.loop import Process, SimLoop, context_of
 
@@ -52,7 +52,7 @@ class SimBroker:
         self.trouble = trouble or Trouble()
         self.queues: list[deque[Message]] = [deque() for _ in LANES]
         self.lines: list[SimLine] = []
-        self.is_away = False
+        self.away: set[Lane] = set()
         self.published = 0  # ids in messages that were taken
         self.dropped = 0  # messages over the delivery limit
 
@@ -66,8 +66,8 @@ class SimBroker:
 
     def delete(self, lane: Lane) -> None:
         """The queue goes with all that is in it, and every line that took from it is told."""
-        for line in [line for line in self.lines if lane in line.takers]:
-            line.unacked = {tag: entry for tag, entry in line.unacked.items() if entry[0] != lane}
+        for line in [line for line in self.lines if line.lane == lane]:
+            line.unacked = {}
             line.end("the queue was deleted")
         self.queues[lane].clear()
 
@@ -76,12 +76,14 @@ class SimBroker:
         for line in list(self.lines):
             line.end("the connection was reset")
 
-    def go_away(self) -> None:
-        self.is_away = True
-        self.cut()
+    def go_away(self, *lanes: Lane) -> None:
+        """Nobody is let in any more, to these lanes or to any."""
+        self.away = set(lanes or (FIRST, RETRY))
+        for line in [line for line in self.lines if line.lane in self.away]:
+            line.end("the connection was reset")
 
     def come_back(self) -> None:
-        self.is_away = False
+        self.away = set()
 
     def copies(self, lane: Lane) -> dict[bytes, int]:
         """How often each id stands in the queue."""
@@ -122,11 +124,10 @@ class SimBroker:
         """Give messages to lines that may take more, in turn."""
         queue = self.queues[lane]
         while queue:
-            free = [line for line in self.lines if line.may_take(lane)]
+            free = [line for line in self.lines if line.lane == lane and line.may_take()]
             if not free:
                 return
-            line = self.chance.choice(free)
-            line.give(lane, queue.popleft())
+            self.chance.choice(free).give(queue.popleft())
 
 
 class SimParcel:
@@ -142,20 +143,22 @@ class SimParcel:
 class SimLine:
     """`ports.handoff.Line` of one process."""
 
-    def __init__(self, broker: SimBroker, process: Process | None) -> None:
-        self.takers: dict[Lane, Callable[[Parcel], None]] = {}
-        self.unacked: dict[int, tuple[Lane, Message]] = {}
+    def __init__(self, broker: SimBroker, process: Process | None, lane: Lane) -> None:
+        self.lane = lane
+        self.unacked: dict[int, Message] = {}
+        self._take: Callable[[Parcel], None] | None = None
         self._broker = broker
         self._process = process
-        self._prefetch: dict[Lane, int] = {}
-        self._inbox: deque[tuple[Lane, int, bytes]] = deque()
+        self._prefetch = 0
+        self._inbox: deque[tuple[int, bytes]] = deque()
         self._tags = 0
         self._reason: str | None = None
         self._ended: asyncio.Future[str] = broker.loop.create_future()
 
     # -- the port ----------------------------------------------------------------------------------------
 
-    async def publish(self, lane: Lane, bodies: Sequence[bytes]) -> None:
+    async def publish(self, bodies: Sequence[bytes]) -> None:
+        lane = self.lane
         broker = self._broker
         await asyncio.sleep(broker.travel_s())
         self._check()
@@ -167,12 +170,12 @@ class SimLine:
         await asyncio.sleep(broker.travel_s())
         self._check()
 
-    async def consume(self, lane: Lane, take: Callable[[Parcel], None], *, prefetch: int) -> None:
+    async def consume(self, take: Callable[[Parcel], None], *, prefetch: int) -> None:
         await asyncio.sleep(self._broker.travel_s())
         self._check()
-        self.takers[lane] = take
-        self._prefetch[lane] = prefetch
-        self._broker.hand_out(lane)
+        self._take = take
+        self._prefetch = prefetch
+        self._broker.hand_out(self.lane)
 
     async def lost(self) -> str:
         return await asyncio.shield(self._ended)
@@ -182,27 +185,25 @@ class SimLine:
 
     # -- the broker's side -------------------------------------------------------------------------------
 
-    def may_take(self, lane: Lane) -> bool:
-        if lane not in self.takers:
-            return False
-        return sum(entry[0] == lane for entry in self.unacked.values()) < self._prefetch[lane]
+    def may_take(self) -> bool:
+        return self._take is not None and len(self.unacked) < self._prefetch
 
-    def give(self, lane: Lane, message: Message) -> None:
+    def give(self, message: Message) -> None:
         self._tags += 1
-        self.unacked[self._tags] = (lane, message)
-        self._inbox.append((lane, self._tags, message.body))
+        self.unacked[self._tags] = message
+        self._inbox.append((self._tags, message.body))
         context = context_of(self._process)
         self._broker.loop.call_later(self._broker.travel_s(), self._take_one, context=context)
 
     def _take_one(self) -> None:
         """In the process: the next message of the line, in the order in which they were sent."""
-        if self._reason is None and self._inbox:
-            lane, tag, body = self._inbox.popleft()
-            self.takers[lane](SimParcel(self, tag, body))
+        if self._reason is None and self._inbox and self._take is not None:
+            tag, body = self._inbox.popleft()
+            self._take(SimParcel(self, tag, body))
 
     def acked(self, tag: int) -> None:
-        if self._reason is None and (entry := self.unacked.pop(tag, None)) is not None:
-            self._broker.hand_out(entry[0])
+        if self._reason is None and self.unacked.pop(tag, None) is not None:
+            self._broker.hand_out(self.lane)
 
     def end(self, reason: str) -> None:
         if self._reason is not None:
@@ -211,12 +212,11 @@ class SimLine:
         self._broker.lines.remove(self)
         back = sorted(self.unacked.items(), reverse=True)
         self.unacked = {}
-        for _, (lane, message) in back:
-            self._broker.put_back(lane, message)
+        for _, message in back:
+            self._broker.put_back(self.lane, message)
         if not self._ended.done():
             self._ended.set_result(reason)
-        for lane in {lane for _, (lane, _) in back}:
-            self._broker.hand_out(lane)
+        self._broker.hand_out(self.lane)
 
     def _check(self) -> None:
         if self._reason is not None:
@@ -230,11 +230,11 @@ class SimPort:
         self._broker = broker
         self._process = process
 
-    async def connect(self) -> SimLine:
+    async def connect(self, lane: Lane) -> SimLine:
         await asyncio.sleep(self._broker.travel_s())
-        if self._broker.is_away:
+        if lane in self._broker.away:
             raise BrokerAway("nobody listens")
-        line = SimLine(self._broker, self._process)
+        line = SimLine(self._broker, self._process, lane)
         self._broker.lines.append(line)
         if self._process is not None:
             self._process.at_death.append(lambda: line.end("its process died"))

@@ -81,7 +81,7 @@ class Send:
             taken = min(len(waiting), BODIES_MAX * parcel.IDS_MAX)
             entries = list(islice(waiting, taken))
             bodies, used = _bodies(entries)
-            await line.publish(lane, bodies)
+            await line.publish(bodies)
             ids = 0
             for _ in range(used):
                 ids += isinstance(waiting.popleft(), bytes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from surehook.core.model import LANES, Lane
+from surehook.core.model import Lane
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -22,14 +22,14 @@ SWEEP_ROWS = 2_000  # rows marked in one transaction
 TIDE_S = 5.0  # what was lost is found after about two of these, when queues are short
 TIDE_MOST_S = 60.0
 TIDES_OFTEN = 3  # under way before they become rarer: some may be lost
-LANES_IN_ORDER: tuple[Lane, ...] = (0, 1)
 
 
 class Sweep:
-    """Rounds of sweeping. `node` is who asks; the caller loops, and meets the ledger's errors."""
+    """Rounds of sweeping one lane. `node` is who asks; the caller loops, and meets the ledger's errors."""
 
     def __init__(
         self,
+        lane: Lane,
         *,
         handing: Handing,
         clock: Clock,
@@ -37,39 +37,39 @@ class Sweep:
         send: Send,
         node: Callable[[], bytes],
     ) -> None:
+        self._lane = lane
         self._handing = handing
         self._clock = clock
         self._settings = settings
         self._send = send
         self._node = node
-        self._tide_at = [0.0 for _ in LANES]  # boot time of the next tide
+        self._tide_at = 0.0  # boot time of the next tide
         self.handed_over = 0  # rows marked here since the start
 
-    async def round(self, marks: list[LaneMarks]) -> float:
-        """Hand over what is due in both lanes; returns how many seconds may pass until the next round."""
-        full = False
-        for lane in LANES_IN_ORDER:
-            limit = min(SWEEP_ROWS, self._send.room)
-            if limit == 0:
-                continue
-            now = self._clock.now()
-            due_by = now + int(self._settings.claim_ahead_s * 1000)
-            ids = await self._handing.hand_over(lane, node=self._node(), limit=limit, due_by=due_by, now=now)
-            if ids is None:
-                return STANDBY_S
-            if ids:
-                self._send.put(lane, ids)
-                self.handed_over += len(ids)
-                full = full or len(ids) == limit
-            await self._tide(lane, marks[lane])
-        return 0.0 if full else SWEEP_S
+    async def round(self, marks: LaneMarks) -> float:
+        """Hand over what is due; returns how many seconds may pass until the next round."""
+        limit = min(SWEEP_ROWS, self._send.room)
+        if limit == 0:
+            return SWEEP_S
+        now = self._clock.now()
+        due_by = now + int(self._settings.claim_ahead_s * 1000)
+        ids = await self._handing.hand_over(
+            self._lane, node=self._node(), limit=limit, due_by=due_by, now=now
+        )
+        if ids is None:
+            return STANDBY_S
+        if ids:
+            self._send.put(self._lane, ids)
+            self.handed_over += len(ids)
+        await self._tide(marks)
+        return 0.0 if len(ids) == limit else SWEEP_S
 
-    async def _tide(self, lane: Lane, marks: LaneMarks) -> None:
+    async def _tide(self, marks: LaneMarks) -> None:
         at = self._clock.boot()
-        if at < self._tide_at[lane]:
+        if at < self._tide_at:
             return
-        generation = await self._handing.raise_tide(lane, node=self._node(), now=self._clock.now())
+        generation = await self._handing.raise_tide(self._lane, node=self._node(), now=self._clock.now())
         if generation is not None:
-            self._send.put_tide(lane, generation)
+            self._send.put_tide(self._lane, generation)
         under_way = marks.generation - 1 - marks.passed
-        self._tide_at[lane] = at + min(TIDE_MOST_S, TIDE_S * max(1, under_way - TIDES_OFTEN))
+        self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, under_way - TIDES_OFTEN))

@@ -76,7 +76,7 @@ class Book:
         self.unmarked: list[SortedKeys[tuple[int, bytes]]] = [SortedKeys() for _ in LANES]
         self.marked: list[SortedKeys[tuple[int, int, bytes]]] = [SortedKeys() for _ in LANES]
         self.marks = [LaneMarks(generation=1, passed=0) for _ in LANES]
-        self.sweeper: bytes | None = None
+        self.sweepers: list[bytes | None] = [None for _ in LANES]
         self.held: defaultdict[bytes, SortedKeys[bytes]] = defaultdict(SortedKeys)
         self.groups: dict[tuple[bytes, str], Group] = {}
         self.overdue: SortedKeys[tuple[int, bytes]] = SortedKeys()

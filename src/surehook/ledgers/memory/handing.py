@@ -18,15 +18,16 @@ class Handing(Hooked):
         """Every index is there."""
 
     @reads
-    def lane_marks(self) -> list[LaneMarks]:
-        return list(self.book.marks)
+    def lane_marks(self, lane: Lane) -> LaneMarks:
+        return self.book.marks[lane]
 
     @writes
     def hand_over(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[bytes] | None:
         self.book.fence(node)
-        if self.book.sweeper != node and self.book.sweeper in self.book.nodes:
+        sweeper = self.book.sweepers[lane]
+        if sweeper != node and sweeper in self.book.nodes:
             return None
-        self.book.sweeper = node
+        self.book.sweepers[lane] = node
         marks = self.book.marks[lane]
         lost = takewhile(lambda key: key[0] < marks.passed, self.book.marked[lane].ascending())
         lost_due = ((due_at, row) for _, due_at, row in lost if due_at <= due_by)
@@ -41,7 +42,7 @@ class Handing(Hooked):
     @writes
     def raise_tide(self, lane: Lane, *, node: bytes, now: int) -> int | None:
         self.book.fence(node)
-        if self.book.sweeper != node:
+        if self.book.sweepers[lane] != node:
             return None
         marks = self.book.marks[lane]
         self.book.marks[lane] = structs.replace(marks, generation=marks.generation + 1)
@@ -55,7 +56,7 @@ class Handing(Hooked):
             self.book.marks[lane] = structs.replace(marks, passed=generation)
 
     @writes
-    def resign(self, *, node: bytes, now: int) -> None:
+    def resign(self, lane: Lane, *, node: bytes, now: int) -> None:
         self.book.fence(node)
-        if self.book.sweeper == node:
-            self.book.sweeper = None
+        if self.book.sweepers[lane] == node:
+            self.book.sweepers[lane] = None

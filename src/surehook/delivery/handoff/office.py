@@ -1,0 +1,104 @@
+"""All of the hand-over for one node, as the engine sees it: two links, one way out, the lanes that it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.handoff.link import Link
+from surehook.delivery.handoff.send import Send
+from surehook.delivery.handoff.sweep import Sweep
+from surehook.delivery.handoff.take import Take
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.clock import Clock
+from surehook.ports.handoff import Broker, Handing
+from surehook.ports.ledger import Ledger
+from surehook.ports.telemetry import Telemetry
+
+LEAVE_S = 2.0  # for what waits to be sent at shutdown; the rest is found by tides
+PREFETCH_PER_SLOT = 2  # unacknowledged messages for each slot of a lane: one row each must still fill it
+
+
+class Handoff:
+    """`lanes` are those this node takes from (none: an API node); it sends and sweeps in both."""
+
+    def __init__(
+        self,
+        *,
+        broker: Broker,
+        ledger: Ledger,
+        handing: Handing,
+        clock: Clock,
+        settings: EngineSettings,
+        telemetry: Telemetry,
+        dispatch: Dispatch,
+        lanes: Sequence[Lane],
+        node: Callable[[], bytes],
+        claimed: Callable[[list[Delivery]], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._dispatch = dispatch
+        self.send = Send()
+        self.takes = {
+            lane: Take(
+                lane, ledger=ledger, handing=handing, clock=clock, settings=settings, node=node, room=self._room,
+                claimed=claimed, fail=fail,
+            )
+            for lane in lanes
+        }  # fmt: skip
+        self.links = [
+            Link(
+                lane, broker=broker, handing=handing, clock=clock, telemetry=telemetry, send=self.send,
+                sweep=Sweep(lane, handing=handing, clock=clock, settings=settings, send=self.send, node=node),
+                take=self.takes.get(lane), prefetch=PREFETCH_PER_SLOT * dispatch.lanes[lane].slots, node=node,
+                fail=fail,
+            )
+            for lane in (FIRST, RETRY)
+        ]  # fmt: skip
+
+    @property
+    def is_connected(self) -> bool:
+        return all(link.is_connected for link in self.links)
+
+    def may_claim(self) -> bool:
+        """Whether this node should claim from the ledger now, because a queue of its lanes brings nothing."""
+        return any(link.may_claim() for link in self.links if link.take is not None)
+
+    def let_go(self, ids: Iterable[bytes]) -> None:
+        """These rows have left memory: recorded, parked or handed back."""
+        ids = list(ids)
+        for take in self.takes.values():
+            take.let_go(ids)
+
+    def compare(self, in_memory: set[bytes]) -> None:
+        """The net under `let_go`."""
+        for take in self.takes.values():
+            take.compare(in_memory)
+
+    def forget(self) -> None:
+        """This node was buried."""
+        for take in self.takes.values():
+            take.forget()
+
+    def leasing(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """The loops that lease rows: they end after `stop`."""
+        return [(f"take {LANES[lane]}", take.run()) for lane, take in self.takes.items()]
+
+    def keeping(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """The loops that keep the lines: they run until they are cancelled."""
+        return [(f"broker {LANES[link.lane]}", link.run()) for link in self.links]
+
+    def stop(self) -> None:
+        """Open no more messages and sweep no more: this node is about to leave."""
+        for link in self.links:
+            link.stop()
+
+    async def close(self) -> None:
+        """Send what waits, within a moment."""
+        if any(link.is_connected for link in self.links):
+            await self.send.emptied(within_s=LEAVE_S)
+
+    def _room(self) -> int:
+        return 0 if self._dispatch.paused else self._dispatch.room()
