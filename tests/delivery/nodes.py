@@ -41,7 +41,9 @@ class Place:
 class Town(House):
     """Engines by name. `house.engine` is the first; each has receivers of its own, so that one sees who sent what."""
 
-    def __init__(self, loop: SimLoop, roles: dict[str, dict[str, Any]], settings: dict[str, Any]) -> None:
+    def __init__(
+        self, loop: SimLoop, roles: dict[str, dict[str, Any]], settings: dict[str, Any], health: Any = None
+    ) -> None:
         self._loop = loop
         self._common = settings
         self.hub = Hub()
@@ -50,6 +52,7 @@ class Town(House):
         self.sent: dict[str, Receivers] = {}
         self.engines: dict[str, Engine] = {}
         self.hears = True  # whether hints are carried
+        self.health = health  # makes a node's door to what all nodes know together
         super().__init__(loop, EngineSettings(**settings))
         self.ledger.clock = self.clock.now
         for name, role in roles.items():
@@ -70,6 +73,7 @@ class Town(House):
             ledger=self.ledger, transport=self.sent[name], clock=self.clocks[name],
             entropy=SimEntropy(Seed(len(self.engines)).stream(name)), host=self.places[name],
             telemetry=Facts(), settings=settings, sole=False, wakeups=self.hub.member() if self.hears else None,
+            health=None if self.health is None else self.health(),
         )  # fmt: skip
         return self.engines[name]
 
@@ -89,6 +93,7 @@ def in_town(
     hears: bool = True,
     settings: dict[str, Any] | None = None,
     stops: bool = True,
+    health: Callable[[], Any] | None = None,
     **roles: dict[str, Any],
 ) -> T:
     """Run a story over engines of these names and roles; afterwards all stop, and their memory must be empty."""
@@ -96,7 +101,7 @@ def in_town(
     async def main() -> T:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
-        town = Town(loop, roles, settings or {})
+        town = Town(loop, roles, settings or {}, health)
         if not hears:
             town.hub.members = _Deaf()
         await town.open()

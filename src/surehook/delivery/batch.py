@@ -36,6 +36,7 @@ class Batches(Generic[T]):
         self._running: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._hurry = False
+        self._nudged = False
         self._under_way: list[list[T]] = []
         self.weight = 0  # of what waits, without what is being flushed
         self.flushing = 0  # weight under way
@@ -51,9 +52,14 @@ class Batches(Generic[T]):
             return
         self._start()
 
+    def nudge(self) -> None:
+        """Flush although nothing waits: what goes along with the items is worth a flush of its own."""
+        self._nudged = True
+        self._start()
+
     @property
     def is_empty(self) -> bool:
-        return not self._line and not self._running
+        return not self._line and not self._running and not self._nudged
 
     def items(self) -> list[T]:
         """Everything that waits or is being flushed."""
@@ -66,7 +72,7 @@ class Batches(Generic[T]):
         self._hurry = True
         try:
             while not self.is_empty:
-                if self._line and len(self._running) < self._writers:
+                if len(self._running) < self._writers:
                     self._start()
                 await asyncio.wait(set(self._running))
         finally:
@@ -76,7 +82,7 @@ class Batches(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._line or len(self._running) >= self._writers:
+        if not (self._line or self._nudged) or len(self._running) >= self._writers:
             return
         task = asyncio.get_running_loop().create_task(self._run())
         self._running.add(task)
@@ -86,11 +92,12 @@ class Batches(Generic[T]):
         self._running.discard(task)
         if not task.cancelled():
             task.result()  # a flush that raises is a bug: let it be seen
-        if self._line:
+        if self._line or self._nudged:
             self._start()
 
     async def _run(self) -> None:
-        while self._line:
+        while self._line or self._nudged:
+            self._nudged = False
             batch, weight = self._take()
             self.flushing += weight
             self._under_way.append(batch)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from surehook.core import ids, lanes, outcome
+from surehook.core.breaker import Change
 from surehook.core.delivery import Decision, decide, is_too_old
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
 from surehook.core.outcome import Outcome
@@ -115,6 +116,7 @@ class Deliver:
         self._lease_left = lease_left
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
+        self.turned: Callable[[Route, Change], None] = results.breaker_changed  # or to the other nodes first
         self._aborted = aborted
         self._delivers = delivers
         self._stray = stray
@@ -285,7 +287,7 @@ class Deliver:
             if change == "closed":
                 for limit in route.limits:
                     limit.ramp()
-            self._results.breaker_changed(route, change)
+            self.turned(route, change)
             self._breaker_changed(route)
 
     def _settle(self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int) -> None:

@@ -41,11 +41,13 @@ from surehook.delivery.request import static_head
 from surehook.delivery.rescue import Rescue
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.share import Share
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.handoff import Broker, Handing
+from surehook.ports.health import Health
 from surehook.ports.ledger import Taken
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
@@ -72,10 +74,12 @@ class Engine:
         wakeups: Wakeups | None = None,
         broker: Broker | None = None,
         handing: Handing | None = None,
+        health: Health | None = None,
     ) -> None:
         """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite).
         `wakeups`: hints to and from the other processes on this ledger; None: nobody is told.
-        `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere."""
+        `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere.
+        `health`: what all nodes know together of endpoints; None: each decides alone."""
         self.ledger = ledger
         self.transport = transport
         self.clock = BookClock(clock)
@@ -93,6 +97,7 @@ class Engine:
         self._sole = sole
         self._broker = broker
         self._handing = handing
+        self._health = health
         self._node_id = b""
         self._running = False
         self._leasing: list[asyncio.Task[None]] = []
@@ -204,6 +209,7 @@ class Engine:
             stands=self._breaker_stands,
         )
         self.record.goes_on = self.neighbours.goes_on
+        self.share = None if self._health is None else self._together(self._health)
         self.prune = Prune(**common)
         self.leave = Leave(
             **common,
@@ -218,6 +224,22 @@ class Engine:
         )
         if self.handoff is not None:
             self.leave.before_burial = self.handoff.close
+
+    def _together(self, health: Health) -> Share:
+        self.directory.together = True
+        share = Share(
+            health=health,
+            clock=self.clock,
+            directory=self.directory,
+            telemetry=self.telemetry,
+            node=self.node,
+            flights=lambda: self.deliver.flights,
+            slots=self.settings.endpoint_slots,
+            told=self.record.breaker_told,
+            stands=self._breaker_stands,
+        )
+        self.deliver.turned, self.park.may_probe = share.turned, share.may_probe
+        return share
 
     def node(self) -> bytes:
         return self._node_id
@@ -241,6 +263,8 @@ class Engine:
             await self._handing.prepare_handing()
             self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.leasing()]
             self._tasks += [self._spawn(name, loop) for name, loop in self.handoff.keeping()]
+        if self.share is not None:
+            self._tasks.append(self._spawn("share", self.share.run()))
         self._tasks += self._leasing
         await self.wakeups.start(self.neighbours.heard)
         for name, loop in (
@@ -264,6 +288,8 @@ class Engine:
         self._running = False
         if self.handoff is not None:
             self.handoff.stop()
+        if self.share is not None:
+            self.share.stop()
         if self.failure is None:
             try:
                 async with asyncio.timeout(self.settings.grace_s + STOP_S):
@@ -279,6 +305,8 @@ class Engine:
         await asyncio.gather(*self._background, return_exceptions=True)
         self.neighbours.work()  # which was handed back
         await self.wakeups.close()
+        if self._health is not None:
+            await self._health.close()
         await self.transport.close()
         await self.ledger.close()
         self.telemetry.fact("engine.stopped")
@@ -552,7 +580,7 @@ class Engine:
             try:
                 await self.reload()
                 if self.settings.lanes:
-                    if not self._sole:
+                    if not self._sole and (self.share is None or self.share.is_away):
                         await self.neighbours.learn_breakers()
                     await self.park.look()
                 await self.rescue.look()

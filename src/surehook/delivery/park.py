@@ -9,8 +9,9 @@ probe is due, or the ten-second look found a parked group whose reason no longer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from surehook.core.breaker import Breaker
 from surehook.core.delivery import is_too_old
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import RETRY, STANDING_REASONS, Delivery
@@ -25,6 +26,8 @@ from surehook.ports.ledger import Ledger
 
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PROBE_ROWS = 10  # rows looked through for one that is due
+PROBE_LONGEST_S = 60.0  # a probe that takes longer was lost with its node
+PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
 ENDED_ROWS = 1000  # rows of a deleted endpoint ended in one look
 STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
 AGED_ROWS = 200  # parked rows ended by age in one round
@@ -58,6 +61,7 @@ class Park:
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
             self._flush, rows=1000, window_s=settings.record_window_s
         )
+        self.may_probe: Callable[[Breaker, float], Awaitable[bool]] = alone  # among all nodes
         self._hungry: dict[Route, None] = {}  # an ordered set
         self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
         self._wake = asyncio.Event()
@@ -205,6 +209,9 @@ class Park:
             return
         sent = False
         try:
+            if not await self.may_probe(breaker, PROBE_LONGEST_S):
+                breaker.probe_at = now + PROBE_AGAIN_MS
+                return
             rows, _ = await self._take(route, reasons, limit=PROBE_ROWS, restart=restart, queue=False)
             if not rows:
                 route.parked.difference_update(reasons)
@@ -274,3 +281,8 @@ class Park:
                 if route.breaker.state != "closed" and route.breaker.probe_at <= self._clock.now():
                     self.hungry(route)
         self._wake.clear()
+
+
+async def alone(breaker: Breaker, longest_s: float) -> bool:
+    """No other node asks to be the probe."""
+    return True

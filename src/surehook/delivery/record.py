@@ -131,6 +131,11 @@ class Record:
         assert decision.endpoint_status is not None
         route.status = decision.endpoint_status  # at once in memory: nothing more is sent to it
 
+    def breaker_told(self, route: Route, change: str) -> None:
+        """A breaker changed some time ago: no result of ours need follow that would take it along."""
+        self.breaker_changed(route, change)
+        self._batches.nudge()
+
     def breaker_changed(self, route: Route, change: str) -> None:
         breaker = route.breaker
         self._breakers[breaker.tenant, breaker.key] = breaker.row()

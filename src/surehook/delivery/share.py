@@ -27,7 +27,6 @@ REPORTS_MAX = 1_000  # breakers in one exchange; the others come with the next
 AGAIN_EVERY = (
     10  # exchanges: then every breaker that is not closed is told again, for a store that has forgotten
 )
-PROBE_SPARE_MS = 5_000  # beyond the probe's own timeout: another node may be the probe then
 
 Place = tuple[str, str]
 
@@ -58,7 +57,7 @@ class Share:
         self._told = told
         self._stands = stands
         self._turned: dict[Place, tuple[Route, Change]] = {}  # not known to the others yet
-        self._untold: set[Place] = set()  # … and not in the book either
+        self._untold: dict[Place, tuple[Route, Change]] = {}  # … and not in the book either
         self._shared: dict[Route, int] = {}  # endpoints of which we have a part, until when
         self._wake = asyncio.Event()
         self._since = 0
@@ -70,14 +69,13 @@ class Share:
     def turned(self, route: Route, change: Change) -> None:
         """A breaker turned here."""
         place = (route.breaker.tenant, route.breaker.key)
-        self._turned[place] = (route, change)
-        self._untold.add(place)
+        self._turned[place] = self._untold[place] = (route, change)
         self._wake.set()
 
-    async def may_probe(self, breaker: Breaker, timeout_s: float) -> bool:
+    async def may_probe(self, breaker: Breaker, longest_s: float) -> bool:
         """Whether this node is the probe of all. Where the others cannot be asked, it is."""
         now = self._clock.now()
-        until = now + int(timeout_s * 1000) + PROBE_SPARE_MS
+        until = now + int(longest_s * 1000)
         try:
             return await self._health.take_probe(
                 breaker.tenant, breaker.key, node=self._node(), until=until, now=now
@@ -85,6 +83,11 @@ class Share:
         except HealthAway as away:
             self._went(str(away))
             return True
+
+    def stop(self) -> None:
+        """Write down what nobody has confirmed."""
+        for place in list(self._untold):
+            self._tell(place)
 
     # -- exchanges --------------------------------------------------------------------------------------
 
@@ -129,8 +132,7 @@ class Share:
                 breaker.alone()
             for place, turn in turned.items():
                 self._turned.setdefault(place, turn)  # a newer one holds
-            for place in list(self._untold):
-                self._tell(place, *self._turned[place])
+            self.stop()
             return
         self._came_back()
         self._since = word.since
@@ -173,7 +175,7 @@ class Share:
                     continue
                 breaker = self._directory.breaker(view.tenant, view.key, None)
             if place in turned:
-                self._settle(place, breaker, view, *turned[place])
+                self._settle(place, breaker, view)
             self._adopt(breaker, view)
             if view.calls is None or view.failures is None:
                 continue
@@ -181,16 +183,16 @@ class Share:
                 self._opened_together(breaker)
         self._divide(word.sharers, now)
 
-    def _settle(self, place: Place, breaker: Breaker, view: View, route: Route, change: Change) -> None:
+    def _settle(self, place: Place, breaker: Breaker, view: View) -> None:
         """Our turn is everybody's, or another node was faster."""
         if view.state == "closed" or view.opened_at == breaker.opened_at:
-            self._tell(place, route, change)
-        self._untold.discard(place)
+            self._tell(place)
+        self._untold.pop(place, None)
 
-    def _tell(self, place: Place, route: Route, change: Change) -> None:
-        if place in self._untold:
-            self._untold.discard(place)
-            self._told(route, change)
+    def _tell(self, place: Place) -> None:
+        turn = self._untold.pop(place, None)
+        if turn is not None:
+            self._told(*turn)
 
     def _adopt(self, breaker: Breaker, view: View) -> None:
         if view.generation <= breaker.generation:

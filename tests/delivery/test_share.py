@@ -1,0 +1,201 @@
+"""Nodes that decide together: breakers on everybody's calls, one probe, an endpoint's slots in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from surehook.health.local import LocalHealth
+from surehook.ports.health import HealthAway
+from tests.delivery.house import REFUSES, answers
+from tests.delivery.nodes import ALL, Town, in_town
+
+A = "https://a.example/hook"
+KEY = ("acme", A)
+BREAKS = {
+    "profile": "standard",
+    "breaker": {"calls": 20, "probe_after": 30},
+    "schedule": {"fixed": [3600]},
+    "jitter": None,
+}
+
+
+class Store:
+    """A store that may be away. Called, it gives one node its door."""
+
+    def __init__(self) -> None:
+        self.inner = LocalHealth()
+        self.is_away = False
+
+    def __call__(self) -> Store:
+        return self
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def exchange(self, **asked: Any) -> Any:
+        if self.is_away:
+            raise HealthAway("away")
+        return await self.inner.exchange(**asked)
+
+    async def take_probe(self, tenant: str, key: str, **asked: Any) -> bool:
+        if self.is_away:
+            raise HealthAway("away")
+        return await self.inner.take_probe(tenant, key, **asked)
+
+
+THREE = {"one": ALL, "two": ALL, "three": ALL}
+
+
+async def publish_everywhere(town: Town, each: int) -> None:
+    first = town.engine
+    for engine in town.engines.values():
+        town.engine = engine
+        await town.publish(each)
+    town.engine = first
+
+
+def breakers(town: Town) -> list[str]:
+    return [engine.directory.breakers[KEY].state for engine in town.engines.values()]
+
+
+def calls(town: Town) -> int:
+    return sum(town.calls(name) for name in town.engines)
+
+
+async def open_together(town: Town) -> None:
+    """Eight failing calls on each of three nodes: too few for any of them alone, enough for all."""
+    town.receivers.scripts[A] = REFUSES
+    await town.endpoint(policy=BREAKS)
+    await publish_everywhere(town, 8)
+    await town.wait(3)
+
+
+def test_calls_of_several_nodes_open_one_breaker_together() -> None:
+    async def story(town: Town) -> None:
+        await open_together(town)
+        assert breakers(town) == ["open"] * 3
+        assert (await town.notices()).count("breaker.opened") == 1
+
+    in_town(story, health=Store(), **THREE)
+
+
+def test_apart_none_of_them_opens() -> None:
+    async def story(town: Town) -> None:
+        await open_together(town)
+        assert breakers(town) == ["closed"] * 3
+
+    in_town(story, **THREE)
+
+
+def test_one_node_that_opens_alone_is_followed_within_two_seconds() -> None:
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        await town.endpoint(policy=BREAKS)
+        await town.publish(25)
+        await town.wait(2)
+        assert breakers(town) == ["open"] * 3
+        before = calls(town)
+        await publish_everywhere(town, 5)
+        await town.wait(2)
+        assert calls(town) == before
+
+    in_town(story, health=Store(), **THREE)
+
+
+def test_one_probe_goes_through_for_all_and_its_success_closes_for_all() -> None:
+    async def story(town: Town) -> None:
+        await open_together(town)
+        await publish_everywhere(town, 5)
+        before = calls(town)
+        town.receivers.scripts[A] = answers(200, after=1.5)
+        await town.wait(38)
+        assert breakers(town) == ["closed"] * 3
+        probe, second, *_ = sorted(call.at for sent in town.sent.values() for call in sent.calls)[before:]
+        assert second >= probe + 1.5, "nobody sends until the one probe has its answer"
+        await town.wait(30)
+        assert (await town.states()).get("delivered") == 15
+        assert (await town.notices()).count("breaker.closed") == 1
+
+    in_town(story, health=Store(), **THREE)
+
+
+def test_a_failed_probe_puts_the_next_one_off_for_all() -> None:
+    async def story(town: Town) -> None:
+        await open_together(town)
+        await publish_everywhere(town, 5)
+        before = calls(town)
+        await town.wait(100)
+        assert 2 <= calls(town) - before <= 3
+        assert breakers(town) == ["open"] * 3
+
+    in_town(story, health=Store(), **THREE)
+
+
+def test_while_the_store_is_away_each_decides_alone_and_tells_it_later() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        await town.endpoint(policy=BREAKS)
+        store.is_away = True
+        await town.wait(2)
+        await town.publish(25)
+        await town.wait(2)
+        assert breakers(town)[0] == "open"
+        assert (await town.notices()).count("breaker.opened") == 1
+        facts = town.engines["one"].telemetry.names  # type: ignore[attr-defined]
+        assert facts.count("health.away") == 1
+        store.is_away = False
+        await town.wait(3)
+        assert breakers(town) == ["open"] * 3
+        assert facts.count("health.back") == 1
+        assert (await town.notices()).count("breaker.opened") == 1
+
+    in_town(story, health=store, **THREE)
+
+
+def test_without_the_store_a_probe_still_goes_through() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        await open_together(town)
+        await publish_everywhere(town, 2)
+        store.is_away = True
+        town.receivers.scripts[A] = answers(200)
+        await town.wait(60)
+        assert (await town.states()).get("delivered") == 6
+
+    in_town(story, health=store, **THREE)
+
+
+def test_a_store_that_forgot_everything_is_told_again() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        await open_together(town)
+        store.inner.flush()
+        await town.wait(12)
+        word = await store.inner.exchange(
+            node=b"x", counted=(), turns=(), busy=(), since=0, now=town.clock.now()
+        )
+        assert [view.state for view in word.views] == ["open"]
+        assert breakers(town) == ["open"] * 3
+
+    in_town(story, health=store, **THREE)
+
+
+@pytest.mark.parametrize(("health", "most"), [(Store(), 34), (None, 96)])
+def test_the_slots_of_an_endpoint_are_divided_among_those_who_want_them(health: Any, most: int) -> None:
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = answers(200, after=8.0)
+        await town.endpoint(policy={"profile": "insigner"})
+        await publish_everywhere(town, 200)
+        await town.wait(20)  # the first waves had every slot of each node
+        flying = [len(engine.deliver.flights) for engine in town.engines.values()]
+        assert sum(flying) <= most
+        assert all(count >= 1 for count in flying)
+
+    in_town(story, health=health, stops=False, **THREE)
