@@ -15,26 +15,28 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, Problem, SettingsError
-from surehook.core.model import LANES
+from surehook.core.model import FIRST, LANES, RETRY, Lane
 from surehook.delivery.engine import Engine
 from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
 from surehook.host import process
+from surehook.host.children import Child, Children
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
-from surehook.ports.wakeups import Wakeups
+from surehook.ports.wakeups import NoWakeups, Wakeups
 from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 
 Started = Callable[[str, str | None], None]
+Say = Callable[[str], None]
 
 BACKLOG_CONNECTIONS = 2048  # connections the kernel may hold before we accept them
 # A writer thread that needs the interpreter waits at most this long for the busy loop; the default of
@@ -43,6 +45,9 @@ SWITCH_INTERVAL_S = 0.0005
 # Almost everything on the hot path is freed by counting references; the collector only has to find the rest.
 GC_THRESHOLDS = (50_000, 20, 100)
 EXIT_FAILED = 1
+EXIT_UNUSABLE = 2  # a setting
+BEAT_S = 1.0  # where nobody else waits for our beats
+BEAT_SHARED_S = 0.3  # many looks within a lease: a dead node's work goes on within 16 s
 
 
 def assemble(
@@ -73,7 +78,15 @@ def assemble(
 
 def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's bounds out of the program's settings."""
+    lanes: tuple[Lane, ...] = (FIRST, RETRY)
+    if settings.role in ("api", "console"):
+        lanes = ()
+    elif settings.lane != "both":
+        lanes = (FIRST,) if settings.lane == "first" else (RETRY,)
     return EngineSettings(
+        lanes=lanes,
+        accepts=settings.role in ("all", "api"),
+        beat_s=BEAT_S if settings.is_sqlite else BEAT_SHARED_S,
         slots_first=settings.slots_first,
         slots_retry=settings.slots_retry,
         endpoint_slots=settings.endpoint_slots,
@@ -90,6 +103,10 @@ def engine_settings(settings: Settings) -> EngineSettings:
 
 def open_ledger(settings: Settings) -> Book:
     """The ledger a database URL names."""
+    if not settings.is_sqlite:
+        from surehook.ledgers.postgres.ledger import PostgresLedger
+
+        return PostgresLedger(settings.database_url)
     from surehook.ledgers.sqlite import SqliteLedger
 
     return SqliteLedger(str(settings.database_path), disk_floor_bytes=settings.disk_floor_mb << 20)
@@ -179,19 +196,92 @@ def snapshot(engine: Engine) -> Snapshot:
     )
 
 
-def serve(settings: Settings, *, started: Started) -> int:
-    """Run a server until SIGTERM or SIGINT; returns the exit status.
+def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
+    """How the processes on this ledger wake each other."""
+    if settings.is_sqlite:
+        return NoWakeups()
+    from surehook.wakeups.postgres import PostgresWakeups
+
+    return PostgresWakeups(settings.database_url, telemetry=telemetry)
+
+
+def check_sharing(settings: Settings) -> None:
+    """Whether the work may be shared among processes as told. Raises SettingsError."""
+    if settings.lane != "both" and settings.role != "worker":
+        raise SettingsError(
+            "lane", f"a process of role {settings.role} has both lanes or none", hint="--role worker --lane …"
+        )
+    for name, alone in (("role", "all"), ("processes", 1)):
+        if settings.is_sqlite and getattr(settings, name) != alone:
+            raise SettingsError(
+                name,
+                f"{getattr(settings, name)} needs a ledger that processes can share, and SQLite serves one process",
+                hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
+            )
+
+
+def serve(
+    settings: Settings, *, started: Started, say: Say = lambda line: None, say_each: bool = False
+) -> int:
+    """Run a server until SIGTERM or SIGINT; returns the exit status. `say`: lines about the processes, where there
+    are several: what goes wrong with one, and with `say_each` each that serves.
 
     Raises SettingsError where it cannot start as told (port taken, ledger locked or broken).
     """
+    check_sharing(settings)
     bound = bind(settings)
-    process.take_descriptors()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        runner = _runner()
-        return runner(_serve(settings, bound, started))
+        if settings.processes > 1:
+            return _serve_together(settings, bound, started, say, say_each)
+        return _run(_serve(settings, bound, started))
     finally:
         bound.close()
+
+
+def _serve_together(
+    settings: Settings, bound: socket.socket, started: Started, say: Say, say_each: bool
+) -> int:
+    """A parent over several processes, each a server on the same socket. Raises the first one's SettingsError."""
+    refused: list[SettingsError] = []
+    greeted = False
+
+    def work(child: Child) -> int:
+        def up(address: str, key: str | None) -> None:
+            child.tell(up=True, key=key)
+
+        try:
+            return _run(_serve(settings, bound, up, child))
+        except SettingsError as error:
+            child.tell(up=False, key=error.key, detail=error.detail, hint=error.hint)
+            return EXIT_UNUSABLE
+
+    def told(facts: dict[str, Any]) -> None:
+        nonlocal greeted
+        if not facts["up"]:
+            if greeted:
+                say(f"process {facts['process']} cannot start: {facts['key']}: {facts['detail']}")
+                return
+            refused.append(SettingsError(facts["key"], facts["detail"], hint=facts["hint"]))
+            parent.stop()
+            return
+        if not greeted:
+            greeted = True
+            started(address(settings, bound), facts["key"])
+        if say_each:
+            say(f"process {facts['process']} serves (pid {facts['pid']})")
+
+    parent = Children(settings.processes, work, grace_s=float(settings.grace_s), told=told, say=say)
+    status = parent.run()
+    if refused:
+        raise refused[0]
+    return status
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a server on the loop of this process."""
+    process.take_descriptors()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    return _runner()(work)
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -215,11 +305,15 @@ def bind(settings: Settings) -> socket.socket:
     return bound
 
 
-async def _serve(settings: Settings, bound: socket.socket, started: Started) -> int:
+async def _serve(
+    settings: Settings, bound: socket.socket, started: Started, child: Child | None = None
+) -> int:
+    """One process, which is a `child` where several share the socket."""
     from surehook.api.serving import Server, open_door
     from surehook.telemetry.logging import configure
 
-    telemetry = configure(settings.log_level, settings.log_format)
+    always = {} if child is None else {"process": child.number}
+    telemetry = configure(settings.log_level, settings.log_format, **always)
     clock = SystemClock()
     engine = assemble(
         ledger=open_ledger(settings),
@@ -228,20 +322,30 @@ async def _serve(settings: Settings, bound: socket.socket, started: Started) -> 
         entropy=SystemEntropy(),
         telemetry=telemetry,
         settings=engine_settings(settings),
+        sole=settings.is_sqlite,
+        wakeups=open_wakeups(settings, telemetry),
     )
     try:
         await engine.start()
     except Problem as problem:
         raise SettingsError("database_url", problem.detail, hint=problem.hint) from None
     except LedgerError as error:
-        raise SettingsError("database_url", f"{settings.database_path} cannot be opened: {error}") from None
+        raise SettingsError(
+            "database_url", f"{settings.shown('database_url')} cannot be opened: {error}"
+        ) from None
     engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
-    door = await open_door(engine, own_key=settings.api_key, metrics_open=settings.metrics_open)
+    door = await open_door(
+        engine,
+        own_key=settings.api_key,
+        metrics_open=settings.metrics_open,
+        role=settings.role,
+        makes_key=settings.role != "worker" and (child is None or child.number == 0),
+    )
     server = Server(door.app)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    with _signals(server):
+    with _signals(server, None if child is None else child.parent):
         serving = asyncio.ensure_future(server.serve(sockets=[bound]))
         failed = asyncio.ensure_future(engine.failed.wait())
         started(address(settings, bound), door.new_key)
@@ -262,8 +366,8 @@ def address(settings: Settings, bound: socket.socket) -> str:
 
 
 @contextlib.contextmanager
-def _signals(server: Any) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops in order, a second one at once."""
+def _signals(server: Any, parent: int | None) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops in order, a second one at once. So does the end of the `parent`."""
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
@@ -273,9 +377,16 @@ def _signals(server: Any) -> Iterator[None]:
         seen.append(number)
         server.should_exit = True
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    def on_orphaned() -> None:
+        assert parent is not None
+        loop.remove_reader(parent)
+        server.should_exit = True
+
+    numbers = (signal.SIGTERM,) if parent is not None else (signal.SIGTERM, signal.SIGINT)
     for number in numbers:
         loop.add_signal_handler(number, on_signal, number)
+    if parent is not None:
+        loop.add_reader(parent, on_orphaned)
     try:
         yield
     finally:

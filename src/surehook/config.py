@@ -34,6 +34,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     database_url: str = "sqlite:///surehook.db"
     host: str = "127.0.0.1"
     port: int = 8080
+    role: str = "all"
+    lane: str = "both"
+    processes: int = 1
     api_key: str | None = None
     url: str | None = None
     tenant: str | None = None
@@ -104,6 +107,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @property
+    def is_sqlite(self) -> bool:
+        """Whether the ledger is a file, which one process serves at a time."""
+        return self.database_url.startswith("sqlite:")
+
+    @property
     def database_path(self) -> Path:
         """The SQLite file, relative to the current folder unless the URL has four slashes."""
         return Path(self.database_url.removeprefix("sqlite:///"))
@@ -113,6 +121,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         value = getattr(self, name)
         if value is None:
             return ""
+        if name == "database_url":
+            return _without_password(value)
         if BY_NAME[name].secret:
             return f"(set, {len(value)} characters)"
         if isinstance(value, bool):
@@ -188,10 +198,26 @@ def _read_key(text: str) -> str:
 
 
 def _read_database_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    if text.startswith(("postgresql://", "postgres://")):
+        parts = urlsplit(text)
+        if not parts.hostname or not parts.path.strip("/"):
+            raise ValueError
+        return text
     path = text.removeprefix("sqlite:///")
     if path == text or path.strip("/") == "" or path == ":memory:" or "?" in path:
         raise ValueError
     return text
+
+
+def _without_password(url: str) -> str:
+    """A database's URL as people may see it."""
+    head, at, tail = url.rpartition("@")
+    scheme, slashes, who = head.partition("://")
+    if not at or ":" not in who:
+        return url
+    return f"{scheme}{slashes}{who.partition(':')[0]}:***@{tail}"
 
 
 def _read_url(text: str) -> str:
@@ -233,7 +259,10 @@ HOSTS = Kind("host names, separated by commas; for addresses use deny_networks",
 FILE = Kind("the path of a file", _read_path)
 PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
 LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
-DATABASE = Kind("sqlite:///FILE (relative) or sqlite:////FILE (absolute)", _read_database_url)
+DATABASE = Kind(
+    "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+    _read_database_url,
+)
 
 # -- the list -------------------------------------------------------------------------------------------
 
@@ -241,6 +270,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("database_url", DATABASE, "URL", "where the ledger is kept"),
     Setting("host", HOST, "address", "address to listen on"),
     Setting("port", _whole(0, 65_535), "port", "port to listen on; 0 lets the system choose"),
+    Setting("role", _one_of("all", "api", "worker", "console"), "word", "what this process does"),
+    Setting("lane", _one_of("both", "first", "retry"), "word", "the lane that a worker delivers"),
+    Setting("processes", _whole(1, 64), "processes", "how many processes share the port and the work"),
     Setting("api_key", KEY, "key", "bootstrap admin key of the server, and the key that commands send", True),
     Setting("url", URL, "URL", "where commands find the server; absent: host and port of this list"),
     Setting("tenant", TENANT, "name", "tenant that commands mean when none is given"),

@@ -38,6 +38,7 @@ CODES: dict[str, tuple[int, str]] = {
     # what is asked for
     "not_found": (404, "There is no such thing"),
     "method_not_allowed": (405, "This address has no such method"),
+    "served_elsewhere": (421, "Another process serves this"),
     "bad_id": (422, "Not an id"),
     # the body as bytes
     "body_too_large": (413, "The body is too large"),

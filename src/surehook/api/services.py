@@ -52,10 +52,11 @@ class Services:
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)
 
-    async def start(self) -> None:
-        """Read the keys, and go on with the replays that a restart interrupted."""
+    async def start(self, *, resume: bool = True) -> None:
+        """Read the keys, and go on with the replays that a restart interrupted (where `resume`)."""
         await self.keys.load()
-        await self.replays.resume()
+        if resume:
+            await self.replays.resume()
 
     async def stop(self) -> None:
         """End the background work; what it was about stands in the book."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from surehook.api import app as application
 from surehook.api.auth import Keys, digest
 from surehook.api.ingest import App, Ingest, Taking
+from surehook.api.roles import RoleDoor
 from surehook.api.services import Engine, Services
 from surehook.core import ids
 from surehook.ports.registry import ApiKey
@@ -60,10 +61,13 @@ class Door(Struct):
     new_key: str | None
 
 
-async def open_door(engine: Sender, *, own_key: str | None, metrics_open: bool) -> Door:
-    """The application over a started engine. Without a key in the settings an empty book gets one, shown once."""
+async def open_door(
+    engine: Sender, *, own_key: str | None, metrics_open: bool, role: str = "all", makes_key: bool = True
+) -> Door:
+    """The application over a started engine. Without a key in the settings an empty book gets one, shown once, by
+    the process that `makes_key`."""
     new_key = None
-    if own_key is None and not await engine.ledger.keys():
+    if makes_key and own_key is None and not await engine.ledger.keys():
         new_key = "shk_" + b32encode(engine.entropy.bits(NEW_KEY_BYTES)).decode().lower()
         now = engine.clock.now()
         await engine.ledger.add_key(
@@ -76,6 +80,8 @@ async def open_door(engine: Sender, *, own_key: str | None, metrics_open: bool) 
         )
     keys = Keys(engine.ledger, own=[] if own_key is None else [own_key])
     services = Services(engine, keys, metrics_open=metrics_open)
-    await services.start()
-    app = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
+    await services.start(resume=role != "worker")
+    app: App = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
+    if role in ("worker", "console"):
+        app = RoleDoor(app, role)
     return Door(app, services, new_key)

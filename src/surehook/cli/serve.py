@@ -1,4 +1,4 @@
-"""`surehook serve`: one process, API and delivery together, on the ledger of the settings."""
+"""`surehook serve`: API, delivery or both, in one process or several, on the ledger of the settings."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ def serve(
     database_url: Annotated[
         str | None, typer.Option(help="The ledger.", show_default="sqlite:///surehook.db")
     ] = None,
+    role: Annotated[str | None, typer.Option(help="all, api, worker or console.", show_default="all")] = None,
+    lane: Annotated[
+        str | None, typer.Option(help="The lane a worker delivers: first or retry.", show_default="both")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes that share the port and the work.", show_default="1")
+    ] = None,
+    show_processes: Annotated[
+        bool, typer.Option("--show-processes", help="Say a line for each process that serves.")
+    ] = False,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings file.", show_default="surehook.toml where there is one")
@@ -33,11 +43,19 @@ def serve(
 
     Every setting can be given in the environment or in surehook.toml: see `surehook config show`.
     """
-    flags = {"host": host, "port": port, "database_url": database_url, "log_level": log_level}
+    flags = {
+        "host": host, "port": port, "database_url": database_url, "role": role, "lane": lane,
+        "processes": processes, "log_level": log_level,
+    }  # fmt: skip
     settings = Settings.load(file=config, flags=flags, dev=dev)
     from surehook.bootstrap import serve as run_server
 
-    return run_server(settings, started=lambda address, key: greet(settings, address, key))
+    return run_server(
+        settings,
+        started=lambda address, key: greet(settings, address, key),
+        say=note,
+        say_each=show_processes,
+    )
 
 
 def greet(settings: Settings, address: str, new_key: str | None) -> None:
@@ -45,8 +63,11 @@ def greet(settings: Settings, address: str, new_key: str | None) -> None:
     import sys
 
     note(paint(f"surehook listens on {address}", "bold", sys.stderr))
-    note(f"  ledger    {settings.database_url}  ({settings.origin('database_url')})")
-    note(f"  API       {address}/docs")
+    note(f"  ledger    {settings.shown('database_url')}  ({settings.origin('database_url')})")
+    if settings.role != "all" or settings.processes > 1:
+        lane = "" if settings.lane == "both" else f", lane {settings.lane}"
+        note(f"  role      {settings.role}{lane}, processes: {settings.processes}")
+    note(f"  API       {address}/docs" if settings.role != "worker" else f"  metrics   {address}/metrics")
     if settings.file:
         note(f"  settings  {settings.file}")
     for text in switches(settings):

@@ -28,8 +28,9 @@ class LoggingTelemetry:
             self._logger.info(name, **told)
 
 
-def configure(level: str, form: str) -> LoggingTelemetry:
-    """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal)."""
+def configure(level: str, form: str, **always: Any) -> LoggingTelemetry:
+    """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal). `always`: what
+    every line says of where it comes from."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
     structlog.configure(
@@ -44,4 +45,4 @@ def configure(level: str, form: str) -> LoggingTelemetry:
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
-    return LoggingTelemetry(structlog.get_logger())
+    return LoggingTelemetry(structlog.get_logger(**always))

@@ -55,9 +55,11 @@ async def _check_pooler(session: Session, other: Session) -> None:
 async def revision(session: Session) -> str | None:
     """The schema's revision; None for an empty database."""
     if not await session.value(query("has_revision")):
-        if await session.value(query("has_tables")):
-            raise SettingsError(KEY, "the database is another program's", hint="make one for surehook alone")
-        return None
+        foreign = await session.value(query("has_tables"))
+        if not await session.value(query("has_revision")):  # another node may have made all of it meanwhile
+            if foreign:
+                raise SettingsError(KEY, "the database is another program's", hint="make one for surehook alone")
+            return None
     found: str | None = await session.value("select version_num from alembic_version")
     return found
 

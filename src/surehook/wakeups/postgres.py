@@ -1,0 +1,140 @@
+"""Hints through PostgreSQL: LISTEN and NOTIFY on a connection of their own.
+
+A notification takes a lock on the whole cluster while its transaction commits, so it is sent neither by a
+trigger nor with the commit that it speaks of: what was published within `PAUSE_S` goes out together afterwards,
+in a transaction of its own that changes nothing. A lost connection is made again for ever; when it is back, those
+who listen are told of every kind that they may have missed. Through a pooler that lends a connection for one
+transaction nothing is ever heard, and polling does all the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import asyncpg
+
+from surehook.ports.telemetry import Telemetry
+from surehook.ports.wakeups import CONFIGURATION, WORK, Heard
+
+CHANNEL = "surehook"
+PAUSE_S = 0.003  # between two notifications of this process, at least
+KINDS_MOST = 100  # in one notification, whose text has at most 8,000 bytes; the rest is found by looks
+CONNECT_S = 5.0
+TELL_S = 5.0  # a notification that takes longer is given up, with its connection
+ALIVE_S = 15.0  # an idle connection is asked this often whether it is one
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 2.0  # between tries to connect
+
+
+class PostgresWakeups:
+    """`ports.Wakeups` on the database at `url`."""
+
+    def __init__(self, url: str, *, telemetry: Telemetry) -> None:
+        self._url = url
+        self._telemetry = telemetry
+        self._heard: Heard = lambda kind: None
+        self._line: Any = None  # the connection, while there is one
+        self._waiting: dict[str, None] = {}  # an ordered set
+        self._to_tell = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, heard: Heard) -> None:
+        self._heard = heard
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="wakeups")
+
+    def publish(self, kind: str) -> None:
+        if len(self._waiting) < KINDS_MOST:
+            self._waiting[kind] = None
+            self._to_tell.set()
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._line is not None:
+            with contextlib.suppress(*TROUBLE):
+                await self._tell()
+                await self._line.close(timeout=1.0)
+            self._line = None
+
+    async def _run(self) -> None:
+        """Keep a connection, and tell what is to be told."""
+        pause_s = PAUSE_FIRST_S
+        first = True
+        while True:
+            try:
+                await self._connect()
+            except TROUBLE as error:
+                if pause_s == PAUSE_FIRST_S:
+                    self._telemetry.fact("wakeups.away", error=str(error) or type(error).__name__)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_MOST_S)
+                first = False
+                continue
+            pause_s = PAUSE_FIRST_S
+            if not first:
+                self._telemetry.fact("wakeups.back")
+                for kind in (*WORK, CONFIGURATION):
+                    self._heard(kind)
+            first = False
+            try:
+                await self._serve()
+            except TROUBLE as error:
+                self._telemetry.fact("wakeups.away", error=str(error) or type(error).__name__)
+            self._drop()
+
+    async def _connect(self) -> None:
+        async with asyncio.timeout(CONNECT_S):
+            line = await asyncpg.connect(
+                self._url, timeout=CONNECT_S, server_settings={"application_name": "surehook wakeups"}
+            )
+            try:
+                await line.add_listener(CHANNEL, self._notified)
+            except BaseException:
+                line.terminate()
+                raise
+        self._lost.clear()
+        line.add_termination_listener(self._terminated)
+        self._line = line
+
+    async def _serve(self) -> None:
+        """Tell until the connection is lost. Raises one of TROUBLE."""
+        while True:
+            try:
+                async with asyncio.timeout(ALIVE_S):
+                    await self._to_tell.wait()
+                    self._to_tell.clear()
+            except TimeoutError:
+                async with asyncio.timeout(TELL_S):
+                    await self._line.execute("select 1")
+            if self._lost.is_set():
+                raise ConnectionResetError("the connection was closed")
+            if self._waiting:
+                await self._tell()
+                await asyncio.sleep(PAUSE_S)
+
+    async def _tell(self) -> None:
+        kinds, self._waiting = self._waiting, {}
+        if kinds:
+            async with asyncio.timeout(TELL_S):
+                await self._line.execute("select pg_notify($1, $2)", CHANNEL, ",".join(kinds))
+
+    def _notified(self, line: Any, pid: int, channel: str, payload: object) -> None:
+        if pid == line.get_server_pid():
+            return  # our own
+        for kind in str(payload).split(","):
+            self._heard(kind)
+
+    def _terminated(self, line: Any) -> None:
+        self._lost.set()
+        self._to_tell.set()
+
+    def _drop(self) -> None:
+        line, self._line = self._line, None
+        if line is not None and not line.is_closed():
+            line.terminate()
+
+
+TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
