@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @dataclass
 class Trap:
-    """Cut a connection when its client sends these bytes."""
+    """Cut a connection when its client sends these bytes, whatever the case of their letters."""
 
     pattern: bytes
     when: When
@@ -109,14 +109,14 @@ class CuttingProxy:
         return self._call(self._cut)
 
     def cut_at(self, pattern: bytes, *, when: When = "sent", times: int = 1) -> None:
-        """Cut the next `times` connections whose client sends `pattern`:
+        """Cut the next `times` connections whose client sends `pattern`, in letters of either case:
 
         `seen` before the server gets it, `sent` as soon as the server may have it, `answered` when it has answered, which
         the client does not get to see.
         """
 
         async def add() -> None:
-            self._traps.append(Trap(pattern, when, times))
+            self._traps.append(Trap(pattern.lower(), when, times))
 
         self._call(add)
 
@@ -182,9 +182,8 @@ class CuttingProxy:
         await self._unlisten()
         await self._cut()
         self._flows.set()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CALL_S / 2)
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -255,7 +254,7 @@ class CuttingProxy:
     def _sprung(self, pair: Pair, chunk: bytes) -> Trap | None:
         for trap in self._traps:
             seen = pair.tail[-(len(trap.pattern) - 1) :] + chunk if len(trap.pattern) > 1 else chunk
-            if trap.pattern in seen:
+            if trap.pattern in seen.lower():
                 trap.times -= 1
                 if trap.times <= 0:
                     self._traps.remove(trap)

@@ -23,7 +23,7 @@ from tests.e2e.calling import Caller, event_id, until
 from tests.e2e.faults.judging import Hit, Verdict, judge
 from tests.e2e.faults.place import Impossible
 
-PATHS = ("/ok", "/d/10")  # one answers at once, one keeps some requests in flight at any moment
+PATHS = ("/ok", "/d/50")  # one answers at once, one keeps a dozen requests in flight at any moment
 TYPE = "document.signed"
 RATE = 150.0  # events/s on each API; twice as many deliveries
 CONNECTIONS = 12
@@ -47,7 +47,11 @@ class Fleet:
     """
 
     def __init__(
-        self, folder: Path, roles: tuple[str, ...], url: str | None, settings: dict[str, str]
+        self,
+        folder: Path,
+        roles: tuple[str, ...],
+        url: str | None,
+        settings: dict[str, str],
     ) -> None:
         self.folder = folder
         self.nodes: dict[str, Server] = {}

@@ -69,7 +69,7 @@ def tolls(
         if number < len(hits) and hits[number].begun_ns < now:
             toll = found[number]
             toll.repeated += earlier is not None
-            if since <= hits[number].begun_ns:
+            if since <= hits[number].begun_ns and now > hits[number].timed_ns:
                 toll.waited += 1
                 toll.longest_s = max(toll.longest_s, (now - hits[number].timed_ns) / 1e9)
         elif earlier is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from typing import Any
 
-from tests.e2e.calling import until
-from tests.e2e.faults.fleet import LANES, PER_NODE, SMALL, private, running, uptime
+from surehook.benches.server import KEY
+from tests.e2e.calling import Caller, until
+from tests.e2e.faults.fleet import LANES, PER_NODE, SMALL, Run, private, running, uptime
 from tests.e2e.faults.judging import Hit
 from tests.e2e.faults.place import Place
 from tests.servers import CuttingProxy, Postgres, Rabbits, Redis
@@ -16,9 +18,10 @@ from tests.servers.proxy import When
 DATABASE = "surehook"
 QUEUES = ("surehook.first", "surehook.retry")
 SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a second
-# What a client sends where something is committed: the end of an explicit transaction, and the statements that are
-# transactions of their own, which are known by what they carry (the load's payload; the headers of the sink's answers).
-COMMITS = {"explicit": b"commit", "accept": b"doc_123", "record": b"content-length"}
+# What a client sends where something is committed: the end of an explicit transaction, which changes of the configuration
+# have, and the statements that are transactions of their own, known by what they carry (the load's payload; the headers
+# of the sink's answers).
+COMMITS = {"change": b"commit", "accept": b"doc_123", "record": b"content-length"}
 MOMENTS: tuple[When, ...] = ("seen", "sent", "answered")
 
 
@@ -32,45 +35,66 @@ def ledger() -> Postgres:
 def postgres_stop(place: Place) -> dict[str, Any]:
     """PostgreSQL is stopped at once and started again under load: 503 with Retry-After meanwhile, and nothing is lost."""
     with private(ledger) as server, running(SMALL, server.url(DATABASE)) as run:
-        told = back = 0.0
-        for _ in range(3 if place.long else 1):
-            uptime(place.dice)
-            begun = server.stop(immediate=True)
-            gone = time.monotonic_ns()
-            told = max(told, run.refused_without_ledger())
-            uptime(place.dice, 0.6, 2.5)
-            run.away.append((gone, time.monotonic_ns()))
-            server.start()
-            over = time.monotonic_ns()
-            back = max(back, run.sends_after(over))
-            run.hits.append(Hit(begun, over, over, "stop"))
-        uptime(place.dice)
-        verdict = run.end(per_fault=PER_NODE * len(SMALL))
-        return {**verdict.figures, "told_s": round(told, 2), "first_send_s": round(back, 2)}
+        figures = stop_postgres(run, server, place.dice, 3 if place.long else 1)
+        return {**run.end(per_fault=PER_NODE * len(SMALL)).figures, **figures}
+
+
+def stop_postgres(run: Run, server: Postgres, dice: random.Random, times: int) -> dict[str, float]:
+    """Stop it and start it, so often: how soon the APIs said so, and how soon the fleet sent again."""
+    told = back = 0.0
+    for _ in range(times):
+        uptime(dice)
+        begun = server.stop(immediate=True)
+        gone = time.monotonic_ns()
+        told = max(told, run.refused_without_ledger())
+        uptime(dice, 0.6, 2.5)
+        run.away.append((gone, time.monotonic_ns()))
+        server.start()
+        over = time.monotonic_ns()
+        back = max(back, run.sends_after(over))
+        run.hits.append(Hit(begun, over, over, "stop"))
+    uptime(dice)
+    return {"told_s": round(told, 2), "first_send_s": round(back, 2)}
 
 
 def commit_cut(place: Place) -> dict[str, Any]:
     """A connection is cut during a commit, before or after it has happened: the same ids are neither lost nor twice there."""
-    cuts = 10 if place.long else 4
     with private(ledger) as server, CuttingProxy(server.port) as proxy:
-        url = server.url(DATABASE).replace(f":{server.port}/", f":{proxy.port}/")
-        with running(SMALL, url) as run:
-            kinds: Counter[str] = Counter()
-            for _ in range(cuts):
-                uptime(place.dice, 0.3, 0.8)
-                kind, when, before = (
-                    place.dice.choice(sorted(COMMITS)),
-                    place.dice.choice(MOMENTS),
-                    proxy.cuts,
-                )
-                proxy.cut_at(COMMITS[kind], when=when)
-                until(lambda count=before: proxy.cuts > count, f"a cut of {kind}, {when}", SPRINGS_S)
-                kinds[f"cut_{kind}"] += 1
-                at = proxy.cut_ns[-1]
-                run.hits.append(Hit(at, at, at, "cut"))
-            uptime(place.dice)
-            verdict = run.end(per_fault=PER_NODE)
-            return {**verdict.figures, **kinds}
+        with running(SMALL, through(proxy, server)) as run:
+            kinds = cut_commits(run, proxy, place.dice, 10 if place.long else 4)
+            return {**run.end(per_fault=PER_NODE).figures, **kinds}
+
+
+def through(proxy: CuttingProxy, server: Postgres) -> str:
+    """The way to the database that leads through the proxy."""
+    return server.url(DATABASE).replace(f":{server.port}/", f":{proxy.port}/")
+
+
+def cut_commits(run: Run, proxy: CuttingProxy, dice: random.Random, times: int) -> dict[str, int]:
+    """Cut so many commits, of kinds and at moments that the seed draws; how many of each kind."""
+    kinds: Counter[str] = Counter()
+    for number in range(times):
+        uptime(dice, 0.3, 0.8)
+        kind, when, before = dice.choice(sorted(COMMITS)), dice.choice(MOMENTS), proxy.cuts
+        proxy.cut_at(COMMITS[kind], when=when)
+        if kind == "change":
+            change(run, f"made-{number}")
+        until(lambda count=before: proxy.cuts > count, f"a cut of {kind}, {when}", SPRINGS_S)
+        kinds[f"cut_{kind}"] += 1
+        at = proxy.cut_ns[-1]
+        run.hits.append(Hit(at, at, at, "cut"))
+    uptime(dice)
+    return dict(kinds)
+
+
+def change(run: Run, tenant: str) -> None:
+    """Make a tenant while its commit is cut: what is answered 201 is there, and nothing else is answered than 503."""
+    caller = Caller(run.fleet.apis[0].port, KEY)
+    answer = caller.ask("POST", "/v1/tenants", {"id": tenant, "name": tenant})
+    assert answer.status in (201, 503), answer
+    if answer.status == 201:
+        caller.get(f"/v1/tenants/{tenant}")
+    caller.close()
 
 
 def rabbit_kill(place: Place) -> dict[str, Any]:

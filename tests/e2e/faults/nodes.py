@@ -60,16 +60,21 @@ def node_freeze(place: Place) -> dict[str, Any]:
     """A worker stands still past its lease and goes on: it sends nothing that somebody else has taken over."""
     frozen = FROZEN_S[place.long]
     with private(ledger) as server, running(LARGE, server.url(DATABASE)) as run:
-        uptime(place.dice)
-        victim = place.dice.choice(run.fleet.workers)
-        at = run.fleet.freeze(victim)
-        time.sleep(frozen)  # real time passes for a frozen process, and nothing else shows what it does then
-        run.hits.append(Hit(at, at, at, "rescued"))
-        woken = run.fleet.thaw(victim)
-        victim.wait_ready()
-        run.sends_after(woken)
-        uptime(place.dice, 2.0, 4.0)
-        assert victim.alive()
+        freeze_worker(run, place.dice, frozen)
         figures = run.end(per_fault=PER_NODE).figures
     judge_waits(figures)
     return {**figures, "frozen_s": frozen}
+
+
+def freeze_worker(run: Run, dice: random.Random, seconds: float) -> None:
+    """Let a worker stand still for so long, and go on for a while."""
+    uptime(dice)
+    victim = dice.choice(run.fleet.workers)
+    at = run.fleet.freeze(victim)
+    time.sleep(seconds)  # real time passes for a frozen process, and nothing else shows what it does then
+    run.hits.append(Hit(at, at, at, "rescued"))
+    woken = run.fleet.thaw(victim)
+    victim.wait_ready()
+    run.sends_after(woken)
+    uptime(dice, 2.0, 4.0)
+    assert victim.alive()
