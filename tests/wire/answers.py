@@ -777,4 +777,14 @@ CASES = [
         reused=False,
         end="close",
     ),
+    *(
+        Case(
+            f"V30 a trailer that is none: {text.decode('latin-1')!r}",
+            chunked(b"2\r\nok\r\n0\r\n" + text + b"\r\n\r\n"),
+            body=b"ok",
+            truncated=True,
+            reused=False,
+        )
+        for text in (b"words", b"x : y", b" x: y", b": y", b"x\x00: y", b"x: a\nb: c")
+    ),
 ]

@@ -13,15 +13,21 @@ NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """`zone` by name: addresses, a CNAME as `name.`, or a response code. `silent` names get no answer; answers over 512
+    """`zone` by name: addresses, a CNAME as `name.`, or a response code. `silent` names, and questions of `silent_kind`, get no answer; answers over 512
     bytes are truncated on UDP. `asked` counts queries by name."""
 
     def __init__(
-        self, zone: dict[str, tuple[str, ...] | int], *, ttl: int = 60, silent: frozenset[str] = frozenset()
+        self,
+        zone: dict[str, tuple[str, ...] | int],
+        *,
+        ttl: int = 60,
+        silent: frozenset[str] = frozenset(),
+        silent_kind: int = 0,
     ) -> None:
         self.zone = zone
         self.ttl = ttl
         self.silent = silent
+        self.silent_kind = silent_kind
         self.asked: list[str] = []
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,7 +94,7 @@ class NameServer(asyncio.DatagramProtocol):
             at += data[at] + 1
         name, kind = ".".join(labels).lower(), int.from_bytes(data[end - 4 : end - 2], "big")
         self.asked.append(name)
-        if name in self.silent:
+        if name in self.silent or kind == self.silent_kind:
             return None
         records: list[bytes] = []
         code = self._gather(name, kind, records)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(;[\t -~\x80-\xff]*)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+")
 _LINE_BYTES = 256  # a size with its extension; also one trailer line
 
 _AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
@@ -64,8 +65,10 @@ class Chunks:
             elif not line:
                 self.leftover = at < end
                 return True
-            else:
+            elif _TRAILER.fullmatch(line):
                 self.is_plain = False
+            else:
+                return False
         return None
 
     def _size(self, line: bytes) -> bool:

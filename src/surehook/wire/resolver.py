@@ -18,8 +18,10 @@ from surehook.ports.resolver import Resolved
 KEPT_MAX_S = 30.0  # an address that moved is followed within this time, whatever its TTL says
 NEGATIVE_S = 1.0  # spares a resolver the herd of a broken name; short enough for a name just made
 NAMES = 10_000  # cached at once, least recently asked first to go
-QUERY_S = 2.0  # one try of one server
-TRIES = 2
+# The first try of one server; each further one waits twice as long. One lost packet, or a server that says nothing
+# when asked for the other family, must leave time for the call within the shortest first attempt of a second.
+QUERY_S = 0.5
+TRIES = 4
 
 _ANSWERS = 4_096  # more than fit into one DNS message
 
