@@ -47,6 +47,7 @@ bench: $(READY) ## throughput, latency, isolation, lateness …: JSON and a tabl
 bench-wire: $(READY) ## CPU per POST of the wire client, beside others where they are installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check aiohttp pyreqwest
 	$(BIN)/python bench/wire.py
+	$(BIN)/python bench/wire_tls.py
 
 bench-ledger: $(READY) ## CPU per row of the ledger's batches
 	$(BIN)/python bench/ledger.py

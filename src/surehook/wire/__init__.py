@@ -7,7 +7,8 @@ network. What follows from that, and where it lives:
     resolver     names to addresses; `dial` and `race` open connections to judged addresses only
     response     the bytes of an answer, read strictly under caps; `heads` their grammar, `chunks` chunked bodies
     connection   one connection: a request out, an answer in, reuse only after a clean answer
-    wheel        deadlines; `pool` idle connections; `tls` contexts; `causes` foreign errors into our words
+    wheel        deadlines; `pool` idle connections; `causes` foreign errors into our words
+    tls          contexts; `material` what endpoints bring of their own, `contexts` keeps them, `sessions` resumption
     redirect     what may be followed; `proxy` CONNECT through an operator's egress proxy
     client       puts these in order and keeps the contract of `ports/transport.py`
 
