@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -277,6 +278,30 @@ def test_an_endpoint_is_changed_by_exactly_what_was_said(
     with fake_api(**{f"PATCH /v1/endpoints/{ENDPOINT}": endpoint()}) as api:
         assert surehook("endpoints", *args, env=api.env).code == 0
         assert api.last.json == body
+
+
+def test_a_custom_request_is_made_from_flags_with_secrets_from_files(surehook: Run, tmp_path: Path) -> None:
+    texts = {"auth": '{"type": "bearer", "token": "t"}', "ca": "CA", "cert": "CERT", "key": "KEY"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = {name: f"@{tmp_path / name}" for name in texts}
+    with fake_api(**{"POST /v1/endpoints": endpoint(), f"PATCH /v1/endpoints/{ENDPOINT}": endpoint()}) as api:
+        surehook(
+            "endpoints", "create", "https://acme.example/hooks", "--tenant", "acme", "--method", "put",
+            "--auth", files["auth"], "--ca", files["ca"], "--client-cert", files["cert"],
+            "--client-key", files["key"], env=api.env,
+        )  # fmt: skip
+        made = api.last.json
+        surehook("endpoints", "update", ENDPOINT, "--auth", "null", "--no-tls", env=api.env)
+    assert made == {
+        "tenant": "acme",
+        "url": "https://acme.example/hooks",
+        "event_types": ["*"],
+        "method": "PUT",
+        "authentication": {"type": "bearer", "token": "t"},
+        "tls": {"ca": "CA", "client_certificate": "CERT", "client_key": "KEY"},
+    }
+    assert api.last.json == {"authentication": None, "tls": None}
 
 
 def test_nothing_to_change_is_a_usage_error(surehook: Run) -> None:

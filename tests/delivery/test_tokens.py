@@ -340,6 +340,23 @@ def test_new_credentials_hold_at_once_for_those_who_wait() -> None:
     in_house(story)
 
 
+def test_credentials_that_go_and_come_back_are_not_fetched_twice_at_once() -> None:
+    async def story(house: House) -> None:
+        server = TokenServer(house, after=5.0)
+        made = await endpoint(house, policy={**SHORT, "timeouts": {"first": 20, "retry": 20}})
+        await house.publish()
+        await house.wait(0.5)
+        await house.set(made, authentication=None)
+        await house.set(made, authentication=CLIENT)
+        await house.publish(5)
+        await house.wait(1)
+        assert len(server.asked) == 1
+        await house.wait(9)
+        assert len(server.asked) == 1 and await house.states() == {"delivered": 6}
+
+    in_house(story)
+
+
 def test_taking_the_credentials_away_frees_the_line() -> None:
     async def story(house: House) -> None:
         TokenServer(house, after=1e9)

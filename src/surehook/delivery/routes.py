@@ -177,7 +177,11 @@ class Directory:
         for secret in configuration.secrets:
             secrets.setdefault(secret.endpoint, []).append(secret)
         fresh: dict[bytes, Route] = {}
-        grants, self._grants = self._grants, {}
+        # One whose fetch is under way is kept, so that credentials which come back soon are not fetched twice at once.
+        grants = self._grants
+        self._grants = {key: grant for key, grant in grants.items() if grant.is_busy}
+        for grant in grants.values():
+            grant.routes.clear()
         for endpoint in configuration.endpoints:
             route = self._route(endpoint, tuple(secrets.get(endpoint.id, ())))
             route.grant = self._grant(route, grants)
@@ -233,7 +237,6 @@ class Directory:
         grant = self._grants.get(key)
         if grant is None:
             grant = self._grants[key] = before.get(key) or Grant(*key)
-            grant.routes.clear()
         grant.routes.append(route)
         return grant
 

@@ -205,7 +205,6 @@ class Tokens:
         return errand
 
     def _fetch(self, grant: Grant) -> None:
-        grant.is_busy = True
         began = self.clock.boot()
         fields, form = authentication.token_request(grant.client)
         request = Request(
@@ -216,6 +215,7 @@ class Tokens:
             connect_timeout_s=FETCH_CONNECT_S,
         )
         self.transport.send(request, lambda answer: self._fetched(grant, began, answer))
+        grant.is_busy = True  # not before, so that a defect in sending cannot leave the line closed
 
     def _fetched(self, grant: Grant, began: float, answer: Answer) -> None:
         """A fetch ended: everybody who waits goes on with the token, or ends with what is wrong."""
