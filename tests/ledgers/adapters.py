@@ -45,6 +45,11 @@ class Adapter:
 _urls: dict[Path, str] = {}  # of the databases that stand for places
 
 
+def url_of(place: Path) -> str:
+    """The database that stands for a place, while there is ground."""
+    return _urls[place]
+
+
 def _prepare(url: str) -> None:
     """Make an empty book; the databases of the tests are copies of it."""
 

@@ -42,6 +42,13 @@ _HOT = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
 }
+# Lists are planned for their values, since the days to look at follow from them; and they walk along indexes,
+# so that a page costs what it looks at, whatever the planner thinks of a day that was never analyzed.
+_LIST = {
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+}
 
 
 def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect:
@@ -49,6 +56,8 @@ def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect
     settings = {**_EVERY, **_timeouts(purpose)}
     if purpose in ("hot", "beat"):
         settings |= _HOT
+    elif purpose == "list":
+        settings |= _LIST
     # A commit that does not wait for the disk would break the one promise; what waits longer is left alone.
     durable = (
         "set synchronous_commit = off"
