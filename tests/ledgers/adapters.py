@@ -30,6 +30,7 @@ class Adapter:
     takes_nul       text with U+0000 is storable
     loses_answers   the connection may be lost while committing (CommitUnknown), so `record` is run again
     backs_up        `backup` writes a copy; otherwise it raises Problem `backup_unsupported`
+    hands_over      several processes may share it, and ready work may go through a broker
     ground          what must be there while there are ledgers at a place
     """
 
@@ -39,6 +40,7 @@ class Adapter:
     takes_nul: bool
     loses_answers: bool
     backs_up: bool
+    hands_over: bool = True
     ground: Callable[[Path], AbstractContextManager[None]] = lambda place: nullcontext()
 
 
@@ -86,6 +88,7 @@ ADAPTERS = [
             takes_nul=True,
             loses_answers=False,
             backs_up=True,
+            hands_over=False,
         )
         for inline in (True, False)
     ),

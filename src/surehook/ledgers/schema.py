@@ -150,6 +150,7 @@ delivery = Table(
     Column("stood_ms", BigInteger, nullable=False, server_default="0"), _count("spared", default="0"),
     _count("freed", default="0"), _at("overdue_at", optional=True), _id("replay_of", optional=True),
     _text("outcome", optional=True), _flag("unknown"),
+    _count("handed", default="0"),  # the generation in which it was handed over to a broker; 0: it was not
     sqlite_with_rowid=False,
 )  # fmt: skip
 _ready = delivery.c.holder.is_(None) & delivery.c.parked.is_(None)
@@ -172,6 +173,13 @@ Index(
 Index(
     "delivery_overdue", delivery.c.overdue_at, delivery.c.id,
     sqlite_where=_overdue, postgresql_where=_overdue,
+)  # fmt: skip
+
+# One row a lane: what marks are made with, the last tide that came, and the node that sweeps (ports/handoff.py).
+handoff = Table(
+    "handoff", metadata, Column("lane", SmallInteger, primary_key=True, autoincrement=False),
+    _count("generation"), _count("passed"), _id("sweeper", optional=True),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 # `outcome` and `unknown` of a line that was no request are those of the last request before it. Row numbers

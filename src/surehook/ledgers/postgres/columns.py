@@ -40,7 +40,7 @@ def of_events(events: Sequence[Event], now: int) -> list[Column]:
 
 def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
     if not deliveries:
-        return [_NONE] * 12
+        return [_NONE] * 13
     c = _by_name(deliveries)
     held, parked = c["held"], c["parked"]
     if parked.count(None) != len(parked):
@@ -48,6 +48,7 @@ def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
     return [
         c["id"], c["event"], c["endpoint"], c["tenant"], c["type"], c["lane"], _unless(1, c["attempt"]),
         _unless(now, c["due_at"]), _unless(now, c["born_at"]), c["overdue_at"], held, parked,
+        _unless(0, c["handed"]),
     ]  # fmt: skip
 
 

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.ledgers.postgres import breakers, claim, endings, record
+from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
 from surehook.ledgers.postgres.housekeeping import Housekeeping
 from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
+from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
 
 if TYPE_CHECKING:
+    from surehook.ports.handoff import Handing
     from surehook.ports.ledger import Ledger
     from surehook.ports.reading import Reading
     from surehook.ports.registry import Registry
@@ -27,6 +30,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         super().__init__(url, writers=writers, workers=workers, listers=listers)
         self._accept = Accepting()
         self._marks = claim.Marks()
+        self._sweeping = handing_.Sweeping()
         self._endpoint_walks = endings.EndpointWalks()
         self._aged_walks = endings.AgedWalks()
 
@@ -155,8 +159,32 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             if ended is not None:
                 return ended
 
+    # -- handing over to a broker -----------------------------------------------------------------------
+
+    async def prepare_handing(self) -> None:
+        await self._keep(handing_.prepare)
+
+    async def lane_marks(self, lane: Lane) -> LaneMarks:
+        return await self._write(handing_.lane_marks, lane)
+
+    async def hand_over(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+    ) -> list[bytes] | None:
+        return await self._write(
+            self._sweeping.hand_over, lane, node=node, limit=limit, due_by=due_by, now=now
+        )
+
+    async def raise_tide(self, lane: Lane, *, node: bytes, now: int) -> int | None:
+        return await self._write(handing_.raise_tide, lane, node=node)
+
+    async def tide_came(self, lane: Lane, generation: int, *, node: bytes, now: int) -> None:
+        await self._write(handing_.tide_came, lane, generation, node=node)
+
+    async def resign(self, lane: Lane, *, node: bytes, now: int) -> None:
+        await self._write(handing_.resign, lane, node=node)
+
 
 if TYPE_CHECKING:
 
-    def _is_all_three(ledger: PostgresLedger) -> tuple[Ledger, Registry, Reading]:
-        return ledger, ledger, ledger
+    def _keeps_the_ports(ledger: PostgresLedger) -> tuple[Ledger, Registry, Reading, Handing]:
+        return ledger, ledger, ledger, ledger

@@ -23,16 +23,17 @@ with fence as materialized (
   where s.version <= $2
 ), deliveries as (
   insert into delivery (
-    id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at
+    id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at,
+    handed
   )
   select
     v.id, v.event, v.endpoint, v.tenant, v.type, v.lane, coalesce(v.attempt, 1), coalesce(v.due_at, $3),
     coalesce(v.born_at, $3), v.overdue_at, case when v.is_held then s.number end, v.parked,
-    case when v.parked is not null then $3 end
+    case when v.parked is not null then $3 end, coalesce(v.handed, 0)
   from seen s, unnest(
     $19::bytea[], $20::bytea[], $21::bytea[], $22::text[], $23::text[], $24::smallint[], $25::int[], $26::bigint[],
-    $27::bigint[], $28::bigint[], $29::bool[], $30::text[]
-  ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked)
+    $27::bigint[], $28::bigint[], $29::bool[], $30::text[], $31::int[]
+  ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked, handed)
   where s.version <= $2
 )
 select number, version, lag_ms from seen

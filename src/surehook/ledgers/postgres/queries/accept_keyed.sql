@@ -1,5 +1,5 @@
 -- Everything that is new, in one statement that fails where something is not. $1 node, $2 version, $3 now,
--- $4.. events by column, $19.. deliveries by column, $31.. keys by column.
+-- $4.. events by column, $19.. deliveries by column, $32.. keys by column.
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), seen as materialized (
@@ -23,21 +23,22 @@ with fence as materialized (
   where s.version <= $2
 ), deliveries as (
   insert into delivery (
-    id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at
+    id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at,
+    handed
   )
   select
     v.id, v.event, v.endpoint, v.tenant, v.type, v.lane, coalesce(v.attempt, 1), coalesce(v.due_at, $3),
     coalesce(v.born_at, $3), v.overdue_at, case when v.is_held then s.number end, v.parked,
-    case when v.parked is not null then $3 end
+    case when v.parked is not null then $3 end, coalesce(v.handed, 0)
   from seen s, unnest(
     $19::bytea[], $20::bytea[], $21::bytea[], $22::text[], $23::text[], $24::smallint[], $25::int[], $26::bigint[],
-    $27::bigint[], $28::bigint[], $29::bool[], $30::text[]
-  ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked)
+    $27::bigint[], $28::bigint[], $29::bool[], $30::text[], $31::int[]
+  ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked, handed)
   where s.version <= $2
 ), keys as (
   insert into idempotency (tenant, key, event, digest, fan_out, expires_at)
-  select v.tenant, v.key, v.event, v.digest, v.fan_out, $36
-  from seen s, unnest($31::text[], $32::text[], $33::bytea[], $34::bytea[], $35::int[]) v (tenant, key, event, digest, fan_out)
+  select v.tenant, v.key, v.event, v.digest, v.fan_out, $37
+  from seen s, unnest($32::text[], $33::text[], $34::bytea[], $35::bytea[], $36::int[]) v (tenant, key, event, digest, fan_out)
   where s.version <= $2
 )
 select number, version, lag_ms from seen

@@ -5,7 +5,7 @@ picked as materialized (
   where holder is null and parked is null and lane = $2::smallint and due_at >= $3 and due_at <= $4
   order by due_at, id limit $5 for update skip locked
 ), held as (
-  update delivery d set holder = f.number from fence f, picked p where d.id = p.id
+  update delivery d set holder = f.number, handed = 0 from fence f, picked p where d.id = p.id
   returning d.*
 )
 select

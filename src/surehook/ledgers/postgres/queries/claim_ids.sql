@@ -4,7 +4,7 @@ picked as materialized (
   where d.holder is null and d.parked is null and d.due_at <= $3
   for update of d skip locked
 ), held as (
-  update delivery d set holder = f.number from fence f, picked p where d.id = p.id
+  update delivery d set holder = f.number, handed = 0 from fence f, picked p where d.id = p.id
   returning d.*
 )
 select

@@ -1,0 +1,110 @@
+"""Marks of what was handed over to a broker, and who sweeps (ports/handoff.py).
+
+The sweep asks an index of its own, (lane, mark, due time) of ready rows, which is made when a broker is first
+used: an installation without one does not pay for it. A queue of a million marked rows costs a sweep nothing,
+and neither do rows that fall due later.
+
+As claims do (claim.py), a sweep begins where the last one ended, because an index keeps the entries of rows that
+were taken while somebody holds a snapshot; what came to lie behind that is found by a look over everything, as
+often as it costs one part in thirty of the time.
+"""
+
+from __future__ import annotations
+
+import time
+
+from surehook.core.instants import SECOND_MS
+from surehook.core.model import LANES, Lane
+from surehook.ledgers.postgres.nodes import check_fence
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+from surehook.ports.handoff import LaneMarks
+
+INDEX_LOCK = 0x5375_7265_4861
+INDEX = "delivery_handing"
+# A row may become visible this long after the instant it is due for.
+SLACK_MS = 2 * SECOND_MS
+LOOK_BACK_S = 1.0
+LOOK_BACK_SHARE = 30.0
+_BEGINNING = -(1 << 62)
+
+
+async def prepare(session: Session) -> None:
+    """Make the index where it is missing. Writers wait for it: on a long table once, for seconds."""
+    if await session.value("select to_regclass($1::text)::text", INDEX):
+        return
+    async with session.writing():
+        await session.value(query("lock"), INDEX_LOCK)
+        await session.say(
+            f"create index if not exists {INDEX} on delivery ((lane + 0), handed, due_at, id) "
+            "where holder is null and parked is null"
+        )
+
+
+async def lane_marks(session: Session, lane: Lane) -> LaneMarks:
+    found = await session.row(query("handing"), lane)
+    assert found is not None, "the migration writes a row for each lane"
+    return LaneMarks(found[0], found[1])
+
+
+class Sweeping:
+    """Where this node's sweeps of each lane begin."""
+
+    def __init__(self) -> None:
+        self._from_due = [_BEGINNING for _ in LANES]
+        self._from_mark = [1 for _ in LANES]
+        self._look_back_at = [0.0 for _ in LANES]
+
+    async def hand_over(
+        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+    ) -> list[bytes] | None:
+        standing = await session.row(query("handing"), lane)
+        assert standing is not None
+        _, _, sweeper, lives = standing
+        if sweeper != node:
+            if lives:
+                return None
+            taken = await session.change(query("handing_take"), node, lane)
+            check_fence(taken, node)
+            if taken[0][1] is None:
+                return None
+            self._look_back_at[lane] = 0.0
+        return await self._mark(session, lane, node=node, limit=limit, due_by=due_by, now=now)
+
+    async def _mark(
+        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+    ) -> list[bytes] | None:
+        began = time.monotonic()
+        looks_back = began >= self._look_back_at[lane]
+        from_due = _BEGINNING if looks_back else self._from_due[lane]
+        from_mark = 1 if looks_back else self._from_mark[lane]
+        found = await session.change(query("hand_over"), node, lane, due_by, limit, from_due, from_mark)
+        check_fence(found, node)
+        _, generation, passed, first = found[0]
+        if generation is None:
+            return None
+        ids = [] if first is None else [row[3] for row in found]
+        if len(ids) == limit and limit:
+            self._look_back_at[lane] = min(self._look_back_at[lane], began)  # there may be more of any kind
+            return ids
+        if looks_back:
+            took = time.monotonic() - began
+            self._look_back_at[lane] = began + took + max(LOOK_BACK_S, LOOK_BACK_SHARE * took)
+        self._from_due[lane] = min(due_by, now) - SLACK_MS
+        self._from_mark[lane] = max(1, passed)
+        return ids
+
+
+async def raise_tide(session: Session, lane: Lane, *, node: bytes) -> int | None:
+    found = await session.change(query("raise_tide"), node, lane)
+    check_fence(found, node)
+    ended: int | None = found[0][1]
+    return ended
+
+
+async def tide_came(session: Session, lane: Lane, generation: int, *, node: bytes) -> None:
+    check_fence(await session.change(query("tide_came"), node, lane, generation), node)
+
+
+async def resign(session: Session, lane: Lane, *, node: bytes) -> None:
+    check_fence(await session.change(query("resign"), node, lane), node)
