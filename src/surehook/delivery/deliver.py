@@ -106,7 +106,6 @@ class Deliver:
     ) -> None:
         """`stray` takes a held delivery whose lane is not among those that this node `delivers`."""
         self._tokens = tokens
-        self._transport = tokens.transport
         self._clock = clock
         self._entropy = entropy
         self._directory = directory
@@ -210,7 +209,7 @@ class Deliver:
         flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
         self.flights.add(flight)
         if route.grant is None:
-            flight.exchange = self._transport.send(request, flight)
+            flight.exchange = self._tokens.transport.send(request, flight)
         else:
             flight.exchange = self._tokens.send(request, route.grant, flight)
         return True
