@@ -8,14 +8,9 @@ handed back, requests in flight finished within the grace time, results recorded
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import gc
-import os
-import signal
 import socket
-import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from surehook.config import Settings
@@ -28,6 +23,8 @@ from surehook.host import process
 from surehook.host.children import Child, Children
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
+from surehook.host.listening import address, bind
+from surehook.host.running import ending, run
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.telemetry import Telemetry
@@ -38,10 +35,6 @@ from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 Started = Callable[[str, str | None], None]
 Say = Callable[[str], None]
 
-BACKLOG_CONNECTIONS = 2048  # connections the kernel may hold before we accept them
-# A writer thread that needs the interpreter waits at most this long for the busy loop; the default of
-# 5 ms is longer than a whole commit.
-SWITCH_INTERVAL_S = 0.0005
 # Almost everything on the hot path is freed by counting references; the collector only has to find the rest.
 GC_THRESHOLDS = (50_000, 20, 100)
 EXIT_FAILED = 1
@@ -229,11 +222,11 @@ def serve(
     Raises SettingsError where it cannot start as told (port taken, ledger locked or broken).
     """
     check_sharing(settings)
-    bound = bind(settings)
+    bound = bind(settings.host, settings.port)
     try:
         if settings.processes > 1:
             return _serve_together(settings, bound, started, say, say_each)
-        return _run(_serve(settings, bound, started))
+        return run(_serve(settings, bound, started))
     finally:
         bound.close()
 
@@ -250,7 +243,7 @@ def _serve_together(
             child.tell(up=True, key=key)
 
         try:
-            return _run(_serve(settings, bound, up, child))
+            return run(_serve(settings, bound, up, child))
         except SettingsError as error:
             child.tell(up=False, key=error.key, detail=error.detail, hint=error.hint)
             return EXIT_UNUSABLE
@@ -266,7 +259,7 @@ def _serve_together(
             return
         if not greeted:
             greeted = True
-            started(address(settings, bound), facts["key"])
+            started(address(settings.host, bound), facts["key"])
         if say_each:
             say(f"process {facts['process']} serves (pid {facts['pid']})")
 
@@ -275,34 +268,6 @@ def _serve_together(
     if refused:
         raise refused[0]
     return status
-
-
-def _run(work: Coroutine[Any, Any, int]) -> int:
-    """Run a server on the loop of this process."""
-    process.take_descriptors()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    return _runner()(work)
-
-
-def bind(settings: Settings) -> socket.socket:
-    """The listening socket, taken before anything else is touched."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((settings.host, settings.port))
-        bound.listen(BACKLOG_CONNECTIONS)
-    except OSError as error:
-        bound.close()
-        if error.errno == errno.EADDRINUSE:
-            raise SettingsError(
-                "port",
-                f"port {settings.port} on {settings.host} is taken",
-                hint="--port 0 takes any free one",
-            ) from None
-        raise SettingsError("host", f"cannot listen on {settings.host}: {error.strerror}") from None
-    bound.setblocking(False)
-    return bound
 
 
 async def _serve(
@@ -345,10 +310,10 @@ async def _serve(
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    with _signals(server, None if child is None else child.parent):
+    with ending(server, None if child is None else child.parent):
         serving = asyncio.ensure_future(server.serve(sockets=[bound]))
         failed = asyncio.ensure_future(engine.failed.wait())
-        started(address(settings, bound), door.new_key)
+        started(address(settings.host, bound), door.new_key)
         await asyncio.wait({serving, failed}, return_when=asyncio.FIRST_COMPLETED)
         engine.close_door()
         server.should_exit = True
@@ -357,47 +322,3 @@ async def _serve(
         await door.services.stop()
         await engine.stop()
     return EXIT_FAILED if engine.failure is not None else 0
-
-
-def address(settings: Settings, bound: socket.socket) -> str:
-    """Where the server is, as a URL."""
-    port = bound.getsockname()[1]
-    return f"http://[{settings.host}]:{port}" if ":" in settings.host else f"http://{settings.host}:{port}"
-
-
-@contextlib.contextmanager
-def _signals(server: Any, parent: int | None) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops in order, a second one at once. So does the end of the `parent`."""
-    loop = asyncio.get_running_loop()
-    seen: list[int] = []
-
-    def on_signal(number: int) -> None:
-        if seen:
-            os._exit(128 + number)
-        seen.append(number)
-        server.should_exit = True
-
-    def on_orphaned() -> None:
-        assert parent is not None
-        loop.remove_reader(parent)
-        server.should_exit = True
-
-    numbers = (signal.SIGTERM,) if parent is not None else (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal, number)
-    if parent is not None:
-        loop.add_reader(parent, on_orphaned)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-def _runner() -> Callable[[Any], int]:
-    """uvloop where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run
-    return uvloop.run

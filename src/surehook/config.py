@@ -13,19 +13,20 @@ the program at its start (SettingsError) and says what would be accepted: a sett
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from surehook import config_kinds as kinds
 from surehook import config_reach as reach
+from surehook.config_kinds import Kind
 from surehook.core.errors import SettingsError
 
 PREFIX = "SUREHOOK_"
 FILE_NAME = "surehook.toml"
 FILE_VARIABLE = "SUREHOOK_CONFIG"
-API_KEY_CHARS_MIN = 16
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -122,7 +123,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if value is None:
             return ""
         if name == "database_url":
-            return _without_password(value)
+            return kinds.without_password(value)
         if BY_NAME[name].secret:
             return f"(set, {len(value)} characters)"
         if isinstance(value, bool):
@@ -134,13 +135,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Redacted: settings end up in logs."""
         return "Settings(" + ", ".join(f"{s.name}={self.shown(s.name)}" for s in SETTINGS) + ")"
-
-
-class Kind(Struct, frozen=True):
-    """How the text of a setting becomes a value. `read` raises ValueError for what is not `accepted`."""
-
-    accepted: str
-    read: Callable[[str], Any]
 
 
 class Setting(Struct, frozen=True):
@@ -157,150 +151,68 @@ class Setting(Struct, frozen=True):
         return PREFIX + self.name.upper()
 
 
-# -- kinds ----------------------------------------------------------------------------------------------
-
-
-def _whole(low: int, high: int) -> Kind:
-    def read(text: str) -> int:
-        value = int(text.replace("_", ""))
-        if not low <= value <= high:
-            raise ValueError
-        return value
-
-    return Kind(f"a whole number from {low:,} to {high:,}", read)
-
-
-def _one_of(*words: str) -> Kind:
-    def read(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError
-        return text.lower()
-
-    return Kind("one of " + ", ".join(words), read)
-
-
-def _read_flag(text: str) -> bool:
-    return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[
-        text.lower()
-    ]  # fmt: skip
-
-
-def _read_host(text: str) -> str:
-    if not text.isascii() or any(char.isspace() or char in "/@?#" for char in text):
-        raise ValueError
-    return text
-
-
-def _read_key(text: str) -> str:
-    if len(text) < API_KEY_CHARS_MIN or not all("!" <= char <= "~" for char in text):
-        raise ValueError
-    return text
-
-
-def _read_database_url(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    if text.startswith(("postgresql://", "postgres://")):
-        parts = urlsplit(text)
-        if not parts.hostname or not parts.path.strip("/"):
-            raise ValueError
-        return text
-    path = text.removeprefix("sqlite:///")
-    if path == text or path.strip("/") == "" or path == ":memory:" or "?" in path:
-        raise ValueError
-    return text
-
-
-def _without_password(url: str) -> str:
-    """A database's URL as people may see it."""
-    head, at, tail = url.rpartition("@")
-    scheme, slashes, who = head.partition("://")
-    if not at or ":" not in who:
-        return url
-    return f"{scheme}{slashes}{who.partition(':')[0]}:***@{tail}"
-
-
-def _read_url(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError
-    if parts.port == 0:  # reading .port also refuses what is not a number
-        raise ValueError
-    return text.rstrip("/")
-
-
-def _read_tenant(text: str) -> str:
-    if not 1 <= len(text) <= 64 or not all(c in "abcdefghijklmnopqrstuvwxyz0123456789_-" for c in text):
-        raise ValueError
-    return text
-
-
-def _read_path(text: str) -> str:
-    if "\0" in text:
-        raise ValueError
-    return text
-
-
-HOST = Kind("a host name or address", _read_host)
-KEY = Kind(f"{API_KEY_CHARS_MIN} or more visible ASCII characters", _read_key)
-URL = Kind("an http:// or https:// address without a query", _read_url)
-TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
-LEVEL = _one_of("debug", "info", "warning", "error")
-FORMAT = _one_of("auto", "json", "console")
-FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag)
-NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks)
-TENANT_NETWORKS = Kind(
-    "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16", reach.networks_by_tenant
-)
-PREFIXES = Kind("IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes)
-HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names)
-FILE = Kind("the path of a file", _read_path)
-PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
-LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
-DATABASE = Kind(
-    "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
-    _read_database_url,
-)
-
 # -- the list -------------------------------------------------------------------------------------------
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("database_url", DATABASE, "URL", "where the ledger is kept"),
-    Setting("host", HOST, "address", "address to listen on"),
-    Setting("port", _whole(0, 65_535), "port", "port to listen on; 0 lets the system choose"),
-    Setting("role", _one_of("all", "api", "worker", "console"), "word", "what this process does"),
-    Setting("lane", _one_of("both", "first", "retry"), "word", "the lane that a worker delivers"),
-    Setting("processes", _whole(1, 64), "processes", "how many processes share the port and the work"),
-    Setting("api_key", KEY, "key", "bootstrap admin key of the server, and the key that commands send", True),
-    Setting("url", URL, "URL", "where commands find the server; absent: host and port of this list"),
-    Setting("tenant", TENANT, "name", "tenant that commands mean when none is given"),
-    Setting("allow_http", FLAG, "switch", "let endpoints have http:// addresses"),
-    Setting("allow_networks", NETWORKS, "CIDRs", "networks that may be reached although they are not public"),
+    Setting("database_url", kinds.DATABASE, "URL", "where the ledger is kept"),
+    Setting("host", kinds.HOST, "address", "address to listen on"),
+    Setting("port", kinds.whole(0, 65_535), "port", "port to listen on; 0 lets the system choose"),
+    Setting("role", kinds.one_of("all", "api", "worker", "console"), "word", "what this process does"),
+    Setting("lane", kinds.one_of("both", "first", "retry"), "word", "the lane that a worker delivers"),
+    Setting("processes", kinds.whole(1, 64), "processes", "how many processes share the port and the work"),
     Setting(
-        "tenant_networks", TENANT_NETWORKS, "CIDRs", "networks that one tenant's endpoints may reach as well"
+        "api_key", kinds.KEY, "key", "bootstrap admin key of the server, and the key that commands send", True
     ),
-    Setting("deny_networks", NETWORKS, "CIDRs", "networks that are never reached, whatever else allows them"),
-    Setting("nat64_prefixes", PREFIXES, "CIDRs", "own NAT64 prefixes: judged by the IPv4 address inside"),
-    Setting("own_hosts", HOSTS, "names", "own names of this server, which no endpoint may point at"),
-    Setting("ca_file", FILE, "file", "authorities that are trusted beside the system's, as PEM"),
-    Setting("proxy", PROXY, "URL", "egress proxy that all requests leave through, by CONNECT", True),
-    Setting("metrics_open", FLAG, "switch", "serve /metrics without a key"),
-    Setting("log_level", LEVEL, "word", "least important line that is logged"),
-    Setting("log_format", FORMAT, "word", "form of log lines; auto: console on a terminal, else json"),
-    Setting("retention_days", _whole(1, 3_650), "days", "how long finished events and attempts are kept"),
-    Setting("body_retention_days", _whole(1, 3_650), "days", "how long bodies of finished events are kept"),
-    Setting("disk_floor_mb", _whole(0, 1_048_576), "MiB", "free disk below which events are refused (503)"),
-    Setting("slots_first", _whole(1, 16_384), "requests", "requests in flight in the first lane, at most"),
-    Setting("slots_retry", _whole(1, 16_384), "requests", "requests in flight in the retry lane, at most"),
-    Setting("endpoint_slots", _whole(1, 4_096), "requests", "requests in flight to one endpoint, at most"),
-    Setting("waiting_events", _whole(1, 1_000_000), "events", "events waiting for their commit, at most"),
-    Setting("memory_deliveries", _whole(100, 10_000_000), "deliveries", "deliveries in memory, at most"),
-    Setting("memory_mb", _whole(1, 65_536), "MiB", "request bodies in memory, at most"),
-    Setting("record_window_ms", _whole(0, 1_000), "ms", "how long a result waits for its neighbours"),
-    Setting("record_rows", _whole(1, 10_000), "results", "results recorded in one transaction, at most"),
-    Setting("grace_s", _whole(0, 600), "s", "time for requests in flight to finish at shutdown"),
+    Setting("url", kinds.URL, "URL", "where commands find the server; absent: host and port of this list"),
+    Setting("tenant", kinds.TENANT, "name", "tenant that commands mean when none is given"),
+    Setting("allow_http", kinds.FLAG, "switch", "let endpoints have http:// addresses"),
+    Setting(
+        "allow_networks", kinds.NETWORKS, "CIDRs", "networks that may be reached although they are not public"
+    ),
+    Setting(
+        "tenant_networks",
+        kinds.TENANT_NETWORKS,
+        "CIDRs",
+        "networks that one tenant's endpoints may reach as well",
+    ),
+    Setting(
+        "deny_networks", kinds.NETWORKS, "CIDRs", "networks that are never reached, whatever else allows them"
+    ),
+    Setting(
+        "nat64_prefixes", kinds.PREFIXES, "CIDRs", "own NAT64 prefixes: judged by the IPv4 address inside"
+    ),
+    Setting("own_hosts", kinds.HOSTS, "names", "own names of this server, which no endpoint may point at"),
+    Setting("ca_file", kinds.FILE, "file", "authorities that are trusted beside the system's, as PEM"),
+    Setting("proxy", kinds.PROXY, "URL", "egress proxy that all requests leave through, by CONNECT", True),
+    Setting("metrics_open", kinds.FLAG, "switch", "serve /metrics without a key"),
+    Setting("log_level", kinds.LEVEL, "word", "least important line that is logged"),
+    Setting("log_format", kinds.FORMAT, "word", "form of log lines; auto: console on a terminal, else json"),
+    Setting(
+        "retention_days", kinds.whole(1, 3_650), "days", "how long finished events and attempts are kept"
+    ),
+    Setting(
+        "body_retention_days", kinds.whole(1, 3_650), "days", "how long bodies of finished events are kept"
+    ),
+    Setting(
+        "disk_floor_mb", kinds.whole(0, 1_048_576), "MiB", "free disk below which events are refused (503)"
+    ),
+    Setting(
+        "slots_first", kinds.whole(1, 16_384), "requests", "requests in flight in the first lane, at most"
+    ),
+    Setting(
+        "slots_retry", kinds.whole(1, 16_384), "requests", "requests in flight in the retry lane, at most"
+    ),
+    Setting(
+        "endpoint_slots", kinds.whole(1, 4_096), "requests", "requests in flight to one endpoint, at most"
+    ),
+    Setting(
+        "waiting_events", kinds.whole(1, 1_000_000), "events", "events waiting for their commit, at most"
+    ),
+    Setting("memory_deliveries", kinds.whole(100, 10_000_000), "deliveries", "deliveries in memory, at most"),
+    Setting("memory_mb", kinds.whole(1, 65_536), "MiB", "request bodies in memory, at most"),
+    Setting("record_window_ms", kinds.whole(0, 1_000), "ms", "how long a result waits for its neighbours"),
+    Setting("record_rows", kinds.whole(1, 10_000), "results", "results recorded in one transaction, at most"),
+    Setting("grace_s", kinds.whole(0, 600), "s", "time for requests in flight to finish at shutdown"),
 )
 
 BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
@@ -399,10 +311,10 @@ def _text(raw: Any, kind: Kind) -> str:
         return "1" if raw else "0"
     if isinstance(raw, str | int):
         return str(raw).strip()
-    if kind in LISTED and _is_texts(raw):
+    if kind in kinds.LISTED and _is_texts(raw):
         return ",".join(raw)
-    if kind is TENANT_NETWORKS and isinstance(raw, dict):
-        return ";".join(f"{tenant}={_text(part, NETWORKS)}" for tenant, part in raw.items())
+    if kind is kinds.TENANT_NETWORKS and isinstance(raw, dict):
+        return ";".join(f"{tenant}={_text(part, kinds.NETWORKS)}" for tenant, part in raw.items())
     raise ValueError
 
 

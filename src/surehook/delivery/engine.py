@@ -20,7 +20,6 @@ from surehook.core import ids
 from surehook.core.breaker import Breaker
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Problem
-from surehook.core.json_text import quoted
 from surehook.core.model import Delivery, Endpoint, Notice
 from surehook.delivery.accept import Accept
 from surehook.delivery.around import Host, Metrics, NoMetrics
@@ -31,9 +30,10 @@ from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.office import Handoff
 from surehook.delivery.heartbeat import Heartbeat
-from surehook.delivery.leave import RELEASE_ROWS, Leave
+from surehook.delivery.leave import Leave
 from surehook.delivery.managing import Book, BreakerView
 from surehook.delivery.neighbours import BREAKER_REASONS, Neighbours
+from surehook.delivery.orphans import end_orphans
 from surehook.delivery.park import Park
 from surehook.delivery.prune import Prune
 from surehook.delivery.record import Record
@@ -314,11 +314,11 @@ class Engine:
     async def _enter(self) -> None:
         await self.heartbeat.ask_time()
         now = self.clock.now()
-        self._node_id = ids.uuid7(now, self.entropy.bits(10))
+        former, self._node_id = self._node_id, ids.uuid7(now, self.entropy.bits(10))
         node = self._host.this_node(self._node_id, now=now)
         others = [other for other in await self.ledger.nodes() if other.id != node.id]
         await self.ledger.enter(node, now=now)
-        dead = [other.id for other in others if self._sole or self._host.is_gone(other)]
+        dead = [o.id for o in others if self._sole or o.id == former or self._host.is_gone(o)]
         if dead:
             freed = await self.ledger.bury(dead, now=now)
             self.telemetry.fact("nodes.buried", nodes=len(dead), freed=freed)
@@ -397,22 +397,7 @@ class Engine:
         return int(self.settings.retention_events_s * 1000)
 
     def refuses(self, event: EventIn) -> Problem | None:
-        """What the configuration in memory has against an event: its tenant, its type, its type's schema."""
-        tenant = self.directory.tenants.get(event.tenant)
-        if tenant is None:
-            return Problem(
-                "unknown_tenant",
-                f"there is no tenant {quoted(event.tenant)}",
-                field="tenant",
-                hint="POST /v1/tenants",
-            )
-        if tenant.strict and event.type not in self.directory.types:
-            return Problem(
-                "unknown_event_type", f"{quoted(event.type)} is not registered and this tenant is strict",
-                field="type", hint="POST /v1/event-types",
-            )  # fmt: skip
-        schema = self.directory.schemas.get(event.type)
-        return None if schema is None else schema.mismatch(event.data)
+        return self.directory.refuses(event)
 
     def ready(self) -> str | None:
         """None where requests are welcome, else the reason."""
@@ -516,21 +501,10 @@ class Engine:
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
-
-        async def end() -> None:
-            await self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
-            for endpoint in sorted({delivery.endpoint for delivery in deliveries}):
-                await self.ledger.end_endpoint(
-                    endpoint, reason="deleted", limit=RELEASE_ROWS, now=self.clock.now()
-                )
-
-        self._do(end())
+        self._do(end_orphans(self.ledger, deliveries, node=self._node_id, now=self.clock.now))
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
-        async def release() -> None:
-            await self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
-
-        self._do(release())
+        self._do(self.ledger.release(deliveries, node=self._node_id, now=self.clock.now()))
 
     def _others_died(self, nodes: list[bytes]) -> None:
         async def bury() -> None:

@@ -15,7 +15,9 @@ from typing import Literal
 from surehook.core import ids
 from surehook.core.authentication import ClientCredentials
 from surehook.core.breaker import Breaker
+from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
+from surehook.core.json_text import quoted
 from surehook.core.lanes import Limit, Pace
 from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Lane, Secret, Tenant
 from surehook.core.outcome import succeeds
@@ -203,6 +205,24 @@ class Directory:
         """The routes that want an event."""
         matcher = self._matchers.get(tenant)
         return () if matcher is None else matcher.match(event_type)
+
+    def refuses(self, event: EventIn) -> Problem | None:
+        """What the configuration in memory has against an event: its tenant, its type, its type's schema."""
+        tenant = self.tenants.get(event.tenant)
+        if tenant is None:
+            return Problem(
+                "unknown_tenant",
+                f"there is no tenant {quoted(event.tenant)}",
+                field="tenant",
+                hint="POST /v1/tenants",
+            )
+        if tenant.strict and event.type not in self.types:
+            return Problem(
+                "unknown_event_type", f"{quoted(event.type)} is not registered and this tenant is strict",
+                field="type", hint="POST /v1/event-types",
+            )  # fmt: skip
+        schema = self.schemas.get(event.type)
+        return None if schema is None else schema.mismatch(event.data)
 
     def plan(self, route: Route, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""

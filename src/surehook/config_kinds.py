@@ -1,0 +1,124 @@
+"""Kinds of settings: how the text of the environment, the file or a flag becomes a value, or is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from surehook import config_reach as reach
+
+API_KEY_CHARS_MIN = 16
+
+
+class Kind(Struct, frozen=True):
+    """How the text of a setting becomes a value. `read` raises ValueError for what is not `accepted`."""
+
+    accepted: str
+    read: Callable[[str], Any]
+
+
+def whole(low: int, high: int) -> Kind:
+    def read(text: str) -> int:
+        value = int(text.replace("_", ""))
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return Kind(f"a whole number from {low:,} to {high:,}", read)
+
+
+def one_of(*words: str) -> Kind:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError
+        return text.lower()
+
+    return Kind("one of " + ", ".join(words), read)
+
+
+def _read_flag(text: str) -> bool:
+    return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[
+        text.lower()
+    ]  # fmt: skip
+
+
+def _read_host(text: str) -> str:
+    if not text.isascii() or any(char.isspace() or char in "/@?#" for char in text):
+        raise ValueError
+    return text
+
+
+def _read_key(text: str) -> str:
+    if len(text) < API_KEY_CHARS_MIN or not all("!" <= char <= "~" for char in text):
+        raise ValueError
+    return text
+
+
+def _read_database_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    if text.startswith(("postgresql://", "postgres://")):
+        parts = urlsplit(text)
+        if not parts.hostname or not parts.path.strip("/"):
+            raise ValueError
+        return text
+    path = text.removeprefix("sqlite:///")
+    if path == text or path.strip("/") == "" or path == ":memory:" or "?" in path:
+        raise ValueError
+    return text
+
+
+def without_password(url: str) -> str:
+    """A database's URL as people may see it."""
+    head, at, tail = url.rpartition("@")
+    scheme, slashes, who = head.partition("://")
+    if not at or ":" not in who:
+        return url
+    return f"{scheme}{slashes}{who.partition(':')[0]}:***@{tail}"
+
+
+def _read_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError
+    if parts.port == 0:  # reading .port also refuses what is not a number
+        raise ValueError
+    return text.rstrip("/")
+
+
+def _read_tenant(text: str) -> str:
+    if not 1 <= len(text) <= 64 or not all(c in "abcdefghijklmnopqrstuvwxyz0123456789_-" for c in text):
+        raise ValueError
+    return text
+
+
+def _read_path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError
+    return text
+
+
+HOST = Kind("a host name or address", _read_host)
+KEY = Kind(f"{API_KEY_CHARS_MIN} or more visible ASCII characters", _read_key)
+URL = Kind("an http:// or https:// address without a query", _read_url)
+TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
+LEVEL = one_of("debug", "info", "warning", "error")
+FORMAT = one_of("auto", "json", "console")
+FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag)
+NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks)
+TENANT_NETWORKS = Kind(
+    "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16", reach.networks_by_tenant
+)
+PREFIXES = Kind("IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes)
+HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names)
+FILE = Kind("the path of a file", _read_path)
+PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
+LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
+DATABASE = Kind(
+    "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+    _read_database_url,
+)

@@ -1,0 +1,64 @@
+"""A server's process: the loop it runs on, and the signals that end it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from surehook.host.process import take_descriptors
+
+# A writer thread that needs the interpreter waits at most this long for the busy loop; the default of
+# 5 ms is longer than a whole commit.
+SWITCH_INTERVAL_S = 0.0005
+
+
+def run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a server on the loop of this process."""
+    take_descriptors()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    return _runner()(work)
+
+
+@contextlib.contextmanager
+def ending(server: Any, parent: int | None) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops in order, a second one at once. So does the end of the `parent`."""
+    loop = asyncio.get_running_loop()
+    seen: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+        server.should_exit = True
+
+    def on_orphaned() -> None:
+        assert parent is not None
+        loop.remove_reader(parent)
+        server.should_exit = True
+
+    numbers = (signal.SIGTERM,) if parent is not None else (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    if parent is not None:
+        loop.add_reader(parent, on_orphaned)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+        if parent is not None:
+            loop.remove_reader(parent)
+
+
+def _runner() -> Callable[[Any], int]:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
