@@ -33,6 +33,7 @@ STILL_S = (
     30.0  # no arrival for so long with something missing: a rescue takes 16 s, so the rest is not coming
 )
 SENDING_S = 30.0  # a fleet that sends nothing for so long has failed
+TAIL = 600  # characters of a log
 AWAY_S = 10.0  # an API without its ledger has said so by then
 PER_NODE = 1024 + 512  # requests in flight in both lanes, and one record window: what one node may repeat
 SMALL = ("api", "api", "worker", "worker")
@@ -78,9 +79,14 @@ class Fleet:
         for node in others:
             node.wait_ready()
 
-    def name_of(self, node: Server) -> str:
-        """The name of a node."""
-        return next(name for name, known in self.nodes.items() if known is node)
+    def ended(self) -> str:
+        """Which nodes have ended by themselves, with the ends of their logs."""
+        tails = {
+            name: node.log.read_text(errors="replace")[-TAIL:]
+            for name, node in self.nodes.items()
+            if not node.alive()
+        }
+        return "\n".join(f"{name} has ended: …{tail}" for name, tail in tails.items()) or "all nodes run"
 
     def freeze(self, node: Server) -> int:
         """SIGSTOP for all its processes; the instant just before."""
@@ -128,7 +134,11 @@ class Run:
 
     def sends_after(self, since_ns: int, seconds: float = SENDING_S) -> float:
         """Wait for a request made after an instant; the seconds between the two."""
-        until(lambda: self.sink.count().last_ns > since_ns, "the fleet sends", seconds)
+        until(
+            lambda: self.sink.count().last_ns > since_ns,
+            lambda: f"the fleet sends; {self.fleet.ended()}",
+            seconds,
+        )
         return (self.sink.count().last_ns - since_ns) / 1e9
 
     def refused_without_ledger(self) -> float:
@@ -153,6 +163,8 @@ class Run:
         verdict = judge(
             self.hits, sents, self.sink.report(), endpoints=len(PATHS), bound=per_fault, away=self.away
         )
+        if not all(node.alive() for node in self.fleet.nodes.values()):
+            verdict.defects.append(self.fleet.ended())
         left = self._left()
         if any(left.values()):
             verdict.defects.append(f"the lanes still hold {left}")
