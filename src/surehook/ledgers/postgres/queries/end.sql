@@ -1,6 +1,6 @@
 -- Only rows that nobody holds. A line that was no request carries the outcome of the last one, for lists.
 with gone as (
-  delete from delivery d using unnest($1::bytea[]) v(id) where d.id = v.id and d.holder is null returning d.*
+  delete from delivery d using unnest($1::bytea[]) v(id) where d.id >= v.id and d.id <= v.id and d.holder is null returning d.*
 ), lines as (
   insert into attempt (
     delivery, seq, lane, started_at, outcome, unknown, truncated, "end", reason, finished_at, replay_of, tenant, endpoint,

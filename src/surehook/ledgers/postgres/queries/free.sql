@@ -5,7 +5,7 @@ freed as (
     holder = null, freed = d.freed + 1,
     due_at = case when d.freed >= 4 then greatest(d.due_at, $3::bigint + 10000) else d.due_at end
   from fence f, unnest($2::bytea[]) v(id)
-  where d.id = v.id and +d.holder = f.number
+  where d.id >= v.id and d.id <= v.id and d.holder is not distinct from f.number
   returning d.*
 ), lines as (
   insert into attempt (

@@ -1,7 +1,8 @@
 -- Some rows of one group from a place on: how many, the last one, and which are past their age.
 with walked as materialized (
   select id, born_at + stood_ms < $6 as is_aged from delivery
-  where parked is not null and endpoint = $1 and parked = $2 and id > $3 and id < $4 order by id limit $5
+  where parked is not null and (endpoint, parked, id) > ($1, $2, $3) and (endpoint, parked, id) < ($1, $2, $4)
+  order by endpoint, parked, id limit $5
 )
 select
   (select count(*) from walked), (select id from walked order by id desc limit 1),

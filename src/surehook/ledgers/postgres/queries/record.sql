@@ -1,5 +1,5 @@
 -- What a window means for the rows in hand: finished ones leave the table, the others go on, unheld. Both get a line
--- where there is an entry. `+holder`: the rows are found by their ids. $3 now, $4… entries of finished ones by
+-- where there is an entry. $3 now, $4… entries of finished ones by
 -- column, $25… those of the others, and what they become.
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
@@ -12,7 +12,7 @@ with fence as materialized (
     id, attempt, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
     first_byte_us, total_us, headers, body, truncated, next_at, "end", reason
   )
-  where d.id = v.id and d.attempt = v.attempt and +d.holder = f.number
+  where d.id >= v.id and d.id <= v.id and d.attempt = v.attempt and d.holder is not distinct from f.number
   returning
     d.id, v.seq, v.lane, v.started_at,
     case when v.seq & 63 = 63 then v.outcome else d.outcome end as outcome,
@@ -45,7 +45,7 @@ with fence as materialized (
     id, attempt, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
     first_byte_us, total_us, headers, body, truncated, next_at, next_lane, next_attempt, due_at, parked, spared
   )
-  where d.id = v.id and d.attempt = v.attempt and +d.holder = f.number
+  where d.id >= v.id and d.id <= v.id and d.attempt = v.attempt and d.holder is not distinct from f.number
   returning
     d.id, v.seq, v.lane, v.started_at, d.outcome, d.unknown, v.status, v.error, v.address, v.dns_us, v.connect_us,
     v.tls_us, v.first_byte_us, v.total_us, coalesce(v.headers, '') as headers, coalesce(v.body, '') as body,

@@ -1,5 +1,5 @@
 -- Finished deliveries, none of them dead: taken out of the table and into the last line of their histories.
--- `+holder`: the rows are found by their ids. $3 now; the other columns are those of an entry.
+-- $3 now; the other columns are those of an entry.
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), gone as (
@@ -11,7 +11,7 @@ with fence as materialized (
     id, attempt, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
     first_byte_us, total_us, headers, body, truncated, next_at, "end", reason
   )
-  where d.id = v.id and d.attempt = v.attempt and +d.holder = f.number
+  where d.id >= v.id and d.id <= v.id and d.attempt = v.attempt and d.holder is not distinct from f.number
   returning
     d.id, v.seq, v.lane, v.started_at,
     case when v.seq & 63 = 63 then v.outcome else d.outcome end as outcome,

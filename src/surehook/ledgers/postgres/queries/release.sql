@@ -2,6 +2,6 @@ with fence as materialized (select number from node where id = $1 and buried_at 
 released as (
   update delivery d set holder = null
   from fence f, unnest($2::bytea[], $3::int[]) v(id, attempt)
-  where d.id = v.id and d.attempt = v.attempt and +d.holder = f.number
+  where d.id >= v.id and d.id <= v.id and d.attempt = v.attempt and d.holder is not distinct from f.number
 )
 select number from fence

@@ -3,16 +3,19 @@ with fence as materialized (select number from node where id = $1 and buried_at 
 picked as materialized (
   select x.id from unnest($3::text[]) r(reason) cross join lateral (
     select d.id from delivery d
-    where d.endpoint = $2 and d.parked = r.reason order by d.id limit $4 for update skip locked
+    where d.parked is not null and (d.endpoint, d.parked) >= ($2, r.reason) and (d.endpoint, d.parked) <= ($2, r.reason)
+    order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
 ), held as (
   update delivery d set
     holder = f.number, born_at = $5, due_at = $5, stood_ms = 0, spared = d.attempt - 1, parked = null, parked_at = null
-  from fence f, picked p where d.id = p.id
+  from fence f, picked p where d.id >= p.id and d.id <= p.id
   returning d.*
 )
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
   h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
-from fence f left join (held h join event e on e.id = h.event) on true
+from fence f left join (
+  held h cross join lateral (select body from event where id = h.event offset 0) e
+) on true
 order by h.id

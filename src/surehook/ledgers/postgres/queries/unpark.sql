@@ -3,7 +3,8 @@ with fence as materialized (select number from node where id = $1 and buried_at 
 picked as materialized (
   select x.id, x.parked, x.parked_at from unnest($3::text[]) r(reason) cross join lateral (
     select d.id, d.parked, d.parked_at from delivery d
-    where d.endpoint = $2 and d.parked = r.reason order by d.id limit $4 for update skip locked
+    where d.parked is not null and (d.endpoint, d.parked) >= ($2, r.reason) and (d.endpoint, d.parked) <= ($2, r.reason)
+    order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
 ), held as (
   update delivery d set
@@ -11,11 +12,13 @@ picked as materialized (
     stood_ms = d.stood_ms
       + case when p.parked in ('paused', 'inactive', 'failure') then greatest(0, $5 - p.parked_at) else 0 end,
     parked = null, parked_at = null
-  from fence f, picked p where d.id = p.id
+  from fence f, picked p where d.id >= p.id and d.id <= p.id
   returning d.*
 )
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
   h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
-from fence f left join (held h join event e on e.id = h.event) on true
+from fence f left join (
+  held h cross join lateral (select body from event where id = h.event offset 0) e
+) on true
 order by h.id
