@@ -17,11 +17,9 @@ from typing import Literal
 
 import asyncpg
 
-from surehook.core.errors import SettingsError
 from surehook.ledgers.postgres import arrays
 from surehook.ledgers.postgres.session import Connect, Connection
 
-KEY = "database_url"
 Purpose = Literal["hot", "beat", "list", "keep"]
 CONNECT_S = 5.0
 # Longer than this an answer is not worth waiting for: a lease is 15 s, and 5 must be left to send.
@@ -69,17 +67,14 @@ def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect
 
     async def connect() -> Connection:
         async with asyncio.timeout(CONNECT_S):
-            try:
-                connection = await asyncpg.connect(
-                    url,
-                    timeout=CONNECT_S,
-                    statement_cache_size=PREPARED_STATEMENTS,
-                    max_cached_statement_lifetime=0,
-                    max_cacheable_statement_size=0,
-                    server_settings={"application_name": f"{name} {purpose}"},
-                )
-            except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-                raise SettingsError(KEY, str(error), hint="correct the URL, or make the database") from error
+            connection = await asyncpg.connect(
+                url,
+                timeout=CONNECT_S,
+                statement_cache_size=PREPARED_STATEMENTS,
+                max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=0,
+                server_settings={"application_name": f"{name} {purpose}"},
+            )
             try:
                 await connection.execute(sentences)
                 arrays.install(connection)

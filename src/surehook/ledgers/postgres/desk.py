@@ -45,6 +45,7 @@ class Desk:
 
     def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
         self.url = url
+        self.warnings: list[str] = []  # what a start found about the server; people should read it
         self._accepting = self._pool("hot", writers)
         self._recording = self._pool("hot", writers)
         self._working = self._pool("hot", workers)
@@ -60,7 +61,7 @@ class Desk:
         """Connect, make sure of the server, bring the schema to its head. Raises SettingsError where it cannot serve."""
         try:
             async with self._keeping.lend() as keeping, self._listing.lend() as listing:
-                await open_book(keeping, listing, now=now)
+                self.warnings = await open_book(keeping, listing, url=self.url, now=now)
         except BaseException:
             await self.close()
             raise

@@ -1,0 +1,10 @@
+-- Where tables are made, whether they may be, and a table there that is not ours to change.
+select
+  current_schema()::text as schema,
+  has_schema_privilege(current_schema(), 'create') as may_create,
+  (
+    select c.relname::text from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
+      and not pg_has_role(c.relowner, 'usage')
+    order by c.relname limit 1
+  ) as "foreign"
