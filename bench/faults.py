@@ -37,7 +37,7 @@ from surehook.benches.figures import percentile, spread
 SIDE_BY_SIDE = 2  # most of a fault is waiting; more of them would starve each other of two cores
 SUMMED = (
     "accepted", "lost", "duplicated", "refused", "unanswered", "kills", "events", "copied", "faults",
-    "cut_accept", "cut_record", "cut_change",
+    "cut_accept", "cut_record", "cut_change", "cut_everything",
 )  # fmt: skip
 FRAMES = 6  # of a failure's trace, innermost last
 

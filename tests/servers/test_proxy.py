@@ -139,3 +139,11 @@ def test_a_dead_server_ends_the_clients_connection():
         port = probe.getsockname()[1]
     with CuttingProxy(port) as proxy, connect(proxy) as wire:
         assert ended(wire)
+
+
+def test_of_several_servers_the_first_that_takes_the_connection_gets_it(echo: Echo):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        closed = probe.getsockname()[1]
+    with CuttingProxy(closed, echo.port) as proxy, connect(proxy) as wire:
+        wire.sendall(b"hello\n")
+        assert wire.recv(100) == b"hello\n"

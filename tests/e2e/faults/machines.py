@@ -22,6 +22,9 @@ SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a secon
 # have, and the statements that are transactions of their own, known by what they carry (the load's payload; the headers
 # of the sink's answers).
 COMMITS = {"change": b"commit", "accept": b"doc_123", "record": b"content-length"}
+EVERYTHING = (
+    "everything"  # all connections at once: claims and beats carry nothing that they could be known by
+)
 MOMENTS: tuple[When, ...] = ("seen", "sent", "answered")
 
 
@@ -75,12 +78,17 @@ def cut_commits(run: Run, proxy: CuttingProxy, dice: random.Random, times: int) 
     kinds: Counter[str] = Counter()
     for number in range(times):
         uptime(dice, 0.3, 0.8)
-        kind, when, before = dice.choice(sorted(COMMITS)), dice.choice(MOMENTS), proxy.cuts
+        kind, when, before = dice.choice([*sorted(COMMITS), EVERYTHING]), dice.choice(MOMENTS), proxy.cuts
+        kinds[f"cut_{kind}"] += 1
+        if kind == EVERYTHING:
+            at = time.monotonic_ns()
+            assert proxy.cut() > 0
+            run.hits.append(Hit(at, at, at, "cut"))
+            continue
         proxy.cut_at(COMMITS[kind], when=when)
         if kind == "change":
             change(run, f"made-{number}")
         until(lambda count=before: proxy.cuts > count, f"a cut of {kind}, {when}", SPRINGS_S)
-        kinds[f"cut_{kind}"] += 1
         at = proxy.cut_ns[-1]
         run.hits.append(Hit(at, at, at, "cut"))
     uptime(dice)
