@@ -75,9 +75,9 @@ def test_three_rabbitmq_nodes_make_a_cluster_that_loses_and_finds_one():
 def test_a_run_that_is_killed_leaves_its_logs_and_no_process(frozen: bool):
     program = (
         "import sys, signal\n"
-        "from tests.servers import Postgres, run_folder\n"
-        "server = Postgres.new()\n"
-        f"{'server.freeze()' if frozen else ''}\n"
+        "from tests.servers import Postgres, Redis, run_folder\n"
+        "for server in (Postgres.new(), Redis.new()):\n"
+        f"    {'server.freeze()' if frozen else 'assert server.ready()'}\n"
         "print(run_folder(), flush=True)\n"
         "signal.pause()\n"
     )
