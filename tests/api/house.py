@@ -20,7 +20,7 @@ from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
 from surehook.delivery.managing import BreakerView
-from surehook.delivery.request import static_head
+from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
 from surehook.ledgers.memory.ledger import MemoryLedger
@@ -106,7 +106,7 @@ class SmallEngine:
         self.transport = ToldTransport()
         self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=NoFacts())
         self.metrics = Metrics()
-        self.directory = Directory(make_target=lambda e: Target(e.url), make_head=static_head, slots=32)
+        self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
         self.unready: str | None = None
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []

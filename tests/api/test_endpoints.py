@@ -219,7 +219,7 @@ def test_a_test_call_is_a_real_signed_request_and_leaves_no_trace(house: House) 
     house.call("PATCH", f"/v1/endpoints/{made['id']}", json={"status": "paused"})
     attempt = house.post(f"/v1/endpoints/{made['id']}/test")
     (request,) = house.engine.transport.sent
-    sent = headers_of(request.headers)
+    sent = headers_of(request.headers + request.private)
     key = a2b_base64(made["secret"].removeprefix("whsec_"))
 
     expected = sign(key, sent["webhook-id"], int(sent["webhook-timestamp"]), request.body).decode()
@@ -242,7 +242,7 @@ def test_a_test_call_is_signed_with_every_active_secret_newest_first(house: Hous
     house.post(f"/v1/endpoints/{made['id']}/test")
     house.engine.clock.at += 60_000
     house.post(f"/v1/endpoints/{made['id']}/test")
-    both, one = (headers_of(request.headers) for request in house.engine.transport.sent)
+    both, one = (headers_of(request.headers + request.private) for request in house.engine.transport.sent)
     body = house.engine.transport.sent[0].body
     keys = [a2b_base64(secret.removeprefix("whsec_")) for secret in (rotated["secret"], made["secret"])]
 

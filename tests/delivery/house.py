@@ -36,7 +36,7 @@ class Call:
         self.request = request
         self.at = at
         self.timeout_s = request.timeout_s
-        lines = request.headers.decode().splitlines()
+        lines = (request.headers + request.private).decode().splitlines()
         self.headers = dict(line.split(": ", 1) for line in lines)
         self._done: Callable[[Answer], None] | None = done
 

@@ -14,7 +14,7 @@ from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
 from surehook.core.signature import Signer
 from surehook.delivery.endpoints import OVERLAP_S
-from surehook.delivery.request import header_lines, static_head
+from surehook.delivery.request import header_lines, static_heads
 from surehook.delivery.routes import Plan, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.wire.heads import HEADERS_KEPT_BYTES
@@ -40,7 +40,7 @@ def sent(*, profile="standard", replay_of=None, now=None, secrets=(MATERIAL,)):
         created_at=0, updated_at=0,
     )  # fmt: skip
     route = Route(endpoint, None, None, 32)
-    route.head = static_head(endpoint)
+    route.head, route.private = static_heads(endpoint)
     signer = Signer(
         [Secret(id=b"s" * 16, endpoint=b"e" * 16, kind="v1", material=one, created_at=0, expires_at=None) for one in secrets],
         [f"sec_{place}" for place, _ in enumerate(secrets)],

@@ -32,7 +32,7 @@ def follow(*answers, url="https://a.company.com/in/hook?x=1", **request):
 
     async def case():
         wire = client(names=NAMES, dialer=network, allow_networks=())
-        answer = await post(wire, url, **{"redirects": 2, "headers": OURS + THEIRS} | request)
+        answer = await post(wire, url, **{"redirects": 2, "headers": OURS, "private": THEIRS} | request)
         await wire.close()
         return answer
 
@@ -128,7 +128,7 @@ def test_a_relative_redirect_stays_on_its_host(location, path):
 
     async def case():
         wire = client(names=NAMES, dialer=network, allow_networks=())
-        answer = await post(wire, "https://a.company.com/in/hook?x=1", redirects=1, headers=OURS + THEIRS)
+        answer = await post(wire, "https://a.company.com/in/hook?x=1", redirects=1, headers=OURS, private=THEIRS)
         await wire.close()
         return answer
 

@@ -201,6 +201,7 @@ class Deliver:
             body=delivery.body,
             timeout_s=timeout_s,
             connect_timeout_s=policy.timeouts.connect,
+            private=route.private,
             redirects=policy.redirects,
             redirect_style=plan.redirect_style,
             method=route.method,

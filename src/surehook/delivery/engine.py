@@ -37,7 +37,7 @@ from surehook.delivery.orphans import end_orphans
 from surehook.delivery.park import Park
 from surehook.delivery.prune import Prune
 from surehook.delivery.record import Record
-from surehook.delivery.request import static_head
+from surehook.delivery.request import static_heads
 from surehook.delivery.rescue import Rescue
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
@@ -108,7 +108,7 @@ class Engine:
         self._refreshing = False  # a reload that a beat or a hint asked for is about to begin
         self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
-            make_target=self._target, make_head=static_head, slots=self.settings.endpoint_slots
+            make_target=self._target, make_heads=static_heads, slots=self.settings.endpoint_slots
         )
         self._build()
 

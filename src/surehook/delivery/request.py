@@ -13,17 +13,22 @@ USER_AGENT = f"surehook/{__version__}"
 ID_AT = slice(len('{"id":"'), len('{"id":"') + len(ids.EVENT) + 1 + ids.TEXT_CHARS)
 
 
-def static_head(endpoint: Endpoint) -> bytes:
-    """The header lines that are the same on every attempt, fixed credentials included; the endpoint's own come last
-    and cannot repeat ours. (An OAuth2 token is put on when the request leaves.)"""
-    lines = ["content-type: application/json", f"user-agent: {USER_AGENT}"]
-    own = {name.lower() for name in endpoint.headers}
-    lines = [line for line in lines if line.partition(":")[0] not in own]
+def static_heads(endpoint: Endpoint) -> tuple[bytes, bytes]:
+    """The header lines that are the same on every attempt: those that say what is sent, and the private ones, which
+    are the endpoint's other headers and its fixed credentials. (An OAuth2 token is put on when the request leaves.)"""
+    said = {"content-type": "application/json", "user-agent": USER_AGENT}
+    said.update((name.lower(), value) for name, value in endpoint.headers.items() if name.lower() in said)
     shown = authentication.header_name(endpoint.authentication)
-    lines += [f"{name}: {value}" for name, value in endpoint.headers.items() if name.lower() != shown]
+    private = [
+        f"{name}: {value}" for name, value in endpoint.headers.items() if name.lower() not in (shown, *said)
+    ]
     credentials = authentication.fixed_line(endpoint.authentication)
     if credentials is not None:
-        lines.append(credentials)
+        private.append(credentials)
+    return _lines([f"{name}: {value}" for name, value in said.items()]), _lines(private)
+
+
+def _lines(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 

@@ -68,6 +68,7 @@ class Route:
         "own_plan",
         "pace",
         "parked",
+        "private",
         "queues",
         "ringed",
         "secrets",
@@ -89,6 +90,7 @@ class Route:
         self.failure_count = endpoint.failure_count
         self.own_plan: Plan | None = None
         self.head = b""
+        self.private = b""  # header lines for its own origin alone
         self.method = endpoint.method.encode()
         self.grant: Grant | None = None  # what it needs a token by
         self.secrets: tuple[Secret, ...] = ()
@@ -142,10 +144,10 @@ class Directory:
     """The configuration in memory. `version` is what accepting transactions are checked against."""
 
     def __init__(
-        self, *, make_target: Callable[[Endpoint], Target], make_head: Callable[[Endpoint], bytes], slots: int
+        self, *, make_target: Callable[[Endpoint], Target], make_heads: Callable[[Endpoint], tuple[bytes, bytes]], slots: int
     ) -> None:
         self._make_target = make_target
-        self._make_head = make_head
+        self._make_heads = make_heads
         self._slots = slots
         self.version = -1
         self.tenants: Mapping[str, Tenant] = {}
@@ -281,7 +283,7 @@ class Directory:
         route.status = endpoint.status
         route.failure_count = endpoint.failure_count
         route.own_plan = Plan(own) if own is not None else None
-        route.head = self._make_head(endpoint)
+        route.head, route.private = self._make_heads(endpoint)
         route.method = endpoint.method.encode()
         route.secrets = secrets
         route.signer, route.signer_until = None, 0

@@ -38,6 +38,7 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
         body=delivery.body,
         timeout_s=plan.policy.timeouts.retry,
         connect_timeout_s=plan.policy.timeouts.connect,
+        private=route.private,
         redirects=plan.policy.redirects,
         redirect_style=plan.policy.redirect_style,
         method=route.method,

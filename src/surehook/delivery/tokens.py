@@ -123,7 +123,7 @@ class Errand:
     def go(self, token: Token) -> None:
         """Send the request with its token."""
         self._token = token
-        self._request.headers += token.line
+        self._request.private += token.line
         self._exchange = self._tokens.transport.send(self._request, self)
 
     def go_on(self, token: Token) -> None:

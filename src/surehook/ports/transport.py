@@ -49,13 +49,15 @@ class Target(Protocol):
 
 
 class Request(Struct, gc=False):
-    """What leaves. `headers` are complete lines (`name: value\\r\\n`…) without Host, Content-Length and Connection."""
+    """What leaves. `headers` and `private` are complete lines (`name: value\\r\\n`…) without Host, Content-Length and
+    Connection. `private` are the endpoint's own, perhaps credentials: they go along to its own origin alone."""
 
     target: Target
     headers: bytes
     body: bytes
     timeout_s: float  # the whole attempt: DNS, connect, TLS, write, headers, redirects
     connect_timeout_s: float
+    private: bytes = b""
     redirects: int = 0  # how many to follow
     redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (DESIGN section 7)
     method: bytes = b"POST"

@@ -191,7 +191,7 @@ class Client:
             call.finish(answer)
             return
         if not redirect.same_origin(base, following):
-            call.headers = redirect.travelling(call.headers)
+            call.headers = request.headers  # what is private does not come back on a later hop
         call.target = self._target(following, call.target.tenant, _own_at(call, following))
         call.hops += 1
         call.connection = None

@@ -41,7 +41,7 @@ class Call:
         self._done: Callable[[Answer], None] | None = done
         self.request = request
         self.target = target
-        self.headers = request.headers
+        self.headers = request.headers + request.private
         self.started = now
         self.deadline = now + request.timeout_s
         self.hops = 0

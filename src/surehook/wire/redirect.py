@@ -1,9 +1,8 @@
 """Which answers are followed, and where to. Pure; the guard judges the result like any other URL.
 
 `strict`: 307 and 308, which keep method and body by definition. `yousign`: also 301, 302 and 303, with the
-same method and body, as that platform documents. A hop never goes from https to http. Where the host
-changes, only headers that belong to the delivery itself go along; the endpoint's own headers may be
-credentials for the first host.
+same method and body, as that platform documents. A hop never goes from https to http. The endpoint's own
+headers may be credentials for its origin and stay there (`Request.private`).
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from surehook.wire.heads import fields
 FOLLOWED = {"strict": frozenset({307, 308}), "yousign": frozenset({301, 302, 303, 307, 308})}
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:", re.ASCII)
-_OURS = frozenset({b"content-type", b"user-agent", b"traceparent", b"tracestate"})
-_OUR_ENDINGS = (b"-retry-count", b"-delivery-id")  # names of our counters that a policy chose
 
 
 class Refused(Exception):
@@ -48,16 +45,6 @@ def where(base: Url, head: bytes) -> str:
 def may_go(base: Url, following: Url) -> bool:
     """Whether the hop keeps or raises the protection of the connection."""
     return base.scheme == following.scheme or following.scheme == "https"
-
-
-def travelling(headers: bytes) -> bytes:
-    """The header lines that may go along to another host: signature, ids and counters."""
-    return b"".join(line + b"\r\n" for line in headers.split(b"\r\n") if line and _travels(line))
-
-
-def _travels(line: bytes) -> bool:
-    name = line.partition(b":")[0].lower()
-    return name in _OURS or name.startswith(b"webhook-") or name.endswith(_OUR_ENDINGS)
 
 
 def _merge(base: str, reference: str) -> str:
