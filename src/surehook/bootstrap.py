@@ -111,7 +111,7 @@ def back_up(settings: Settings, path: str) -> None:
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the ledger to the newest revision. Raises SettingsError while a server is on it."""
+    """Bring the ledger to the newest revision. Raises SettingsError while a server is on its file."""
 
     async def open_once() -> None:
         ledger = open_ledger(settings)
@@ -124,16 +124,35 @@ def migrate(settings: Settings) -> None:
 def revisions(settings: Settings) -> tuple[str | None, str]:
     """The ledger's revision (None: it does not exist yet, or is empty) and the newest one. Changes nothing."""
     from surehook.ledgers.migrations.head import HEAD
+
+    return _revision(settings), HEAD
+
+
+def migration_plan(settings: Settings) -> tuple[str, ...]:
+    """The statements that `migrate` would run, in one transaction. Changes nothing."""
+    from surehook.ledgers.migrations.head import HEAD
+    from surehook.ledgers.migrations.script import script
+
+    current = _revision(settings)
+    dialect = "sqlite" if settings.is_sqlite else "postgresql"
+    return () if current == HEAD else script(current, dialect=dialect)
+
+
+def _revision(settings: Settings) -> str | None:
+    if not settings.is_sqlite:
+        from surehook.ledgers.postgres.opening import look
+
+        return asyncio.run(look(settings.database_url))
     from surehook.ledgers.sqlite.driver import Driver
     from surehook.ledgers.sqlite.opening import revision
     from surehook.ledgers.sqlite.session import Session
 
     if not settings.database_path.exists():
-        return None, HEAD
+        return None
     session = Session(Driver(), str(settings.database_path))
     session.connect(("query_only = on",))
     try:
-        return revision(session), HEAD
+        return revision(session)
     finally:
         session.close()
 
@@ -298,6 +317,8 @@ async def _serve(
         raise SettingsError(
             "database_url", f"{settings.shown('database_url')} cannot be opened: {error}"
         ) from None
+    for weakness in getattr(engine.ledger, "warnings", ()):
+        telemetry.fact("ledger.weak", detail=weakness)
     engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
     door = await open_door(
         engine,

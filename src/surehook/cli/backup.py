@@ -28,6 +28,8 @@ def backup(
     from surehook.config import Settings
 
     settings = Settings.load(flags={"database_url": database_url})
+    if not settings.is_sqlite:
+        back_up(settings, str(path))  # says what to use instead
     if not settings.database_path.exists():
         raise CommandError(
             f"there is no ledger {settings.database_path}",

@@ -23,13 +23,31 @@ def status(database_url: Database = None, json: Json = False) -> int:
 
     settings = Settings.load(flags={"database_url": database_url})
     current, newest = revisions(settings)
-    facts({"ledger": settings.database_url, "revision": current, "newest": newest}, json=json)
+    facts({"ledger": settings.shown("database_url"), "revision": current, "newest": newest}, json=json)
     return OK if current == newest else NOT_MET
 
 
 @app.command()
+def plan(database_url: Database = None, json: Json = False) -> None:
+    """Show what `migrate up` would run, in one transaction. Changes nothing."""
+    from surehook.bootstrap import migration_plan, revisions
+    from surehook.config import Settings
+
+    settings = Settings.load(flags={"database_url": database_url})
+    current, newest = revisions(settings)
+    statements = list(migration_plan(settings))
+    if json:
+        ledger = settings.shown("database_url")
+        facts({"ledger": ledger, "revision": current, "newest": newest, "statements": statements}, json=True)
+        return
+    for statement in statements:
+        typer.echo(statement)
+    typer.echo(f"-- {len(statements)} statements, from revision {current or 'none'} to {newest}")
+
+
+@app.command()
 def up(database_url: Database = None, json: Json = False) -> None:
-    """Bring the ledger to the newest revision. The server must not be running."""
+    """Bring the ledger to the newest revision. On SQLite the server must not be running."""
     from surehook.bootstrap import migrate, revisions
     from surehook.cli.progress import busy
     from surehook.config import Settings
@@ -39,4 +57,4 @@ def up(database_url: Database = None, json: Json = False) -> None:
     with busy("migrating"):
         migrate(settings)
     now, _ = revisions(settings)
-    facts({"ledger": settings.database_url, "was": before, "revision": now}, json=json)
+    facts({"ledger": settings.shown("database_url"), "was": before, "revision": now}, json=json)

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 QUIET = frozenset({"delivery.dead"})  # may come by the thousand: the durable notice is the record
-WARNINGS = ("failed", "away", "buried", "disabled", "failure", "opened", "dead", "overdue", "blocked")
+WARNINGS = ("failed", "away", "buried", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak")
 
 
 class LoggingTelemetry:

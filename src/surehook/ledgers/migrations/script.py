@@ -30,14 +30,14 @@ def config(output: io.StringIO | None = None, *, dialect: str = "sqlite") -> Con
 
 
 @cache
-def script(current: str | None, *, dialect: str = "sqlite") -> tuple[str, ...]:
-    """Statements that lead from `current` (None: an empty database) to the head, without transactions.
+def script(current: str | None, *, dialect: str = "sqlite", to: str = HEAD) -> tuple[str, ...]:
+    """Statements that lead from `current` (None: an empty database) to the head (or `to`), without transactions.
 
     Raises SettingsError for a revision that this version does not know: a newer one made the file.
     """
     output = io.StringIO()
     try:
-        command.upgrade(config(output, dialect=dialect), f"{current or 'base'}:{HEAD}", sql=True)
+        command.upgrade(config(output, dialect=dialect), f"{current or 'base'}:{to}", sql=True)
     except CommandError as error:
         raise SettingsError(
             "database_url",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from surehook.core.errors import CommitUnknown, LedgerUnavailable, SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.postgres import probe
+from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.partitions import make_days
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query, read_all
@@ -58,3 +59,13 @@ async def migrate(session: Session) -> None:
         except (CommitUnknown, LedgerUnavailable):
             if attempt == MIGRATION_TRIES - 1:
                 raise
+
+
+async def look(url: str) -> str | None:
+    """The revision of the database at a URL. Changes nothing; raises SettingsError where nobody can look."""
+    session = Session(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
+    try:
+        await probe.reach(session, url)
+        return await revision(session)
+    finally:
+        await session.close()
