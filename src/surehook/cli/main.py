@@ -20,6 +20,7 @@ class Commands(LazyGroup):
         Entry("Start", "config", "surehook.cli.config", "Show the settings and where each comes from."),
         Entry("Start", "migrate", "surehook.cli.migrate", "Show or apply the ledger's migrations."),
         Entry("Start", "backup", "surehook.cli.backup", "Copy the ledger while the server runs."),
+        Entry("Start", "ingest", "surehook.cli.ingest", "Publish what comes from a RabbitMQ queue."),
         Entry("Start", "version", "surehook.cli.version", "Print versions."),
         Entry("Try", "send", "surehook.cli.send", "Publish an event."),
         Entry("Try", "listen", "surehook.cli.listen", "Receive, verify and print webhooks on this machine."),

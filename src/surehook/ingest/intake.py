@@ -1,0 +1,144 @@
+"""Many messages into few requests: what the server has on disk is acknowledged, what it refuses is put aside.
+
+Whoever waits at this moment shares a request, as requests share a commit: no timer when idle, batches under load.
+A server that is away, full or refuses our key keeps the messages where they are, unacknowledged and bounded by
+the prefetch, and is asked again after a pause that doubles; nothing is put aside for its trouble. A request that
+is refused as a whole for what is in it is halved until the one message is found. Whatever happens, a message is
+acknowledged only when its event, or its copy in the dead-letter queue, is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from surehook.client.calls import Sent
+from surehook.client.errors import Refused, Unreachable
+from surehook.core import limits
+from surehook.core.errors import Problem
+from surehook.delivery.batch import Batches
+from surehook.ingest.reading import Message, Rules, item
+
+BATCH_EVENTS = 500  # in one request
+BATCH_BYTES = limits.BATCH_BODY_BYTES // 2  # … and its bytes
+WRITERS = 3  # requests at once: one is read, one is committed, one is answered
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
+OUR_TROUBLE = (401, 403, 404, 408, 429)  # and 5xx: says nothing against the messages
+
+
+class Delivered(Protocol):
+    """A message that is ours until it is acknowledged or put aside. Neither raises: on a lost line both do nothing,
+    and the message comes again."""
+
+    @property
+    def message(self) -> Message: ...
+    def ack(self) -> None: ...
+    async def put_aside(self, code: str, detail: str, field: str | None) -> None:
+        """A copy with the reason goes to the dead-letter queue; when it is safe, the message is acknowledged."""
+        ...
+
+
+class Entry(Struct):
+    delivered: Delivered
+    item: bytes
+
+
+Post = Callable[[list[bytes]], Awaitable[list[Sent | Refused]]]
+
+
+class Intake:
+    """`post` publishes items in one request; `tell` says in a sentence what an operator should know."""
+
+    def __init__(
+        self,
+        post: Post,
+        *,
+        rules: Rules,
+        new_id: Callable[[], str],
+        sleep: Callable[[float], Awaitable[object]],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._post = post
+        self._rules = rules
+        self._new_id = new_id
+        self._sleep = sleep
+        self._tell = tell
+        self._batches: Batches[Entry] = Batches(self._flush, rows=BATCH_EVENTS, writers=WRITERS)
+        self._asides: set[asyncio.Task[None]] = set()
+        self.published = 0
+        self.refused = 0
+
+    def take(self, delivered: Delivered) -> None:
+        """A message has come."""
+        try:
+            entry = Entry(delivered, item(delivered.message, self._rules, event_id=self._new_id()))
+        except Problem as problem:
+            self._aside(delivered, problem.code, problem.detail, problem.field)
+            return
+        self._batches.put(entry)
+
+    async def drained(self) -> None:
+        """Wait until everything that was taken is acknowledged or put aside."""
+        await self._batches.drained()
+        while self._asides:
+            await asyncio.wait(set(self._asides))
+
+    async def _flush(self, batch: list[Entry]) -> None:
+        part: list[Entry] = []
+        size = 0
+        for entry in batch:
+            if part and size + len(entry.item) > BATCH_BYTES:
+                await self._publish(part)
+                part, size = [], 0
+            part.append(entry)
+            size += len(entry.item) + 1
+        await self._publish(part)
+
+    async def _publish(self, entries: list[Entry]) -> None:
+        pause_s = PAUSE_FIRST_S
+        while True:
+            try:
+                answers = await self._post([entry.item for entry in entries])
+                break
+            except Unreachable as error:
+                why = str(error)
+            except Refused as error:
+                if error.status < 500 and error.status not in OUR_TROUBLE:
+                    await self._refused_whole(entries, error)
+                    return
+                why = str(error)
+            if pause_s == PAUSE_FIRST_S:
+                self._tell(f"waiting, messages stay in the queue: {why}")
+            await self._sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MOST_S)
+        if pause_s > PAUSE_FIRST_S:
+            self._tell("the server answers again")
+        again: list[Entry] = []
+        for entry, answer in zip(entries, answers, strict=True):
+            if isinstance(answer, Sent):
+                self.published += 1
+                entry.delivered.ack()
+            elif answer.status >= 500 or answer.status in OUR_TROUBLE:
+                again.append(entry)
+            else:
+                self._aside(entry.delivered, answer.code, answer.detail, answer.field)
+        if again:
+            await self._sleep(PAUSE_FIRST_S)
+            await self._publish(again)
+
+    async def _refused_whole(self, entries: list[Entry], error: Refused) -> None:
+        if len(entries) == 1:
+            self._aside(entries[0].delivered, error.code, error.detail, error.field)
+            return
+        half = len(entries) // 2
+        await self._publish(entries[:half])
+        await self._publish(entries[half:])
+
+    def _aside(self, delivered: Delivered, code: str, detail: str, field: str | None) -> None:
+        self.refused += 1
+        task = asyncio.get_running_loop().create_task(delivered.put_aside(code, detail, field))
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)

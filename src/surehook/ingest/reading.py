@@ -1,0 +1,185 @@
+"""What a message of a broker says, as one item of `POST /v1/events/batch`. Pure: bytes in, bytes out.
+
+    our own JSON        the body of POST /v1/events, as it is
+    CloudEvent in JSON  `application/cloudevents+json`, or any object with `specversion` (structured mode)
+    CloudEvent in headers  `cloudEvents:id` and so on; the body is the data (binary mode)
+
+A CloudEvent is known by source and id together, and they become its idempotency key; an id that is an event id of
+ours stays one. `type`, `source`, `subject` and `data` keep their names, `time` is `occurred_at`, and the extension
+attributes tenant, sequence, schemaversion, workflowversion, correlationid and causationid are understood; others
+are left behind. `data` is never re-serialised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surehook.core import envelope, idempotency, ids, limits
+from surehook.core.errors import Problem
+
+STRUCTURED = "application/cloudevents"
+PREFIXES = ("cloudevents:", "cloudevents_", "ce-", "ce_")  # of headers, in lower case
+_EXTENSIONS = {
+    "tenant": "tenant",
+    "schemaversion": "schema_version",
+    "workflowversion": "workflow_version",
+    "correlationid": "correlation_id",
+    "causationid": "causation_id",
+}
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.encode
+
+
+class Message(Struct, frozen=True):
+    """A message as the broker gave it."""
+
+    body: bytes
+    content_type: str | None = None
+    message_id: str | None = None
+    headers: Mapping[str, Any] = {}
+
+
+class Rules(Struct, frozen=True):
+    """tenant       whose event it is where the message does not say
+    idempotency  where neither an id nor a key is in the message: `message-id` (of the broker; without one it is
+                 refused), `body` (its hash), or `none` (a message that comes twice is two events)
+    """
+
+    tenant: str | None = None
+    idempotency: str = "message-id"
+
+
+def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
+    """The message as one item of a batch. Raises Problem where no server would take it.
+
+    `event_id` is what it is called where nothing else names it (`none`): a request that is made twice is then
+    still one event.
+    """
+    if len(message.body) > limits.EVENT_BODY_BYTES:
+        raise Problem("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
+    text = _own(message)
+    present = _present(text)
+    added: dict[str, Any] = {}
+    if rules.tenant is not None and "tenant" not in present:
+        added["tenant"] = rules.tenant
+    if not {"id", "idempotency_key"} & present.keys():
+        added |= _known_by(message, rules, event_id)
+    if added:
+        # Put in front of what is there: the text itself, with keys given twice, stays for the server to judge.
+        rest = text.lstrip()[1:].lstrip()
+        text = _encode(added)[:-1] + (b"" if rest[:1] == b"}" else b",") + rest
+    (judged,) = envelope.decode_batch(b"[" + text + b"]")
+    if isinstance(judged, Problem):
+        raise judged
+    return text
+
+
+def _own(message: Message) -> bytes:
+    """The text in our own words."""
+    attributes = _in_headers(message.headers)
+    if attributes is not None:
+        if not _is_json(message.content_type):
+            raise Problem(
+                "not_json_data", f"its data is {message.content_type}", hint="only JSON is delivered"
+            )
+        return _of_cloud_event(attributes, Raw(message.body))
+    if (message.content_type or "").lower().startswith(STRUCTURED) or b'"specversion"' in message.body:
+        fields = _present(message.body)
+        if "specversion" in fields:
+            return _structured(fields)
+    return message.body
+
+
+def _present(text: bytes) -> dict[str, Raw]:
+    try:
+        return _fields(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise Problem("invalid_json", f"the message is not a JSON object: {error}") from None
+
+
+def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
+    if rules.idempotency == "none":
+        return {"id": event_id}
+    if rules.idempotency == "body":
+        return {"idempotency_key": "sha256-" + hashlib.sha256(message.body).hexdigest()}
+    if not message.message_id:
+        raise Problem(
+            "no_message_id", "nothing tells this message from another that says the same",
+            hint="publish with a message id, or ingest with --idempotency body or none",
+        )  # fmt: skip
+    return {"idempotency_key": _key(message.message_id)}
+
+
+def _key(text: str) -> str:
+    """The text as an idempotency key, hashed where it cannot be one."""
+    try:
+        return idempotency.check_key(text)
+    except Problem:
+        return "sha256-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# -- CloudEvents --------------------------------------------------------------------------------------------
+
+
+def _in_headers(headers: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The attributes of binary mode; None where the message is not in it."""
+    found = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        for prefix in PREFIXES:
+            if lower.startswith(prefix):
+                found[lower[len(prefix) :]] = value.decode() if isinstance(value, bytes) else value
+    return found if "specversion" in found else None
+
+
+def _structured(fields: dict[str, Raw]) -> bytes:
+    attributes = {name: msgspec.json.decode(value) for name, value in fields.items() if name != "data"}
+    if "data_base64" in attributes:
+        raise Problem(
+            "not_json_data", "its data is binary", field="data_base64", hint="only JSON is delivered"
+        )
+    if not _is_json(attributes.get("datacontenttype")):
+        raise Problem(
+            "not_json_data", f"its data is {attributes['datacontenttype']}", field="datacontenttype"
+        )
+    return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
+
+
+def _is_json(content_type: Any) -> bool:
+    kind = str(content_type or "application/json").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _of_cloud_event(attributes: Mapping[str, Any], data: Raw) -> bytes:
+    given = {name: value for name, value in attributes.items() if value is not None}
+    if not str(given.get("specversion", "")).startswith("1."):
+        raise Problem("unknown_specversion", "only CloudEvents 1.x are understood", field="specversion")
+    for name in ("id", "source", "type"):
+        if not isinstance(given.get(name), str) or not given[name]:
+            raise Problem("missing_field", f"a CloudEvent has {name}", field=name)
+    event: dict[str, Any] = {"type": given["type"], "source": given["source"]}
+    if ids.try_parse(ids.EVENT, given["id"]) is not None:
+        event["id"] = given["id"]
+    else:
+        event["idempotency_key"] = _key(f"{given['source']}#{given['id']}")
+    if "subject" in given:
+        event["subject"] = given["subject"]
+    if "time" in given:
+        event["occurred_at"] = str(given["time"])
+    if "sequence" in given:
+        event["sequence"] = _whole(given["sequence"])
+    event |= {ours: given[theirs] for theirs, ours in _EXTENSIONS.items() if theirs in given}
+    return _encode(event | {"data": data})
+
+
+def _whole(value: Any) -> int:
+    """CloudEvents write sequences as text."""
+    text = str(value)
+    if not text.isascii() or not text.isdecimal() or len(text) > 19:
+        raise Problem("wrong_type", "a sequence is a whole number", field="sequence")
+    return int(text)

@@ -1,0 +1,118 @@
+"""What a message says: our own JSON, CloudEvents in both modes, and what nobody would take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from surehook.core import ids
+from surehook.core.errors import Problem
+from surehook.ingest.reading import Message, Rules, item
+
+EVENT_ID = ids.text(ids.EVENT, ids.uuid7(1_767_225_600_000, bytes(range(10))))
+CLOUD = {"specversion": "1.0", "id": "a-1", "source": "/shop", "type": "order.paid", "data": {"n": 1.50}}
+JSON = "application/json"
+
+
+def read(body: Any, rules: Rules | None = None, **fields: Any) -> dict[str, Any]:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    given = {"message_id": "m-1", **fields}
+    return json.loads(item(Message(raw, **given), rules or Rules(), event_id=EVENT_ID))
+
+
+def refused(body: Any, rules: Rules | None = None, **fields: Any) -> str:
+    with pytest.raises(Problem) as caught:
+        read(body, rules, **fields)
+    return caught.value.code
+
+
+def test_our_own_json_is_known_by_its_message_id() -> None:
+    event = {"tenant": "acme", "type": "a.b", "data": {"x": 1}, "subject": "s"}
+    assert read(event) == {"idempotency_key": "m-1", **event}
+
+
+def test_the_bytes_of_data_stay_as_they_are() -> None:
+    body = b'{"tenant":"acme","type":"a","data":{"n": 1.500,  "e":1E2}}'
+    assert b'"data":{"n": 1.500,  "e":1E2}' in item(Message(body, message_id="m"), Rules(), event_id=EVENT_ID)
+
+
+def test_a_key_or_an_id_in_the_event_comes_before_the_message_id() -> None:
+    own = {"tenant": "acme", "type": "a", "data": 1}
+    assert read({**own, "idempotency_key": "mine"})["idempotency_key"] == "mine"
+    assert "idempotency_key" not in read({**own, "id": EVENT_ID})
+
+
+def test_the_tenant_of_the_command_fills_in_for_an_absent_one() -> None:
+    assert read({"type": "a", "data": 1}, Rules(tenant="acme"))["tenant"] == "acme"
+    assert read({"tenant": "beta", "type": "a", "data": 1}, Rules(tenant="acme"))["tenant"] == "beta"
+    assert refused({"type": "a", "data": 1}) == "missing_field"
+
+
+def test_what_tells_repeats_can_be_the_body_or_nothing() -> None:
+    event = {"tenant": "acme", "type": "a", "data": 1}
+    first, again = read(event, Rules(idempotency="body")), read(event, Rules(idempotency="body"))
+    assert first == again
+    assert first["idempotency_key"].startswith("sha256-")
+    assert read(event, Rules(idempotency="none"))["id"] == EVENT_ID
+    assert refused(event, message_id=None) == "no_message_id"
+
+
+def test_a_message_id_that_no_key_can_be_is_hashed() -> None:
+    key = read({"tenant": "acme", "type": "a", "data": 1}, message_id="with space ü")["idempotency_key"]
+    assert key.startswith("sha256-")
+
+
+def test_a_structured_cloud_event_becomes_an_event() -> None:
+    given = {
+        **CLOUD, "subject": "order-7", "time": "2026-01-01T10:00:00Z", "tenant": "acme", "sequence": "12",
+        "correlationid": "c", "datacontenttype": "application/json", "otherextension": 5,
+    }  # fmt: skip
+    expected = {
+        "idempotency_key": "/shop#a-1", "type": "order.paid", "source": "/shop", "subject": "order-7",
+        "occurred_at": "2026-01-01T10:00:00Z", "tenant": "acme", "sequence": 12, "correlation_id": "c",
+        "data": {"n": 1.5},
+    }  # fmt: skip
+    assert read(given, content_type="application/cloudevents+json; charset=utf-8") == expected
+    assert read(given, content_type=JSON) == expected
+
+
+@pytest.mark.parametrize("prefix", ["cloudEvents:", "cloudEvents_", "ce-"])
+def test_a_binary_cloud_event_has_its_attributes_in_headers(prefix: str) -> None:
+    attributes = {"specversion": "1.0", "id": "a-1", "source": "/shop", "type": "order.paid"}
+    headers = {prefix + name: value for name, value in attributes.items()}
+    event = read(b'{"n": 1.50}', Rules(tenant="acme"), headers=headers, content_type=JSON)
+    assert event["data"] == {"n": 1.5}
+    assert event["idempotency_key"] == "/shop#a-1"
+    assert refused(b"<x/>", Rules(tenant="acme"), headers=headers, content_type="text/xml") == "not_json_data"
+
+
+def test_a_cloud_event_with_an_event_id_of_ours_keeps_it() -> None:
+    event = read({**CLOUD, "id": EVENT_ID, "tenant": "acme"})
+    assert event["id"] == EVENT_ID
+    assert "idempotency_key" not in event
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "invalid_json"),
+        (b"hello", "invalid_json"),
+        (b"[1]", "invalid_json"),
+        (b"\xff\xfe", "invalid_json"),
+        (b"{}", "missing_field"),
+        (b'{"tenant":"acme","type":"a"}', "missing_field"),
+        (b'{"tenant":"acme","type":"a","data":1,"what":2}', "unknown_field"),
+        (b'{"tenant":"acme","tenant":"b","type":"a","data":1}', "duplicate_key"),
+        (b'{"tenant":"acme","type":"a","data":' + b"[" * 100 + b"]" * 100 + b"}", "too_deep"),
+        (b'{"tenant":"acme","type":"a","data":"' + b"x" * 300_000 + b'"}', "body_too_large"),
+        (json.dumps({**CLOUD, "specversion": "0.3"}).encode(), "unknown_specversion"),
+        (json.dumps({**CLOUD, "id": ""}).encode(), "missing_field"),
+        (json.dumps({**CLOUD, "sequence": "two"}).encode(), "wrong_type"),
+        (json.dumps({**CLOUD, "data_base64": "AA=="}).encode(), "not_json_data"),
+        (json.dumps({**CLOUD, "datacontenttype": "text/plain"}).encode(), "not_json_data"),
+    ],
+)
+def test_poison_is_refused_with_its_reason(body: bytes, code: str) -> None:
+    assert refused(body, Rules() if b"tenant" in body else Rules(tenant=None)) == code
