@@ -27,6 +27,7 @@ from surehook.host.listening import address, bind
 from surehook.host.running import ending, run
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
+from surehook.ports.handoff import Broker, Handing
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
@@ -54,6 +55,8 @@ def assemble(
     settings: EngineSettings | None = None,
     sole: bool = True,
     wakeups: Wakeups | None = None,
+    broker: Broker | None = None,
+    handing: Handing | None = None,
 ) -> Engine:
     """An engine of the given parts, not yet started."""
     return Engine(
@@ -66,6 +69,8 @@ def assemble(
         settings=settings,
         sole=sole,
         wakeups=wakeups,
+        broker=broker,
+        handing=handing,
     )
 
 
@@ -217,11 +222,30 @@ def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
     return PostgresWakeups(settings.database_url, telemetry=telemetry)
 
 
+def open_broker(settings: Settings, ledger: Any) -> tuple[Broker | None, Handing | None]:
+    """What brings ready work to workers elsewhere, and the ledger's side of it."""
+    if settings.broker_url is None:
+        return None, None
+    try:
+        from surehook.lanes.rabbitmq import RabbitBroker
+    except ImportError:
+        raise SettingsError(
+            "broker_url", "RabbitMQ needs the library aio-pika", hint="pip install 'surehook[rabbitmq]'"
+        ) from None
+    return RabbitBroker(settings.broker_url, name=f"surehook {settings.role}"), ledger
+
+
 def check_sharing(settings: Settings) -> None:
     """Whether the work may be shared among processes as told. Raises SettingsError."""
     if settings.lane != "both" and settings.role != "worker":
         raise SettingsError(
             "lane", f"a process of role {settings.role} has both lanes or none", hint="--role worker --lane …"
+        )
+    if settings.is_sqlite and settings.broker_url is not None:
+        raise SettingsError(
+            "broker_url",
+            "a broker brings work to other processes, and SQLite serves one process",
+            hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
         )
     for name, alone in (("role", "all"), ("processes", 1)):
         if settings.is_sqlite and getattr(settings, name) != alone:
@@ -299,8 +323,10 @@ async def _serve(
     always = {} if child is None else {"process": child.number}
     telemetry = configure(settings.log_level, settings.log_format, **always)
     clock = SystemClock()
+    ledger = open_ledger(settings)
+    broker, handing = open_broker(settings, ledger)
     engine = assemble(
-        ledger=open_ledger(settings),
+        ledger=ledger,
         transport=open_transport(settings, clock),
         clock=clock,
         entropy=SystemEntropy(),
@@ -308,6 +334,8 @@ async def _serve(
         settings=engine_settings(settings),
         sole=settings.is_sqlite,
         wakeups=open_wakeups(settings, telemetry),
+        broker=broker,
+        handing=handing,
     )
     try:
         await engine.start()

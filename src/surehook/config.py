@@ -38,6 +38,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     role: str = "all"
     lane: str = "both"
     processes: int = 1
+    broker_url: str | None = None
     api_key: str | None = None
     url: str | None = None
     tenant: str | None = None
@@ -160,6 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("role", kinds.one_of("all", "api", "worker", "console"), "word", "what this process does"),
     Setting("lane", kinds.one_of("both", "first", "retry"), "word", "the lane that a worker delivers"),
     Setting("processes", kinds.whole(1, 64), "processes", "how many processes share the port and the work"),
+    Setting("broker_url", kinds.BROKER, "URL", "RabbitMQ that brings ready work to workers", True),
     Setting(
         "api_key", kinds.KEY, "key", "bootstrap admin key of the server, and the key that commands send", True
     ),
@@ -219,7 +221,6 @@ BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 # Known words of later versions: refused with the reason, so that nobody believes they are in force.
 UNAVAILABLE: dict[str, str] = {
-    "broker_url": "this version keeps its lanes inside the process and uses no message broker",
     "redis_url": "this version keeps its breakers in the process and its ledger, and uses no Redis",
     "encryption_key": "this version does not encrypt signing secrets at rest; protect the database file instead",
 }

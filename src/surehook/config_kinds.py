@@ -70,6 +70,18 @@ def _read_database_url(text: str) -> str:
     return text
 
 
+def _read_broker_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    for each in text.split(","):
+        parts = urlsplit(each.strip())
+        if parts.scheme not in ("amqp", "amqps") or not parts.hostname or parts.path.count("/") > 1:
+            raise ValueError
+        if parts.port == 0:  # reading .port also refuses what is not a number
+            raise ValueError
+    return text
+
+
 def without_password(url: str) -> str:
     """A database's URL as people may see it."""
     head, at, tail = url.rpartition("@")
@@ -118,6 +130,9 @@ HOSTS = Kind("host names, separated by commas; for addresses use deny_networks",
 FILE = Kind("the path of a file", _read_path)
 PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
 LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
+BROKER = Kind(
+    "amqp:// or amqps://USER:PASSWORD@HOST:PORT/VHOST, several of one cluster by commas", _read_broker_url
+)
 DATABASE = Kind(
     "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     _read_database_url,

@@ -177,7 +177,7 @@ def test_a_wrong_variable_is_named_with_what_would_be_accepted(
         ("[database]\nurl = 1", "database", "did you mean database_url?"),
         ("port = 80.5", "port", "expected a whole number"),
         ("port = [1]", "port", "expected a whole number"),
-        ("broker_url = 'amqp://h'", "broker_url", "remove it from surehook.toml"),
+        ("encryption_key = 'x'", "encryption_key", "remove it from surehook.toml"),
         ("port = ", "surehook.toml", "lines look like"),
         ("port = 1\nport = 2", "surehook.toml", "lines look like"),
     ],

@@ -95,13 +95,14 @@ class Link:
                 reason = await self._with_line()
             except BrokerAway as error:
                 if wait_s == RECONNECT_FIRST_S:
-                    self._tell("broker.away", error)
+                    self._telemetry.fact("broker.away", lane=LANES[self.lane], error=str(error))
                 await self._clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, RECONNECT_MOST_S)
                 continue
             self.losses += 1
             self._to_resign = True
-            self._tell("broker.lost", reason)
+            if not self._stopping:
+                self._telemetry.fact("broker.lost", lane=LANES[self.lane], error=reason)
             wait_s = RECONNECT_FIRST_S
             await self._clock.sleep(wait_s)
 
@@ -181,7 +182,3 @@ class Link:
             self._fail(error)
         except LedgerUnavailable:
             return
-
-    def _tell(self, name: str, error: object) -> None:
-        if not self._stopping:
-            self._telemetry.fact(name, lane=LANES[self.lane], error=str(error))
