@@ -1,0 +1,126 @@
+"""Hints through PostgreSQL: they come, once and folded, not to oneself, and again after the connection was lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from surehook.ports.wakeups import CONFIGURATION, WORK, parked, parked_endpoint
+from surehook.wakeups.postgres import KINDS_MOST, PostgresWakeups
+from tests.servers import Postgres
+
+PATIENCE_S = 10.0
+
+
+class Facts:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.away = asyncio.Event()
+
+    def fact(self, name: str, **fields: Any) -> None:
+        self.names.append(name)
+        if name == "wakeups.away":
+            self.away.set()
+
+
+class Ear:
+    """What one process hears."""
+
+    def __init__(self, url: str) -> None:
+        self.facts = Facts()
+        self.wakeups = PostgresWakeups(url, telemetry=self.facts)
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __aenter__(self) -> Ear:
+        await self.wakeups.start(self.heard.put_nowait)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.wakeups.close()
+
+    async def hears(self, kind: str) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.heard.get() != kind:
+                pass
+
+    async def listens(self, other: Ear) -> None:
+        """Wait until what the other says is heard here."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.heard.empty():
+                other.wakeups.publish("hello")
+                await asyncio.sleep(0.01)
+        while not self.heard.empty():
+            self.heard.get_nowait()
+
+
+async def test_what_one_publishes_the_others_hear_and_it_does_not(database: str) -> None:
+    async with Ear(database) as one, Ear(database) as two, Ear(database) as three:
+        await two.listens(one)
+        await three.listens(one)
+        one.wakeups.publish(WORK[0])
+        await two.hears(WORK[0])
+        await three.hears(WORK[0])
+        assert one.heard.empty()
+
+
+async def test_what_waits_to_be_told_is_told_once(database: str) -> None:
+    async with Ear(database) as one, Ear(database) as two:
+        await two.listens(one)
+        for _ in range(1000):
+            one.wakeups.publish(WORK[1])
+        one.wakeups.publish(CONFIGURATION)
+        await two.hears(CONFIGURATION)
+        assert two.heard.qsize() == 0
+
+
+async def test_the_line_of_what_waits_is_bounded_and_fits_a_notification(database: str) -> None:
+    async with Ear(database) as one, Ear(database) as two:
+        await two.listens(one)
+        for number in range(KINDS_MOST * 3):
+            one.wakeups.publish(parked(number.to_bytes(16, "big")))
+        await two.hears(parked((KINDS_MOST - 1).to_bytes(16, "big")))
+        one.wakeups.publish(CONFIGURATION)
+        await two.hears(CONFIGURATION)
+
+
+async def test_what_is_published_before_the_end_is_told(database: str) -> None:
+    async with Ear(database) as two:
+        async with Ear(database) as one:
+            await two.listens(one)
+            one.wakeups.publish(WORK[0])
+        await two.hears(WORK[0])
+
+
+async def test_a_lost_connection_comes_back_and_everything_may_have_been_missed(
+    database: str, postgres: Postgres
+) -> None:
+    async with Ear(database) as one, Ear(database) as two:
+        await two.listens(one)
+        cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'surehook wakeups'"
+        assert (
+            len(
+                await asyncio.to_thread(
+                    postgres.ask, f"{cut} and datname = current_database()", database.rpartition("/")[2]
+                )
+            )
+            == 2
+        )
+        for kind in (*WORK, CONFIGURATION):
+            await two.hears(kind)
+        assert {"wakeups.away", "wakeups.back"} <= set(two.facts.names)
+        await two.listens(one)
+        one.wakeups.publish(WORK[1])
+        await two.hears(WORK[1])
+
+
+async def test_a_database_that_is_not_there_delays_nobody() -> None:
+    async with Ear("postgresql://nobody@127.0.0.1:1/nothing") as one:
+        one.wakeups.publish(WORK[0])
+        async with asyncio.timeout(PATIENCE_S):
+            await one.facts.away.wait()
+
+
+def test_a_kind_that_names_an_endpoint_is_read_back() -> None:
+    assert parked_endpoint(parked(b"\x01" * 16)) == b"\x01" * 16
+    assert parked_endpoint(WORK[0]) is None
+    assert parked_endpoint("parked nonsense") is None
