@@ -28,6 +28,7 @@ from surehook.host.running import ending, run
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.handoff import Broker, Handing
+from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
@@ -55,6 +56,7 @@ def assemble(
     settings: EngineSettings | None = None,
     sole: bool = True,
     wakeups: Wakeups | None = None,
+    health: Health | None = None,
     broker: Broker | None = None,
     handing: Handing | None = None,
 ) -> Engine:
@@ -69,6 +71,7 @@ def assemble(
         settings=settings,
         sole=sole,
         wakeups=wakeups,
+        health=health,
         broker=broker,
         handing=handing,
     )
@@ -222,6 +225,19 @@ def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
     return PostgresWakeups(settings.database_url, telemetry=telemetry)
 
 
+def open_health(settings: Settings) -> Health | None:
+    """Where the processes share what they know of endpoints; None: there is one process."""
+    if settings.is_sqlite:
+        return None
+    if settings.redis_url is not None:
+        from surehook.health.redis import RedisHealth
+
+        return RedisHealth(settings.redis_url)
+    from surehook.health.ledger import LedgerHealth
+
+    return LedgerHealth(settings.database_url)
+
+
 def open_broker(settings: Settings, ledger: Any) -> tuple[Broker | None, Handing | None]:
     """What brings ready work to workers elsewhere, and the ledger's side of it."""
     if settings.broker_url is None:
@@ -247,11 +263,11 @@ def check_sharing(settings: Settings) -> None:
             "a broker brings work to other processes, and SQLite serves one process",
             hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
         )
-    for name, alone in (("role", "all"), ("processes", 1)):
+    for name, alone in (("role", "all"), ("processes", 1), ("redis_url", None)):
         if settings.is_sqlite and getattr(settings, name) != alone:
             raise SettingsError(
                 name,
-                f"{getattr(settings, name)} needs a ledger that processes can share, and SQLite serves one process",
+                f"{settings.shown(name)} needs a ledger that processes can share, and SQLite serves one process",
                 hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
             )
 
@@ -334,6 +350,7 @@ async def _serve(
         settings=engine_settings(settings),
         sole=settings.is_sqlite,
         wakeups=open_wakeups(settings, telemetry),
+        health=open_health(settings),
         broker=broker,
         handing=handing,
     )

@@ -33,6 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Everything a process can be told. Defaults are those of a small machine with nothing set up."""
 
     database_url: str = "sqlite:///surehook.db"
+    redis_url: str | None = None
     host: str = "127.0.0.1"
     port: int = 8080
     role: str = "all"
@@ -123,7 +124,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         value = getattr(self, name)
         if value is None:
             return ""
-        if name == "database_url":
+        if name in ("database_url", "redis_url"):
             return kinds.without_password(value)
         if BY_NAME[name].secret:
             return f"(set, {len(value)} characters)"
@@ -156,6 +157,7 @@ class Setting(Struct, frozen=True):
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("database_url", kinds.DATABASE, "URL", "where the ledger is kept"),
+    Setting("redis_url", kinds.REDIS, "URL", "where processes share what they know of endpoints"),
     Setting("host", kinds.HOST, "address", "address to listen on"),
     Setting("port", kinds.whole(0, 65_535), "port", "port to listen on; 0 lets the system choose"),
     Setting("role", kinds.one_of("all", "api", "worker", "console"), "word", "what this process does"),
@@ -221,7 +223,6 @@ BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 # Known words of later versions: refused with the reason, so that nobody believes they are in force.
 UNAVAILABLE: dict[str, str] = {
-    "redis_url": "this version keeps its breakers in the process and its ledger, and uses no Redis",
     "encryption_key": "this version does not encrypt signing secrets at rest; protect the database file instead",
 }
 

@@ -91,6 +91,17 @@ def without_password(url: str) -> str:
     return f"{scheme}{slashes}{who.partition(':')[0]}:***@{tail}"
 
 
+def _read_redis_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname or parts.port == 0:
+        raise ValueError
+    if parts.path not in ("", "/") and not parts.path[1:].isdecimal():
+        raise ValueError
+    return text
+
+
 def _read_url(text: str) -> str:
     from urllib.parse import urlsplit
 
@@ -130,6 +141,7 @@ HOSTS = Kind("host names, separated by commas; for addresses use deny_networks",
 FILE = Kind("the path of a file", _read_path)
 PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
 LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
+REDIS = Kind("redis://[USER:PASSWORD@]HOST:PORT[/NUMBER], or rediss:// with TLS", _read_redis_url)
 BROKER = Kind(
     "amqp:// or amqps://USER:PASSWORD@HOST:PORT/VHOST, several of one cluster by commas", _read_broker_url
 )

@@ -157,7 +157,7 @@ def test_a_switch_is_on_in_every_usual_spelling(folder: Path, text: str) -> None
         ({"SUREHOOK_HOST": "a b"}, "SUREHOOK_HOST", "expected a host name or address"),
         ({"SUREHOOK_TENANT": "Acme"}, "SUREHOOK_TENANT", "expected 1 to 64 of a-z"),
         ({"SUREHOOK_LOG_LEVEL": "loud"}, "SUREHOOK_LOG_LEVEL", "expected one of debug, info, warning, error"),
-        ({"SUREHOOK_REDIS_URL": "redis://h"}, "SUREHOOK_REDIS_URL", "remove it from the environment"),
+        ({"SUREHOOK_REDIS_URL": "http://h"}, "SUREHOOK_REDIS_URL", "expected redis://"),
         ({"SUREHOOK_CONFIG": "nowhere.toml"}, "SUREHOOK_CONFIG", "correct the path, or leave it out"),
     ],
 )

@@ -4,10 +4,10 @@
     ├── Problem             the caller's request cannot be done: stable code, sentence, field, hint
     ├── LedgerError
     │   ├── LedgerUnavailable   the ledger cannot answer now (locked, gone, failing disk); try again
-    │   ├── LedgerFull          the disk is at its floor; nothing was written
-    │   ├── LedgerBroken        a commit failed in a way that makes the handle untrustworthy; stop
-    │   ├── NodeBuried          this node was judged dead; forget everything and start as a new one
-    │   └── CommitUnknown       the connection was lost during COMMIT; run the same batch again
+    │   │   ├── LedgerFull      the disk is at its floor; nothing was written
+    │   │   ├── LedgerBroken    a commit failed in a way that makes the handle untrustworthy; stop
+    │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
+    │   └── NodeBuried          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
     └── SettingsError       a setting is unusable; the program does not start
 
@@ -62,8 +62,12 @@ class NodeBuried(LedgerError):
     """Another node judged this one dead and freed its work; it must begin again under a new id."""
 
 
-class CommitUnknown(LedgerError):
-    """The connection was lost while committing: the batch may or may not be on disk."""
+class CommitUnknown(LedgerUnavailable):
+    """The connection was lost while committing: the batch may or may not be on disk.
+
+    Who must know runs the same batch again (accept, record). To everybody else the ledger is away: what was leased
+    by a claim that nobody heard of comes back by the comparison of book and memory (delivery/rescue.py).
+    """
 
 
 class Overloaded(SurehookError):

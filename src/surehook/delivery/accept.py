@@ -114,7 +114,7 @@ class Accept:
     async def _flush(self, batch: list[Waiting]) -> None:
         try:
             await self._commit(batch)
-        except (LedgerUnavailable, CommitUnknown, NodeBuried) as error:
+        except (LedgerUnavailable, NodeBuried) as error:
             for waiting in batch:
                 self._give_back(waiting)
                 if not waiting.done.done():

@@ -44,18 +44,9 @@ class Flight:
     """One request under way. Called by the transport with its answer, exactly once."""
 
     __slots__ = (
-        "cuts",
-        "deliver",
-        "delivery",
-        "exchange",
-        "lane",
-        "life",
-        "plan",
-        "probe",
-        "route",
-        "started_at",
-        "suspect",
-    )
+        "cuts", "deliver", "delivery", "exchange", "lane", "life", "plan", "probe", "route",
+        "started_at", "suspect",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -115,7 +106,7 @@ class Deliver:
         self._lease_left = lease_left
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
-        self.turned: Callable[[Route, Change], None] = results.breaker_changed  # or to the other nodes first
+        self.turned: Callable[[Route, Change], None] = results.breaker_changed  # or the other nodes
         self._aborted = aborted
         self._delivers = delivers
         self._stray = stray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surehook.core.errors import CommitUnknown, LedgerUnavailable, SettingsError
+from surehook.core.errors import LedgerUnavailable, SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.postgres import probe
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
@@ -56,7 +56,7 @@ async def migrate(session: Session) -> None:
                     for statement in script(current, dialect="postgresql"):
                         await session.say(statement)
             return
-        except (CommitUnknown, LedgerUnavailable):
+        except LedgerUnavailable:
             if attempt == MIGRATION_TRIES - 1:
                 raise
 
