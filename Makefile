@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger hostile fuzz kill9 powerloss sim mutants faults clean
+.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists hostile fuzz kill9 powerloss sim mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,10 @@ bench-wire: $(READY) ## CPU per POST of the wire client, beside others where the
 
 bench-ledger: $(READY) ## CPU per row of the ledger's batches
 	$(BIN)/python bench/ledger.py
+
+ROWS ?= 1000000
+bench-lists: $(READY) ## what every list costs on PostgreSQL over ROWS finished deliveries (10 million: 9 GB, ten minutes)
+	$(BIN)/python bench/lists.py --rows $(ROWS)
 
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
 	$(BIN)/python bench/hostile.py

@@ -7,13 +7,14 @@ looked at). Above the higher of the two, the merge knows everything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Table, exists, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
 from surehook.ledgers import history, schema
-from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
+from surehook.ledgers.common.paging import LOWEST, Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
@@ -41,17 +42,25 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
     return _finished_view(found[0]) if found else None
 
 
+class Walked(NamedTuple):
+    """Columns of last lines with an index that leads along their values in the order of ids, below an id."""
+
+    columns: frozenset[str] = frozenset()
+    below: bytes = LOWEST
+
+
+NOT_WALKED = Walked()
+
+
 def deliveries(
-    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: frozenset[str] = frozenset()
+    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
 ) -> Steps[Page]:
-    """`walked`: columns that an index of last lines leads along, in the order of ids."""
     span = _span(where, after)
     sources = []
     if where.state is None or where.state not in END_STATES:
         sources.append((yield from _open_ones(where, span, limit)))
     if where.state is None or where.state in END_STATES:
-        walk = _walk(where, walked)
-        sources.append((yield from _finished_ones(where, span, _line.c.delivery, _LINES, walk, limit)))
+        sources.append((yield from _finished(where, span, limit, walked)))
     return merged(sources, limit)
 
 
@@ -71,11 +80,27 @@ def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     return Source.read([_open_view(row) for row in found], lowest, limit)
 
 
-def _walk(where: DeliveryFilter, walked: frozenset[str]) -> list[ColumnElement[bool]]:
+def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> Steps[Source]:
+    """Finished deliveries: along the key, and along an index from where there is one for what is asked."""
+    key: ColumnElement[bytes] = _line.c.delivery
+    above, below = span.cut(low=walked.below), span.cut(high=walked.below)
+    walk = _walk(where, walked)
+    if not walk or below.low >= below.high:
+        return (yield from _finished_ones(where, span, key, _LINES, [], limit))
+    upper = Source([], LOWEST)
+    if above.low < above.high:
+        upper = yield from _finished_ones(where, above, key, _LINES, [], limit)
+        if upper.lowest != LOWEST:
+            return upper
+    lower = yield from _finished_ones(where, below, key, _LINES, walk, limit)
+    return Source(upper.found + lower.found, lower.lowest)
+
+
+def _walk(where: DeliveryFilter, walked: Walked) -> list[ColumnElement[bool]]:
     """The conditions of the index to walk along; none: the key is walked."""
-    for name in ("endpoint", "tenant"):
+    for name in ("endpoint", "tenant"):  # an endpoint's are fewer
         value = getattr(where, name)
-        if name in walked and value is not None:
+        if name in walked.columns and value is not None:
             return [_line.c[name] == value, _IS_LAST]
     return []
 

@@ -15,8 +15,9 @@ class Kept:
     """The last count of each name. `keeps` False: always count, so that a simulated world does not depend on
     how fast the real one is."""
 
-    def __init__(self, *, keeps: bool = True) -> None:
+    def __init__(self, *, keeps: bool = True, share: int = SHARE) -> None:
         self._keeps = keeps
+        self._share = share
         self._kept: dict[str, tuple[float, Any]] = {}
 
     def get(self, name: str) -> Any:
@@ -32,4 +33,4 @@ class Kept:
         """Keep a count that was begun at `started`."""
         now = time.monotonic()
         took = now - started
-        self._kept[name] = (now + took * SHARE if took > QUICK_S else 0.0, count)
+        self._kept[name] = (now + took * self._share if took > QUICK_S else 0.0, count)

@@ -46,6 +46,7 @@ _LIST = {
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "max_parallel_workers_per_gather": "0",  # the other processors are for the way of events
 }
 
 

@@ -15,15 +15,16 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from surehook.ledgers.common import deliveries, lists, registry
 from surehook.ledgers.common.steps import Refused, Steps
 from surehook.ledgers.postgres.errors import Unstorable
+from surehook.ledgers.postgres.indexing import COLUMNS, indexed_below
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ports.reading import DeliveryFilter
+from surehook.ports.registry import Page
 
-__all__ = ["WALKED", "change", "compiled", "deliveries", "lists", "look", "registry"]
+__all__ = ["change", "compiled", "deliveries", "lists", "look", "look_at_deliveries", "registry"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Columns that an index of last lines leads along, in the order of ids (see `deliveries.deliveries`).
-WALKED: frozenset[str] = frozenset()
 _DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 
@@ -31,6 +32,14 @@ async def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **k
     """Follow reading work in one snapshot."""
     async with session.snapshot():
         return await _follow(session, work(*args, **kwargs))
+
+
+async def look_at_deliveries(
+    session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None
+) -> Page:
+    """A list of deliveries, along the indexes of days that are over."""
+    walked = deliveries.Walked(frozenset(COLUMNS), await indexed_below(session))
+    return await look(session, deliveries.deliveries, where, limit=limit, after=after, walked=walked)
 
 
 async def change(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -6,6 +6,7 @@ from typing import Any
 
 from surehook.core.errors import Problem
 from surehook.ledgers.postgres.desk import Desk
+from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import try_to_make_days
 from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning
 from surehook.ledgers.postgres.retention import retire_one
@@ -21,14 +22,15 @@ class Housekeeping(Desk):
     async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
         """A day that goes whole counts as `limit` rows, so that the caller rests and asks again.
 
-        One node at a time prunes; for the others there is nothing to do. Days to come are made here too, since
-        this is called often and may take its time.
+        One node at a time prunes; for the others there is nothing to do. Days to come are made here too, and days
+        that are over get their indexes, since this is called often and may take its time.
         """
         async with self._pruning.lend() as session:
             await try_to_make_days(session, now=now)
             if not await session.value(query("try_lock"), PRUNE_LOCK):
                 return 0
             try:
+                await index_one(session, now=now)
                 if await retire_one(
                     session, events_before=events_before, bodies_before=bodies_before, now=now
                 ):

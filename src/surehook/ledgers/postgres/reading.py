@@ -38,7 +38,8 @@ class Reads(Desk):
         return found
 
     async def deliveries(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("deliveries", "deliveries", where, limit=limit, after=after)
+        core_sql = await self._core_sql()
+        page: Page = await self._read(core_sql.look_at_deliveries, where, limit=limit, after=after)
         return page
 
     async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:

@@ -1,1 +1,2 @@
-select endpoint, parked, count(*) from delivery where parked is not null group by endpoint, parked
+-- One walk along the entries of the index of parked rows.
+select endpoint, parked, lane, count(*) as rows from delivery where parked is not null group by endpoint, parked, lane

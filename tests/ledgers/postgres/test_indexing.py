@@ -1,0 +1,123 @@
+"""Days that are over are indexed for lists, and lists say the same as before, sooner."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from surehook.core.instants import DAY_MS, HOUR_MS
+from surehook.ledgers.common.paging import HIGHEST, LOOKS_MAX, LOWEST
+from surehook.ledgers.postgres.indexing import index_one, indexed_below
+from surehook.ledgers.postgres.partitions import day_of, first_id
+from surehook.ports.reading import DeliveryFilter
+from tests.ledgers.desk import Desk
+from tests.ledgers.making import NOW
+from tests.ledgers.postgres.test_retention import make_day
+
+TODAY = day_of(NOW)
+LATER = NOW + 2 * HOUR_MS  # yesterday is over by then
+
+
+async def index_all(desk: Desk, *, now: int = LATER) -> None:
+    async with desk.ledger._pruning.lend() as session:
+        while await index_one(session, now=now):
+            pass
+
+
+async def below(desk: Desk) -> bytes:
+    async with desk.ledger._listing.lend() as session:
+        return await indexed_below(session)
+
+
+async def test_days_are_indexed_when_they_are_over(desk: Desk) -> None:
+    assert await below(desk) == LOWEST
+    await index_all(desk, now=NOW)  # yesterday has only just ended
+    assert await below(desk) == first_id(TODAY - 1)
+    await index_all(desk)
+    assert await below(desk) == first_id(TODAY)
+    await index_all(desk, now=NOW + 30 * DAY_MS)
+    assert await below(desk) == HIGHEST
+
+
+async def test_an_old_day_that_comes_later_is_not_taken_for_indexed(desk: Desk, beside: Any) -> None:
+    await index_all(desk)
+    await make_day(beside, TODAY - 9)
+    assert await below(desk) == first_id(TODAY - 9)
+    await index_all(desk)
+    assert await below(desk) == first_id(TODAY)
+
+
+async def test_half_an_index_is_made_anew(desk: Desk, beside: Any) -> None:
+    """What a build leaves behind that was given up."""
+    name = f"attempt_day_{TODAY - 1}_by_tenant"
+    await beside.execute(
+        f'create index {name} on attempt_day_{TODAY - 1} (tenant, delivery) where "end" is not null'
+    )
+    await beside.execute(f"update pg_index set indisvalid = false where indexrelid = '{name}'::regclass")
+    await index_all(desk)
+    assert await below(desk) == first_id(TODAY)
+
+
+async def test_an_index_waits_while_somebody_reads(desk: Desk, beside: Any) -> None:
+    """It waits for those that began before it, and nobody waits for it."""
+    async with beside.transaction(isolation="repeatable_read"):
+        await beside.fetchval("select count(*) from attempt")
+        indexing = asyncio.create_task(index_all(desk))
+        held = await desk.hold_one(now=NOW - DAY_MS)
+        await desk.record(desk.make.delivered(held), now=NOW)
+        assert not indexing.done()
+    await indexing
+    assert await below(desk) == first_id(TODAY)
+
+
+async def test_a_rare_match_is_on_the_first_page_once_its_day_is_indexed(desk: Desk, beside: Any) -> None:
+    rare = await desk.finish_one(now=NOW - 2 * DAY_MS, event={"tenant": "rare"})
+    await make_day(beside, TODAY - 2 + 1000, padding=0)  # some day far ahead: never indexed here
+    await beside.execute(
+        """
+        insert into attempt (delivery, seq, lane, started_at, "end", finished_at, tenant, endpoint, type, event, headers, body)
+        select decode(lpad(to_hex($1::bigint + n), 12, '0') || repeat('70', 10), 'hex'), 127, 0, $1, 'delivered', $1,
+          'common', '\\x01', 't', '\\x02', '', ''
+        from generate_series(1, $2::int) n
+        """,
+        NOW - DAY_MS,
+        LOOKS_MAX + 10,
+    )
+    where = DeliveryFilter(tenant="rare", state="delivered")
+    assert (await desk.ledger.deliveries(where, limit=50, after=None)).data == []
+    await index_all(desk)
+    page = await desk.ledger.deliveries(where, limit=50, after=None)
+    assert ([one.id for one in page.data], page.next) == ([rare.id], None)
+
+
+async def test_lists_say_the_same_with_indexes_and_without(desk: Desk) -> None:
+    other = await desk.new_endpoint()
+    for place in range(24):
+        at = NOW - 2 * DAY_MS + place * 3 * HOUR_MS
+        endpoint = (desk.endpoint, other)[place % 2]
+        kind = place % 4
+        if kind == 3:
+            await desk.publish_one(endpoint, now=at, event={"tenant": "globex"})
+        else:
+            tenant = {"tenant": ("acme", "globex")[place % 3 == 0]}
+            held = await desk.publish_one(endpoint, now=at, held=True, event=tenant)
+            await desk.record(desk.make.dead(held) if kind else desk.make.delivered(held), now=at)
+    filters = [
+        DeliveryFilter(**who, **what)
+        for who in ({"tenant": "acme"}, {"tenant": "globex"}, {"endpoint": other}, {"endpoint": other, "tenant": "acme"}, {})
+        for what in (
+            {}, {"state": "dead"}, {"state": "scheduled"}, {"outcome": "delivered"}, {"since": NOW - DAY_MS},
+            {"until": NOW - DAY_MS}, {"since": NOW - DAY_MS, "until": NOW}, {"since": NOW},
+        )
+    ]  # fmt: skip
+
+    async def answers() -> list[Any]:
+        return [
+            await desk.everything(desk.ledger.deliveries, where, limit=limit)
+            for where in filters
+            for limit in (1, 3, 200)
+        ]
+
+    before = await answers()
+    await index_all(desk)
+    assert await answers() == before
