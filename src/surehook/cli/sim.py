@@ -25,6 +25,9 @@ def sim(
     nodes: Annotated[
         int, typer.Option(min=1, max=4, help="Processes that may share the ledger (memory only).")
     ] = 1,
+    broker: Annotated[
+        bool, typer.Option("--broker", help="Ready work goes through a broker in trouble (memory only).")
+    ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print the story of each world.")] = False,
     json: Json = False,
 ) -> int:
@@ -33,16 +36,18 @@ def sim(
 
     if ledger not in ("memory", "sqlite"):
         raise typer.BadParameter("memory or sqlite", param_hint="--ledger")
+    if broker and ledger != "memory":
+        raise typer.BadParameter("one process alone hands nothing over", param_hint="--broker")
     count = seeds if seeds is not None else 1 if trace else 100
-    result = _play(seed, count, ledger, nodes, trace=trace, json=json)
+    result = _play(seed, count, ledger, nodes, broker=broker, trace=trace, json=json)
     if json:
         document(_as_json(result))
     else:
-        _print(result, nodes, trace=trace)
+        _print(result, nodes, broker=broker, trace=trace)
     return OK if result.held else FAILED
 
 
-def _play(seed: int, count: int, ledger: Any, nodes: int, *, trace: bool, json: bool) -> Any:
+def _play(seed: int, count: int, ledger: Any, nodes: int, *, broker: bool, trace: bool, json: bool) -> Any:
     from surehook.sim.campaign import campaign
 
     done = 0
@@ -59,10 +64,12 @@ def _play(seed: int, count: int, ledger: Any, nodes: int, *, trace: bool, json: 
             sys.stderr.write(f"\r{done} of {count} worlds")
             sys.stderr.flush()
 
-    return campaign(seed, count, ledger=ledger, nodes=nodes, told=told, tail=2_000 if trace else TAIL)
+    return campaign(
+        seed, count, ledger=ledger, nodes=nodes, broker=broker, told=told, tail=2_000 if trace else TAIL
+    )
 
 
-def _print(result: Any, nodes: int, *, trace: bool) -> None:
+def _print(result: Any, nodes: int, *, broker: bool, trace: bool) -> None:
     if sys.stderr.isatty():
         note("")
     for report in result.failed:
@@ -70,7 +77,11 @@ def _print(result: Any, nodes: int, *, trace: bool) -> None:
             for text in report.tail:
                 note(text)
         line(f"found: {report.finding}")
-        line(f"replay: {report.replay}" + (f" --nodes {nodes}" if nodes > 1 else ""))
+        line(
+            f"replay: {report.replay}"
+            + (f" --nodes {nodes}" if nodes > 1 else "")
+            + (" --broker" if broker else "")
+        )
     for name in result.never:
         line(f"never seen: {name}")
     rate = result.virtual_s / result.took_s if result.took_s else 0.0

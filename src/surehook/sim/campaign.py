@@ -45,6 +45,7 @@ def campaign(
     *,
     ledger: Storage = "memory",
     nodes: int = 1,
+    broker: bool = False,
     failures_max: int = 5,
     tail: int = TAIL_LINES,
     told: Callable[[Report], None] = lambda report: None,
@@ -54,7 +55,7 @@ def campaign(
     failed: list[Report] = []
     began, virtual_s, runs = time.perf_counter(), 0.0, 0
     for seed in range(first, first + seeds):
-        report = run(seed, ledger=ledger, nodes=nodes, tail=tail)
+        report = run(seed, ledger=ledger, nodes=nodes, broker=broker, tail=tail)
         runs += 1
         counts.update(report.counts)
         virtual_s += report.virtual_s

@@ -49,12 +49,14 @@ def run(
     *,
     ledger: Storage = "memory",
     nodes: int = 1,
+    broker: bool = False,
     options: swarm.Options | None = None,
     tail: int = TAIL_LINES,
 ) -> Report:
     """Run the world of `seed` to its end. Never raises for what it finds: the report says it.
 
     nodes    how many processes may share the ledger at most (memory ledger only; SQLite serves one)
+    broker   ready work goes through a broker, which is in trouble as well (memory ledger only)
     options  a world of one's own instead of the drawn one
     tail     how many of the last lines of its story are kept
     """
@@ -62,6 +64,8 @@ def run(
         options = swarm.draw(seed, nodes=nodes if ledger == "memory" else 1)
         if ledger == "sqlite":
             options.unknown_share = 0.0  # a commit in the own process has an outcome
+    if broker and ledger == "memory":
+        options.broker = swarm.draw_broker(options.seed, options.storm_s)
     level = logging.getLogger("surehook").level
     logging.getLogger("surehook").setLevel(logging.CRITICAL)
     try:

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from surehook.core.model import FIRST, RETRY, Lane
+from surehook.sim.broker import Trouble
 from surehook.sim.entropy import Seed
 from surehook.sim.receivers import TREATMENTS, Mood
 
@@ -19,6 +21,8 @@ FAULTS = (
     "kills", "power", "ledger_deaths", "stops", "freezes", "steps", "storage_late", "storage_away",
     "storage_unknown", "moods", "resets", "silence", "pieces", "dns", "switches", "requests", "skew",
 )  # fmt: skip
+
+LANE_NUMBERS: tuple[Lane, ...] = (FIRST, RETRY)
 
 # Policies with the shapes of the real ones and waits that end within a world's life.
 SHORT = {"timeouts": {"first": 1, "retry": 4, "connect": 2}}
@@ -88,6 +92,13 @@ class Blow(Struct, frozen=True):
     call: str = ""  # ledger_death: the call before or after which it dies
 
 
+class BrokerPlan(Struct, frozen=True):
+    """What befalls the broker: shares of messages, and acts as (instant, what, lane)."""
+
+    trouble: Trouble
+    acts: tuple[tuple[float, str, Lane], ...]
+
+
 class Options(Struct):
     """Everything a world is made from."""
 
@@ -108,6 +119,7 @@ class Options(Struct):
     dns_fail_share: float = 0.0
     clock_offset_ms: int = 0
     clock_drift_ppm: float = 0.0
+    broker: BrokerPlan | None = None  # ready work goes through a broker
     roles: tuple[str, ...] = ("all",) * 4  # of each machine: all, api, worker, first, retry
 
     def has(self, *faults: str) -> bool:
@@ -157,6 +169,27 @@ def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
     roles = roles + [chance.choice(roles) for _ in range(machines - len(roles))]
     chance.shuffle(roles)
     return tuple(roles)
+
+
+def draw_broker(seed: int | str, storm_s: float) -> BrokerPlan:
+    """A broker's fate, of a stream of its own: worlds without one stay what they are."""
+    chance = Seed(seed).stream("broker plan")
+    shares = (0.0, 0.0, 0.05, 0.3)
+    acts = [
+        (
+            chance.uniform(0, storm_s),
+            chance.choice(("cut", "purge", "delete", "away", "back")),
+            chance.choice(LANE_NUMBERS),
+        )
+        for _ in range(chance.randint(0, 8))
+    ]
+    trouble = Trouble(
+        lost=chance.choice(shares),
+        twice=chance.choice(shares),
+        swapped=chance.choice(shares),
+        unconfirmed=chance.choice(shares),
+    )
+    return BrokerPlan(trouble, tuple(sorted(acts)))
 
 
 def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Customer]:

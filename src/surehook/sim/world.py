@@ -19,6 +19,7 @@ from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
 from surehook.sim.book import Book
+from surehook.sim.broker import SimBroker, Trouble
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
 from surehook.sim.entropy import Seed
@@ -67,6 +68,11 @@ class World:
         self.clock = SimClock(loop)  # the true time; that of a ledger which several machines share
         self.ears: list[SimWakeups] = []  # of all processes
         self.storage = Storage()
+        self.broker = (
+            None
+            if options.broker is None
+            else SimBroker(loop, self.seed.stream("broker"), options.broker.trouble)
+        )
         self.endpoints: list[bytes] = []  # by customer
         self.secrets: dict[str, list[bytes]] = {}  # by host
         self.receivers = [
@@ -89,6 +95,7 @@ class World:
             self.begin(machine.live())
         for work in (
             publishers.run(), People(self).run(), self._moods(), self._blows(), self._dns(), self._storage(),
+            self._broker_acts(),
         ):  # fmt: skip
             self.begin(work)
         await self._until(self.began + self.options.storm_s)
@@ -234,6 +241,25 @@ class World:
         await self._until(min(self.began + end, self.began + self.options.storm_s))
         self._mend_name(customer)
 
+    async def _broker_acts(self) -> None:
+        plan, broker = self.options.broker, self.broker
+        if plan is None or broker is None:
+            return
+        for at, what, lane in plan.acts:
+            await self._until(self.began + at)
+            self.trace.note("broker", f"{what} {lane}")
+            match what:
+                case "cut":
+                    broker.cut()
+                case "purge":
+                    broker.purge(lane)
+                case "delete":
+                    broker.delete(lane)
+                case "away":
+                    broker.go_away(lane)
+                case _:
+                    broker.come_back()
+
     async def _storage(self) -> None:
         options, storage = self.options, self.storage
         storage.late_s, storage.stall_share = options.late_s, options.stall_share
@@ -246,6 +272,9 @@ class World:
         self.storage.unavailable_share = self.storage.unknown_share = 0.0
         self.storage.dies_before.clear()
         self.storage.dies_after.clear()
+        if self.broker is not None:
+            self.broker.trouble = Trouble()
+            self.broker.come_back()
         self.names.fail_share = 0.0
         for customer, receiver in zip(self.options.customers, self.receivers, strict=True):
             self._mend_name(customer)
