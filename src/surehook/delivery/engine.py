@@ -321,6 +321,7 @@ class Engine:
         dead = [o.id for o in others if self._sole or o.id == former or self._host.is_gone(o)]
         if dead:
             freed = await self.ledger.bury(dead, now=now)
+            self.neighbours.work()
             self.telemetry.fact("nodes.buried", nodes=len(dead), freed=freed)
         await self.heartbeat.beat()
 

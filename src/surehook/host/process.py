@@ -19,13 +19,20 @@ def this_node(node_id: bytes, *, now: int) -> Node:
 
 
 def is_gone(node: Node) -> bool:
-    """Whether the node's process certainly no longer runs: same host, and another boot or no such pid.
+    """Whether the process of another node certainly no longer runs: same host, and another boot, no such pid, or our own.
 
-    A reused pid makes this answer False, which is safe: the beat will tell later.
+    A pid that somebody else has now makes this answer False, which is safe: the beat will tell later. So does
+    another container of this host, into which we cannot look.
     """
     if node.host != socket.gethostname():
         return False
-    if node.boot_id != boot_id():
+    boot, _, container = boot_id().partition(" ")
+    its_boot, _, its_container = node.boot_id.partition(" ")
+    if its_boot != boot:
+        return True
+    if its_container != container:
+        return False
+    if node.pid == os.getpid():
         return True
     try:
         os.kill(node.pid, 0)
@@ -52,8 +59,9 @@ def take_descriptors() -> int:
 
 
 def boot_id() -> str:
-    """The kernel's id of this boot; empty where there is none (then only the pid speaks)."""
+    """The kernel's id of this boot, and of the space that pids are counted in; empty where there are none (then only
+    the pid speaks)."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""

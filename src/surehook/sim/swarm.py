@@ -164,7 +164,7 @@ def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
         return ("all",) * machines
     kinds = [["api", "worker"], ["all", "api"], ["all", "worker"], ["all", "first"], ["all", "retry"]]
     if machines >= 3:
-        kinds += [["api", "first", "retry"]] * 5
+        kinds += [["api", "first", "retry"]] * 10  # the most that can go wrong
     roles = chance.choice(kinds)
     roles = roles + [chance.choice(roles) for _ in range(machines - len(roles))]
     chance.shuffle(roles)
