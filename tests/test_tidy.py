@@ -51,6 +51,8 @@ ALLOWED = {
     "client/": "runs inside other programs; all four are arguments with these defaults",
     "verify.py": "the public face of signing: the machine's clock unless told otherwise",
     "sim/campaign.py": "how long worlds took, for the last line; no world sees it",
+    "ledgers/postgres/claim.py": "how often a claim looks over everything; nothing of the book depends on it",
+    "ledgers/postgres/handing.py": "how often a sweep looks over everything; nothing of the book depends on it",
     "ledgers/sqlite/place.py": "how often the disk is looked at; nothing of the book depends on it",
     "ledgers/common/keeping.py": "how long a count took; switched off in a simulated world",
 }

@@ -18,8 +18,9 @@ from typing import Any
 from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
+from surehook.sim.befalling import befall, mend
 from surehook.sim.book import Book
-from surehook.sim.broker import SimBroker, Trouble
+from surehook.sim.broker import SimBroker
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
 from surehook.sim.entropy import Seed
@@ -95,7 +96,7 @@ class World:
             self.begin(machine.live())
         for work in (
             publishers.run(), People(self).run(), self._moods(), self._blows(), self._dns(), self._storage(),
-            self._broker_acts(),
+            befall(self),
         ):  # fmt: skip
             self.begin(work)
         await self._until(self.began + self.options.storm_s)
@@ -241,25 +242,6 @@ class World:
         await self._until(min(self.began + end, self.began + self.options.storm_s))
         self._mend_name(customer)
 
-    async def _broker_acts(self) -> None:
-        plan, broker = self.options.broker, self.broker
-        if plan is None or broker is None:
-            return
-        for at, what, lane in plan.acts:
-            await self._until(self.began + at)
-            self.trace.note("broker", f"{what} {lane}")
-            match what:
-                case "cut":
-                    broker.cut()
-                case "purge":
-                    broker.purge(lane)
-                case "delete":
-                    broker.delete(lane)
-                case "away":
-                    broker.go_away(lane)
-                case _:
-                    broker.come_back()
-
     async def _storage(self) -> None:
         options, storage = self.options, self.storage
         storage.late_s, storage.stall_share = options.late_s, options.stall_share
@@ -272,9 +254,7 @@ class World:
         self.storage.unavailable_share = self.storage.unknown_share = 0.0
         self.storage.dies_before.clear()
         self.storage.dies_after.clear()
-        if self.broker is not None:
-            self.broker.trouble = Trouble()
-            self.broker.come_back()
+        mend(self)
         self.names.fail_share = 0.0
         for customer, receiver in zip(self.options.customers, self.receivers, strict=True):
             self._mend_name(customer)
