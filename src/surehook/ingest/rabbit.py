@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -51,6 +52,32 @@ def parse(source: str) -> tuple[str, str]:
     return urlunsplit((parts.scheme, parts.netloc, f"/{vhost}", parts.query, "")), unquote(path[-1])
 
 
+class Acks:
+    """Which messages are done with, as one number now and then: everything up to it is acknowledged in one frame.
+
+    A frame for each message costs more than all else that is done for it. A message that takes longer holds back
+    the acknowledgement of those after it, never their events.
+    """
+
+    def __init__(self) -> None:
+        self._taken: deque[int] = deque()  # tags in the order of their coming, which is rising
+        self._done: set[int] = set()
+
+    def took(self, tag: int) -> None:
+        self._taken.append(tag)
+
+    def done(self, tag: int) -> None:
+        self._done.add(tag)
+
+    def due(self) -> int | None:
+        """The highest tag up to which all is done, once."""
+        highest = None
+        while self._taken and self._taken[0] in self._done:
+            highest = self._taken.popleft()
+            self._done.discard(highest)
+        return highest
+
+
 class RabbitDelivered:
     """`intake.Delivered` over one message."""
 
@@ -67,7 +94,7 @@ class RabbitDelivered:
         )
 
     def ack(self) -> None:
-        self._line.run(self._raw.ack())
+        self._line.done(self._raw)
 
     async def put_aside(self, code: str, detail: str, field: str | None) -> None:
         await self._line.put_aside(self._raw, code, detail, field)
@@ -82,6 +109,9 @@ class RabbitSource:
         self._dead_letters = dead_letters
         self._sending: AbstractChannel | None = None
         self._consumer: tuple[Any, str] | None = None
+        self._taking: Any = None  # the channel that messages come by
+        self._acks = Acks()
+        self._is_acking = False
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -122,6 +152,8 @@ class RabbitSource:
         """Begin to take messages, at most `prefetch` unacknowledged. Raises SourceAway."""
 
         async def came(raw: AbstractIncomingMessage) -> None:
+            assert raw.delivery_tag is not None
+            self._acks.took(raw.delivery_tag)
             took(RabbitDelivered(self, raw))
 
         try:
@@ -129,8 +161,8 @@ class RabbitSource:
                 channel = await self._connection.channel()
                 channel.close_callbacks.add(self._closed)
                 await channel.set_qos(prefetch_count=prefetch)
-                underlay: Any = await channel.get_underlay_channel()
-                underlay.on_consumer_cancel_callbacks.add(self._cancelled)
+                self._taking = await channel.get_underlay_channel()
+                self._taking.on_consumer_cancel_callbacks.add(self._cancelled)
                 queue = await channel.get_queue(self._queue, ensure=False)
                 self._consumer = (queue, await queue.consume(came))
         except _AWAY as error:
@@ -163,22 +195,30 @@ class RabbitSource:
         )  # fmt: skip
         try:
             await self._sending.default_exchange.publish(copy, self._dead_letters, mandatory=True)
-            await raw.ack()
         except _AWAY as error:
             self._end(str(error) or type(error).__name__)
+            return
+        self.done(raw)
 
-    def run(self, work: Any) -> None:
-        """Something nobody waits for; its failure ends the line."""
+    def done(self, raw: AbstractIncomingMessage) -> None:
+        """The message may be forgotten. All that is said in one step is acknowledged together."""
+        assert raw.delivery_tag is not None
+        self._acks.done(raw.delivery_tag)
+        if not self._is_acking and not self._ended.done():
+            self._is_acking = True
+            task = asyncio.get_running_loop().create_task(self._acknowledge())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-        async def guarded() -> None:
-            try:
-                await work
-            except _AWAY as error:
-                self._end(str(error) or type(error).__name__)
-
-        task = asyncio.get_running_loop().create_task(guarded())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _acknowledge(self) -> None:
+        self._is_acking = False
+        highest = self._acks.due()
+        if highest is None or self._ended.done():
+            return
+        try:
+            await self._taking.basic_ack(highest, multiple=True)
+        except _AWAY as error:
+            self._end(str(error) or type(error).__name__)
 
     async def lost(self) -> str:
         """Wait until the line is gone; returns the reason."""
