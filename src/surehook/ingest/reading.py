@@ -35,6 +35,10 @@ _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode
 
 
+class Poison(Problem):
+    """A message that says nothing a server could take; its code goes into the dead letter, never into an answer."""
+
+
 class Message(Struct, frozen=True):
     """A message as the broker gave it."""
 
@@ -55,13 +59,14 @@ class Rules(Struct, frozen=True):
 
 
 def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
-    """The message as one item of a batch. Raises Problem where no server would take it.
+    """The message as one item of a batch. Raises Problem where no server would take it:
+    a Poison of ours, or what the reader of events says.
 
     `event_id` is what it is called where nothing else names it (`none`): a request that is made twice is then
     still one event.
     """
     if len(message.body) > limits.EVENT_BODY_BYTES:
-        raise Problem("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
+        raise Poison("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
     text = _own(message)
     present = _present(text)
     added: dict[str, Any] = {}
@@ -84,7 +89,7 @@ def _own(message: Message) -> bytes:
     attributes = _in_headers(message.headers)
     if attributes is not None:
         if not _is_json(message.content_type):
-            raise Problem(
+            raise Poison(
                 "not_json_data", f"its data is {message.content_type}", hint="only JSON is delivered"
             )
         return _of_cloud_event(attributes, Raw(message.body))
@@ -99,7 +104,7 @@ def _present(text: bytes) -> dict[str, Raw]:
     try:
         return _fields(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Problem("invalid_json", f"the message is not a JSON object: {error}") from None
+        raise Poison("invalid_json", f"the message is not a JSON object: {error}") from None
 
 
 def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
@@ -108,7 +113,7 @@ def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
     if rules.idempotency == "body":
         return {"idempotency_key": "sha256-" + hashlib.sha256(message.body).hexdigest()}
     if not message.message_id:
-        raise Problem(
+        raise Poison(
             "no_message_id", "nothing tells this message from another that says the same",
             hint="publish with a message id, or ingest with --idempotency body or none",
         )  # fmt: skip
@@ -140,13 +145,11 @@ def _in_headers(headers: Mapping[str, Any]) -> dict[str, Any] | None:
 def _structured(fields: dict[str, Raw]) -> bytes:
     attributes = {name: msgspec.json.decode(value) for name, value in fields.items() if name != "data"}
     if "data_base64" in attributes:
-        raise Problem(
+        raise Poison(
             "not_json_data", "its data is binary", field="data_base64", hint="only JSON is delivered"
         )
     if not _is_json(attributes.get("datacontenttype")):
-        raise Problem(
-            "not_json_data", f"its data is {attributes['datacontenttype']}", field="datacontenttype"
-        )
+        raise Poison("not_json_data", f"its data is {attributes['datacontenttype']}", field="datacontenttype")
     return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
 
 
@@ -158,10 +161,10 @@ def _is_json(content_type: Any) -> bool:
 def _of_cloud_event(attributes: Mapping[str, Any], data: Raw) -> bytes:
     given = {name: value for name, value in attributes.items() if value is not None}
     if not str(given.get("specversion", "")).startswith("1."):
-        raise Problem("unknown_specversion", "only CloudEvents 1.x are understood", field="specversion")
+        raise Poison("unknown_specversion", "only CloudEvents 1.x are understood", field="specversion")
     for name in ("id", "source", "type"):
         if not isinstance(given.get(name), str) or not given[name]:
-            raise Problem("missing_field", f"a CloudEvent has {name}", field=name)
+            raise Poison("missing_field", f"a CloudEvent has {name}", field=name)
     event: dict[str, Any] = {"type": given["type"], "source": given["source"]}
     if ids.try_parse(ids.EVENT, given["id"]) is not None:
         event["id"] = given["id"]
@@ -181,5 +184,5 @@ def _whole(value: Any) -> int:
     """CloudEvents write sequences as text."""
     text = str(value)
     if not text.isascii() or not text.isdecimal() or len(text) > 19:
-        raise Problem("wrong_type", "a sequence is a whole number", field="sequence")
+        raise Poison("wrong_type", "a sequence is a whole number", field="sequence")
     return int(text)
