@@ -193,11 +193,11 @@ class Children:
                 self._ended(place, os.waitstatus_to_exitcode(code))
 
     def _ended(self, place: _Place, code: int) -> None:
-        while place.ear >= 0:  # its last words
-            try:
-                self._hear(place)
-            except BlockingIOError:
-                break
+        if place.ear >= 0:  # its last words
+            self._hear(place)
+        if place.ear >= 0:
+            os.close(place.ear)
+            place.ear = -1
         gone, place.pid = place.pid, 0
         if self._stopping:
             if code not in (0, -signal.SIGTERM):  # the latter: it had not begun
