@@ -90,4 +90,4 @@ def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect
 def _timeouts(purpose: Purpose) -> dict[str, str]:
     """The server gives up a little before we do, so that it says why."""
     patience_ms = int(PATIENCE_S[purpose] * 1000)
-    return {"statement_timeout": str(patience_ms * 9 // 10), "lock_timeout": str(patience_ms // 2)}
+    return {"statement_timeout": str(patience_ms * 9 // 10), "lock_timeout": str(patience_ms * 6 // 10)}

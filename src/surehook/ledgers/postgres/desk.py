@@ -95,15 +95,28 @@ class Desk:
 
     async def _surely(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Write with work that knows its own traces, so that it is run again where a commit's answer was lost."""
+        return await self._until_known(self._working, work, *args, **kwargs)
+
+    async def _until_known(self, pool: Pool, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(TRIES - 1):
             try:
-                return await self._write(work, *args, **kwargs)
+                return await self._with(pool, work, *args, **kwargs)
             except CommitUnknown:
                 continue
         try:
-            return await self._write(work, *args, **kwargs)
+            return await self._with(pool, work, *args, **kwargs)
         except CommitUnknown as error:
             raise LedgerUnavailable(f"{TRIES} commits in a row were lost: {error}") from error
+
+    async def _once(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Write with work that cannot be run again: a second claim would lease other rows.
+
+        Rows of an answer that was lost are held in the book and not in memory; they come back as all such rows do.
+        """
+        try:
+            return await self._write(work, *args, **kwargs)
+        except CommitUnknown as error:
+            raise LedgerUnavailable(f"the answer was lost: {error}") from error
 
     async def _core_sql(self) -> Any:
         """What needs SQLAlchemy, imported when first asked for, and not on the event loop's thread."""

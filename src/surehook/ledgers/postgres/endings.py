@@ -39,7 +39,13 @@ async def _end(
     session: Session, ids: Sequence[bytes], *, state: str, reason: str | None, now: int
 ) -> set[bytes]:
     found = await session.rows(query("end"), sorted(ids), now, state, reason)
-    return {row[0] for row in found}
+    ended = {row[0] for row in found}
+    if len(ended) < len(
+        ids
+    ):  # run again after a lost commit, the others may have been ended by this very call
+        gone = sorted(set(ids) - ended)
+        ended |= {row[0] for row in await session.rows(query("ended"), gone, now, state)}
+    return ended
 
 
 class EndpointWalks:

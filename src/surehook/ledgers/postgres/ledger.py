@@ -37,10 +37,10 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     # -- the life of a node -----------------------------------------------------------------------------
 
     async def enter(self, node: Node, *, now: int) -> None:
-        await self._write(nodes_.enter, node, now=now)
+        await self._surely(nodes_.enter, node, now=now)
 
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
-        return await self._with(self._beating, nodes_.beat, node, counter, now=now)
+        return await self._until_known(self._beating, nodes_.beat, node, counter, now=now)
 
     async def time(self) -> int | None:
         return await self._with(self._beating, nodes_.time)
@@ -49,12 +49,12 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         return await self._write(nodes_.nodes)
 
     async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
-        freed, due_at = await self._keep(nodes_.bury, nodes, now=now)
+        freed, due_at = await self._until_known(self._keeping, nodes_.bury, nodes, now=now)
         self._marks.lower(due_at)
         return freed
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
-        self._marks.lower(await self._write(nodes_.free, ids, node=node, now=now))
+        self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))
 
     async def held_count(self, node: bytes) -> int:
         return await self._write(nodes_.held_count, node)
@@ -70,10 +70,10 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         )
 
     async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
-        return await self._write(self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+        return await self._once(self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        return await self._write(claim.claim_ids, ids, node=node, now=now)
+        return await self._once(claim.claim_ids, ids, node=node, now=now)
 
     async def unpark(
         self,
@@ -85,15 +85,15 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         now: int,
         restart: bool = False,
     ) -> list[Delivery]:
-        return await self._write(
+        return await self._once(
             claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
         )
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
-        await self._write(claim.park, deliveries, reason, node=node, now=now)
+        await self._surely(claim.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
-        await self._write(claim.release, deliveries, node=node, now=now)
+        await self._surely(claim.release, deliveries, node=node, now=now)
         self._marks.lower(min((delivery.due_at for delivery in deliveries), default=None))
 
     async def record(
@@ -137,7 +137,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     async def mark_overdue(
         self, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
     ) -> list[bytes]:
-        return await self._write(endings.mark_overdue, deliveries, notices, now=now)
+        return await self._surely(endings.mark_overdue, deliveries, notices, now=now)
 
     async def end(
         self,
@@ -148,14 +148,14 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         notices: Sequence[Notice],
         now: int,
     ) -> list[bytes]:
-        return await self._write(
+        return await self._surely(
             endings.end, deliveries, state=state, reason=reason, notices=notices, now=now
         )
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
         step = self._endpoint_walks.step
         while True:
-            ended = await self._write(step, endpoint, reason=reason, limit=limit, now=now)
+            ended = await self._surely(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
 
@@ -170,18 +170,18 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     async def hand_over(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
     ) -> list[bytes] | None:
-        return await self._write(
+        return await self._once(
             self._sweeping.hand_over, lane, node=node, limit=limit, due_by=due_by, now=now
         )
 
     async def raise_tide(self, lane: Lane, *, node: bytes, now: int) -> int | None:
-        return await self._write(handing_.raise_tide, lane, node=node)
+        return await self._once(handing_.raise_tide, lane, node=node)
 
     async def tide_came(self, lane: Lane, generation: int, *, node: bytes, now: int) -> None:
-        await self._write(handing_.tide_came, lane, generation, node=node)
+        await self._surely(handing_.tide_came, lane, generation, node=node)
 
     async def resign(self, lane: Lane, *, node: bytes, now: int) -> None:
-        await self._write(handing_.resign, lane, node=node)
+        await self._surely(handing_.resign, lane, node=node)
 
 
 if TYPE_CHECKING:

@@ -134,7 +134,7 @@ class Session:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         """A write transaction: committed when the block ends, rolled back when it raises."""
-        async with self._transaction("begin isolation level read committed read write"):
+        async with self._transaction("begin"):
             yield
 
     @asynccontextmanager

@@ -1,0 +1,192 @@
+"""Several nodes on one book, each with connections of its own: what the database keeps apart for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from surehook.core.errors import LedgerUnavailable, NodeBuried
+from surehook.core.model import Delivery, EndpointHealth
+from surehook.ledgers.postgres.ledger import PostgresLedger
+from surehook.ports.ledger import Receipt
+from tests.ledgers.desk import ALL, Desk
+from tests.ledgers.making import NOW
+
+# What a transaction has once seen of other sessions it sees again, unless it asks anew.
+WAITING = """
+    select count(*) from pg_stat_clear_snapshot(), pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+"""
+
+
+@pytest.fixture
+def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
+    """A second process's ledger on the same book, with a node of its own."""
+    ledger = PostgresLedger(place)
+    runner.run(ledger.open(now=NOW))
+    second = Desk(ledger, desk.make)
+    second.endpoint = desk.endpoint
+    second.node = runner.run(second.new_node())
+    yield second
+    runner.run(ledger.close())
+
+
+async def _accept(desk: Desk, *items: Any) -> Receipt:
+    return await desk.ledger.accept(items, node=desk.node, version=await desk.ledger.version(), now=NOW)
+
+
+async def test_two_nodes_that_claim_at_once_get_each_row_once(desk: Desk, other: Desk) -> None:
+    items = [desk.make.incoming(desk.endpoint) for _ in range(400)]
+    await _accept(desk, *items)
+
+    async def drain(one: Desk) -> list[Delivery]:
+        got: list[Delivery] = []
+        while rows := await one.claim(limit=30):
+            got += rows
+        return got
+
+    first, second = await asyncio.gather(drain(desk), drain(other))
+    assert first
+    assert second
+    ids = [row.id for row in first + second]
+    assert sorted(ids) == sorted(item.deliveries[0].id for item in items)
+    for one, rows in ((desk, first), (other, second)):
+        assert await desk.ledger.held_count(one.node) == len(rows)
+
+
+async def test_what_a_buried_node_had_sent_writes_nothing_once_another_holds_it(
+    desk: Desk, other: Desk
+) -> None:
+    """A node that was frozen while its work was given away wakes up and records."""
+    held = [await desk.hold_one() for _ in range(3)]
+    assert await other.ledger.bury([desk.node], now=NOW) == 3
+    theirs = await other.claim()
+    assert {row.id for row in theirs} == {row.id for row in held}
+    for call in (
+        desk.record(*[desk.make.delivered(row) for row in held]),
+        desk.ledger.park(held, "breaker", node=desk.node, now=NOW),
+        desk.ledger.release(held, node=desk.node, now=NOW),
+        desk.claim(),
+    ):
+        with pytest.raises(NodeBuried):
+            await call
+    assert [await desk.kinds(row) for row in held] == [[("interrupted", 1)]] * 3
+    assert await other.ledger.held_count(other.node) == 3
+    assert (await other.record(*[desk.make.delivered(row) for row in theirs])).lost == []
+
+
+async def test_a_burial_waits_for_what_the_node_is_writing(desk: Desk, other: Desk, beside: Any) -> None:
+    """The node's transaction has passed the fence and not yet committed: its result holds, and nothing is freed."""
+    held = await desk.hold_one()
+    await beside.execute("begin")
+    await beside.execute("select from delivery where id = $1 for update", held.id)
+    recording = asyncio.ensure_future(desk.record(desk.make.delivered(held)))
+    await _until_someone_waits(beside, 1)
+    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW))
+    await _until_someone_waits(beside, 2)
+    await beside.execute("commit")
+    assert (await recording).lost == []
+    assert await burying == 0
+    assert await desk.kinds(held) == [("attempt", 1)]
+
+
+async def test_a_node_accepts_nothing_after_its_burial_has_begun(
+    desk: Desk, other: Desk, beside: Any
+) -> None:
+    """Burial holds the node's row and has not committed: whoever comes to the fence waits, and fails whole."""
+    await beside.execute("begin")
+    await beside.execute("update node set buried_at = $1 where id = $2", NOW, desk.node)
+    item = desk.make.incoming(desk.endpoint, held=True)
+    accepting = asyncio.ensure_future(_accept(desk, item))
+    await _until_someone_waits(beside, 1)
+    await beside.execute("commit")
+    with pytest.raises(NodeBuried):
+        await accepting
+    assert await other.ledger.event(item.event.id) is None
+
+
+async def test_of_the_same_key_from_two_nodes_at_once_one_is_fresh(desk: Desk, other: Desk) -> None:
+    for round in range(10):
+        items = [desk.make.incoming(desk.endpoint, key=f"k{round}") for _ in range(8)]
+        receipts = await asyncio.gather(
+            *(_accept(desk if n % 2 else other, item) for n, item in enumerate(items))
+        )
+        taken = [receipt.taken[0] for receipt in receipts]
+        assert sum(one.fresh for one in taken) == 1
+        assert len({one.event for one in taken}) == 1
+    assert len(await desk.claim()) == 10
+
+
+async def test_of_the_same_id_from_two_nodes_at_once_one_is_fresh(desk: Desk, other: Desk) -> None:
+    for _ in range(10):
+        first = desk.make.incoming(desk.endpoint, given=True)
+        items = [first] + [
+            desk.make.incoming(desk.endpoint, given=True, event={"id": first.event.id}) for _ in range(7)
+        ]
+        receipts = await asyncio.gather(
+            *(_accept(desk if n % 2 else other, item) for n, item in enumerate(items))
+        )
+        assert sum(receipt.taken[0].fresh for receipt in receipts) == 1
+    assert len(await desk.claim()) == 10
+
+
+async def test_batches_with_the_same_keys_in_any_order_never_deadlock(desk: Desk, other: Desk) -> None:
+    """Eight batches of the same forty keys, each in another order, from two nodes: nobody is refused."""
+    keys = [f"key {n}" for n in range(40)]
+
+    async def publish(one: Desk, turn: int) -> Receipt:
+        mine = keys[turn * 5 :] + keys[: turn * 5]
+        return await _accept(one, *(desk.make.incoming(desk.endpoint, key=key) for key in mine))
+
+    for _ in range(3):
+        receipts = await asyncio.gather(*(publish(desk if n % 2 else other, n) for n in range(8)))
+        problems = [taken.problem for receipt in receipts for taken in receipt.taken]
+        assert not any(problems)
+    assert len(await desk.claim()) == 40
+
+
+async def test_windows_about_the_same_endpoints_in_any_order_never_deadlock(desk: Desk, other: Desk) -> None:
+    endpoints = [await desk.new_endpoint() for _ in range(12)]
+
+    def health(turn: int) -> list[EndpointHealth]:
+        order = endpoints[turn:] + endpoints[:turn]
+        return [EndpointHealth(one, succeeded=False, failures=1, limit=None) for one in order]
+
+    await asyncio.gather(*((desk if n % 2 else other).record(health=health(n)) for n in range(12)))
+    counts = {(await desk.ledger.endpoint(one)).failure_count for one in endpoints}
+    assert counts == {12}
+
+
+async def test_two_nodes_that_take_parked_rows_at_once_get_each_once(desk: Desk, other: Desk) -> None:
+    items = [desk.make.incoming(desk.endpoint, parked="breaker" if n % 2 else "share") for n in range(60)]
+    await _accept(desk, *items)
+
+    async def take(one: Desk) -> list[Delivery]:
+        return await one.ledger.unpark(desk.endpoint, ["share", "breaker"], node=one.node, limit=20, now=NOW)
+
+    taken = await asyncio.gather(*(take(desk if n % 2 else other) for n in range(6)))
+    taken += [await take(desk) for _ in range(3)]
+    ids = [row.id for rows in taken for row in rows]
+    assert sorted(ids) == sorted(item.deliveries[0].id for item in items)
+
+
+async def test_a_node_that_waits_too_long_for_a_lock_is_told_so(desk: Desk, beside: Any) -> None:
+    """Somebody else's lock costs this call, and no more: the next one after it goes through."""
+    await beside.execute("begin; lock table delivery in exclusive mode")
+    asked = asyncio.get_running_loop().time()
+    with pytest.raises(LedgerUnavailable):
+        await desk.publish_one()
+    assert asyncio.get_running_loop().time() - asked < 10
+    await beside.execute("rollback")
+    await desk.publish_one()
+    assert len(await desk.claim(limit=ALL)) == 1
+
+
+async def _until_someone_waits(beside: Any, count: int) -> None:
+    """Until so many sessions of this database wait for a lock."""
+    async with asyncio.timeout(20):
+        while await beside.fetchval(WAITING) < count:  # noqa: ASYNC110 (the event is the server's)
+            await asyncio.sleep(0.01)
