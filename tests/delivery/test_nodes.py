@@ -277,3 +277,30 @@ def test_a_one_lane_node_shows_slots_of_its_lane_only() -> None:
         assert list(town.engines["api"].lanes()) == [0, 0]
 
     in_town(story, api=API, retry=RETRY_ONLY)
+
+
+@pytest.mark.parametrize("phase", range(10))
+def test_work_for_an_endpoint_that_a_worker_does_not_know_yet_is_not_taken_for_a_deleted_ones(
+    phase: int,
+) -> None:
+    async def story(town: Town) -> None:
+        await town.wait(2 + phase / 10)
+        await town.endpoint()
+        await town.publish(5)
+        await town.wait(20)
+        assert await town.states() == {"delivered": 5}
+
+    in_town(story, hears=False, settings={"poll_s": 0.2}, api=API, worker=WORKER)
+
+
+def test_what_is_parked_for_an_endpoint_that_memory_does_not_know_yet_stays() -> None:
+    async def story(town: Town) -> None:
+        endpoint = await town.endpoint()
+        await town.set(endpoint, status="paused")
+        await town.publish(5)
+        worker = town.engines["worker"]
+        worker.directory.routes.pop(endpoint, None)
+        await worker.park.look()
+        assert await town.states() == {"parked:paused": 5}
+
+    in_town(story, hears=False, api=API, worker=WORKER)

@@ -502,7 +502,15 @@ class Engine:
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
-        self._do(end_orphans(self.ledger, deliveries, node=self._node_id, now=self.clock.now))
+        self._do(
+            end_orphans(
+                self.ledger, deliveries, node=self._node_id, now=self.clock.now, behind=self._caught_up
+            )
+        )
+
+    async def _caught_up(self) -> None:
+        await self.reload()
+        self.claim.wake()
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         self._do(self.ledger.release(deliveries, node=self._node_id, now=self.clock.now()))

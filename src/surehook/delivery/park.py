@@ -19,10 +19,11 @@ from surehook.delivery.batch import Batches
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.managing import Book
+from surehook.delivery.orphans import end_unknown
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
-from surehook.ports.ledger import Ledger
 
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PROBE_ROWS = 10  # rows looked through for one that is due
@@ -40,7 +41,7 @@ class Park:
     def __init__(
         self,
         *,
-        ledger: Ledger,
+        ledger: Book,
         clock: Clock,
         settings: EngineSettings,
         directory: Directory,
@@ -144,9 +145,9 @@ class Park:
             route = self._directory.routes.get(group.endpoint)
             if route is None:
                 # Parked in the moment its endpoint was deleted: nobody else would end it.
-                await self._ledger.end_endpoint(
-                    group.endpoint, reason="deleted", limit=ENDED_ROWS, now=self._clock.now()
-                )
+                await end_unknown(
+                    self._ledger, group.endpoint, limit=ENDED_ROWS, now=self._clock.now()
+                )  # or it is younger than what memory knows: the next look has it
                 continue
             route.parked.add(group.reason)
             self.hungry(route)
