@@ -1,9 +1,12 @@
--- Events of a day that an unfinished delivery or a dead letter needs, or that were accepted long after their ids were made.
+-- Events of a day that an unfinished delivery or a dead letter needs, or that were accepted long after their ids were
+-- made. All in one list: beside an `or`, a list too long for memory would be read anew for each event.
 insert into event_left_{day}
 select e.* from event_day_{day} e
-where e.accepted_at >= $3 or e.id in (
+where e.id in (
   select event from delivery where id >= $1 and id < $2
   union all
   select a.event from dead_letter l join attempt a on a.delivery = l.delivery
   where l.delivery >= $1 and l.delivery < $2
+  union all
+  select id from event_day_{day} where accepted_at >= $3
 )
