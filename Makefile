@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists hostile fuzz kill9 powerloss sim mutants faults clean
+.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists hostile fuzz fuzz-verify kill9 powerloss sim mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ hostile: $(READY) ## hostile receivers: worst time over the deadline, worst byte
 INPUTS ?= 1000000
 fuzz: $(READY) ## noise against the readers of answers and URLs
 	$(BIN)/python bench/fuzz.py --inputs $(INPUTS)
+
+fuzz-verify: $(READY) ## near misses of every provider's messages against surehook.verify; INPUTS=10000000 is a campaign
+	$(BIN)/python -m tests.inbox.fuzz --inputs $(INPUTS)
 
 KILLS ?= 100
 kill9: $(READY) ## kill -9 under load, start again, and again: lost and duplicated

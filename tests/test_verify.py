@@ -10,21 +10,22 @@ from surehook.core import signature
 from surehook.verify import Key, SecretError, Verifier, VerifyError, sign, verify
 
 OLD, NEW = signature.generate_secret(b"o" * 32), signature.generate_secret(b"n" * 32)
+BODY = b'{"type":"document.signed","data":{"n":1}}'
 PRIVATE, PUBLIC = signature.write_secret("v1a", b"e" * 32), signature.write_public_key(b"e" * 32)
 
 
 @pytest.mark.parametrize(("secret", "key"), [(NEW, NEW), (PRIVATE, PUBLIC), ([OLD, NEW, PRIVATE], [PUBLIC])])
 def test_what_is_signed_is_verified(secret, key):
-    headers = sign(secret, "evt_1", b"body")
-    assert verify(key, headers, b"body").id == "evt_1"
+    headers = sign(secret, "evt_1", BODY)
+    assert verify("surehook", BODY, headers, key).id == "evt_1"
 
 
 def test_the_clock_is_this_machines_unless_given():
-    headers = sign(NEW, "evt_1", b"body", timestamp=1000)
-    assert verify(NEW, headers, b"body", now=1000).timestamp == 1000
+    headers = sign(NEW, "evt_1", BODY, timestamp=1000)
+    assert verify("surehook", BODY, headers, NEW, now=1000).sent_at.timestamp() == 1000
     with pytest.raises(VerifyError) as caught:
-        verify(NEW, headers, b"body")
-    assert caught.value.code == "timestamp_too_old"
+        verify("surehook", BODY, headers, NEW)
+    assert caught.value.code == "too_old"
     assert abs(int(sign(NEW, "evt_1", b"")["webhook-timestamp"]) - time.time()) < 60
 
 
@@ -51,9 +52,9 @@ def test_verifying_with_hmac_needs_msgspec_alone():
         "            raise ImportError('walled off: ' + name)\n"
         "sys.meta_path.insert(0, Wall())\n"
         "from surehook.verify import sign, verify, VerifyError\n"
-        f"verify({NEW!r}, sign({NEW!r}, 'evt_1', b'body'), b'body')\n"
+        f"verify('surehook', {BODY!r}, sign({NEW!r}, 'evt_1', {BODY!r}), {NEW!r})\n"
         "try:\n"
-        f"    verify({PUBLIC!r}, {{}}, b'')\n"
+        f"    verify('surehook', b'', {{}}, {PUBLIC!r})\n"
         "except VerifyError as error:\n"
         "    print(error.code, error.hint)\n"
     )

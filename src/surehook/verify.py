@@ -1,45 +1,78 @@
-"""Sign and verify Standard Webhooks messages: the part of surehook that needs no server.
+"""Sign, and verify what others signed: the part of surehook that needs no server and no storage.
 
-    from surehook.verify import VerifyError, verify
+    import surehook
 
     try:
-        message = verify("whsec_…", request.headers, request.body)
-    except VerifyError as refusal:
-        log(refusal.code)       # for the operator; the sender gets the same 401 for every code
-    else:
-        handle(message.id)      # dedupe by this id: a retry carries it again
+        message = surehook.verify("github", body, headers, secret)      # the raw bytes, before any parsing
+    except surehook.VerifyError as refusal:
+        log(refusal.code)                            # for the operator
+        return refusal.status, refusal.public        # for the sender: the same words for every 401
+    handle(message.id, message.type, message.data)   # dedupe by the id; message.proven says what may be relied on
 
-Several keys may be given during a rotation, with the time each one holds (`Key`). `v1a` (Ed25519) needs the
-`cryptography` package and the sender's `whpk_…` key.
+Several secrets may be given during a rotation, with the time each one holds (`Key`). The providers, and what the scheme of
+each proves, are in docs/receiving.md. Public-key schemes (`v1a`, SendGrid, PayPal) need the `cryptography` package.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 
-from surehook.core import limits, signature, verification
+from surehook.core import signature, verification
 from surehook.core.signature import SecretError
+from surehook.core.sources.catalog import provider_named
+from surehook.core.sources.judge import Judge
+from surehook.core.sources.message import Message
+from surehook.core.sources.provider import Provider
 from surehook.core.verification import Headers, Key, Keys, Verified, Verifier, VerifyError
 
-__all__ = ["Key", "SecretError", "Verified", "Verifier", "VerifyError", "sign", "verify"]
+__all__ = [
+    "Key",
+    "Message",
+    "Provider",
+    "SecretError",
+    "Verified",
+    "Verifier",
+    "VerifyError",
+    "sign",
+    "verify",
+]
 
 
 def verify(
-    keys: Keys,
-    headers: Headers,
+    provider: str | Provider,
     body: bytes | str,
+    headers: Headers,
+    secret: Keys,
     *,
     now: float | None = None,
-    tolerance_s: float = limits.TOLERANCE_S,
-) -> Verified:
-    """Believe or refuse one received message. `body` is what arrived, byte for byte, before any parsing.
+    tolerance_s: float | None = None,
+    url: str | None = None,
+    known: Mapping[str, str] | None = None,
+) -> Message:
+    """Believe or refuse one received request.
 
-    `now` is in Unix seconds (None: this machine's clock), `tolerance_s` how far both clocks may be apart.
+    provider     its name (`surehook`, `stripe`, `yousign`, …), or a `Provider` of your own
+    body         what arrived, byte for byte, before any parsing; text is taken as UTF-8
+    headers      a mapping, or pairs; names in any case, text or bytes
+    secret       one or several, as text or `Key`; a public key where the scheme is asymmetric
+    now          Unix seconds (None: this machine's clock)
+    tolerance_s  how far the signed time may be from now (None: as the provider has it; 300 for Standard Webhooks)
+    url          as the sender called it, where it is signed (Twilio)
+    known        what the receiver knows besides (`{"webhook_id": …}` for PayPal)
+
     Raises VerifyError and nothing else.
     """
+    found = provider_named(provider) if isinstance(provider, str) else provider
+    if not isinstance(found, Provider):
+        raise VerifyError("bad_setup", "there is no such provider", hint="the names are in docs/receiving.md")
+    if not isinstance(known, Mapping | None):
+        raise VerifyError("bad_setup", "`known` is a mapping of names to texts")
     at = time.time() if now is None else now
-    return verification.verify(keys, headers, body, now=at, tolerance_s=tolerance_s)
+    judge = Judge(found, secret, tolerance_s=tolerance_s, known=known)
+    return judge.verify(body, headers, now=at, url=url)
 
 
 def sign(
@@ -62,3 +95,12 @@ def sign(
         "webhook-timestamp": str(at),
         "webhook-signature": b" ".join(signatures).decode("ascii"),
     }
+
+
+class _Verify(ModuleType):
+    """`surehook.verify` is this module and is called like its function, so that both ways of importing it work."""
+
+    __call__ = staticmethod(verify)
+
+
+sys.modules[__name__].__class__ = _Verify

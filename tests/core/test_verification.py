@@ -171,7 +171,7 @@ def test_other_hashes_are_refused(algorithm):
 
 @pytest.mark.parametrize(
     ("offset", "code"),
-    [(-301, "timestamp_too_old"), (-300, None), (0, None), (300, None), (301, "timestamp_too_new")],
+    [(-301, "too_old"), (-300, None), (0, None), (300, None), (301, "too_new")],
 )
 def test_both_edges_of_the_tolerance_are_inside(offset, code):
     headers = message(stamp=NOW + offset)
@@ -182,7 +182,7 @@ def test_both_edges_of_the_tolerance_are_inside(offset, code):
 
 
 def test_the_tolerance_can_be_set():
-    assert refused(message(stamp=NOW - 6), tolerance_s=5) == "timestamp_too_old"
+    assert refused(message(stamp=NOW - 6), tolerance_s=5) == "too_old"
     assert verify(SECRET, message(stamp=NOW - 600), BODY, now=NOW, tolerance_s=600).timestamp == NOW - 600
 
 

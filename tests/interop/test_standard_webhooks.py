@@ -132,8 +132,8 @@ def test_a_request_signed_by_them_is_accepted_by_us(peer):
     now = int(time.time())
     value = peer.sign(SECRET, "msg_foreign", now, BODY)
     headers = {"webhook-id": "msg_foreign", "webhook-timestamp": str(now), "webhook-signature": value}
-    assert verify(SECRET, headers, BODY).id == "msg_foreign"
+    assert verify("standard", BODY, headers, SECRET).id == "msg_foreign"
     svix_headers = {name.replace("webhook", "svix"): value for name, value in headers.items()}
-    assert verify(SECRET, svix_headers, BODY).id == "msg_foreign"
+    assert verify("svix", BODY, svix_headers, SECRET).id == "msg_foreign"
     with pytest.raises(VerifyError):
-        verify(SECRET, headers, BODY + b" ")
+        verify("standard", BODY + b" ", headers, SECRET)

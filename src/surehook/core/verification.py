@@ -27,6 +27,21 @@ Headers = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 _JOINED = re.compile(r",\Z|,v[0-9]+[a-z]?,")  # within one part: two headers folded into one by a proxy
+_STATUS = {
+    "no_body": 400,
+    "malformed": 422,
+    "too_large": 413,
+    "unsafe_json": 422,
+    "bad_secret": 500,
+    "bad_setup": 500,
+}
+_PUBLIC = {
+    400: ("no_body", "There is no body."),
+    401: ("bad_signature", "The message is not signed as agreed."),
+    413: ("too_large", "The body is larger than this receiver takes."),
+    422: ("malformed", "The body is not of the form that this receiver takes."),
+    500: ("not_set_up", "This receiver is not set up to judge the message."),
+}
 _NAMES = {
     f"{family}-{part}": part for family in ("webhook", "svix") for part in ("id", "timestamp", "signature")
 }
@@ -42,11 +57,18 @@ _SMALL_ORDER_Y = frozenset({
 
 
 class VerifyError(SurehookError):
-    """A message must not be believed, or a verifier was set up with an unusable key.
+    """A message must not be believed or cannot be taken, or a verifier was set up with an unusable key.
 
-    code   missing_header, duplicate_header, bad_id, bad_timestamp, timestamp_too_old, timestamp_too_new,
-           too_many_signatures, bad_signature, key_not_valid, bad_secret
-    hint   what the operator of the receiver can do, or None; not for the sender's eyes
+    code         missing_header, duplicate_header, bad_id, bad_timestamp, too_old, too_new, too_many_signatures,
+                 bad_signature, key_not_valid (401: not believed); no_body (400), too_large (413), malformed,
+                 unsafe_json (422);
+                 bad_secret, bad_setup (500: the receiver's own fault)
+    detail       one sentence for the operator
+    hint         what the operator of the receiver can do, or None; not for the sender's eyes
+    status       HTTP status to answer with
+    public       text that may be shown to anybody; it is the same for all codes of one status
+    public_code  the code that may be shown; `bad_signature` for every 401, which a surehook sender takes as key trouble
+    retryable    whether the same event may be taken later without the sender's doing
     """
 
     def __init__(self, code: str, detail: str, *, hint: str | None = None) -> None:
@@ -54,6 +76,9 @@ class VerifyError(SurehookError):
         self.code = code
         self.detail = detail
         self.hint = hint
+        self.status = _STATUS.get(code, 401)
+        self.public_code, self.public = _PUBLIC[self.status]
+        self.retryable = self.status >= 500
 
 
 class Key(Struct, frozen=True):
@@ -64,6 +89,10 @@ class Key(Struct, frozen=True):
     id: str | None = None
     not_before: float | None = None
     not_after: float | None = None
+
+    def __repr__(self) -> str:
+        """Without the secret: keys end up in logs beside what they verified."""
+        return f"Key(id={self.id!r}, not_before={self.not_before!r}, not_after={self.not_after!r})"
 
 
 Keys = str | Key | Sequence[str | Key]
@@ -108,13 +137,13 @@ class Verifier:
             raise VerifyError("bad_timestamp", "a timestamp is 1 to 12 digits")
         timestamp = int(stamp)
         signatures = _signatures(found["signature"])
-        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), _raw(body))
+        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), body_bytes(body))
         key = self._signer(signatures, signed, now)
         # After the signature: a stranger learns nothing about this clock.
         if timestamp < now - self._tolerance_s:
-            raise VerifyError("timestamp_too_old", "signed too long ago", hint="compare both clocks")
+            raise VerifyError("too_old", "signed too long ago", hint="compare both clocks")
         if timestamp > now + self._tolerance_s:
-            raise VerifyError("timestamp_too_new", "signed in the future", hint="compare both clocks")
+            raise VerifyError("too_new", "signed in the future", hint="compare both clocks")
         return Verified(msg_id, timestamp, key)
 
     def _signer(self, signatures: list[tuple[str, bytes]], signed: bytes, now: float) -> Key:
@@ -126,7 +155,7 @@ class Verifier:
             for version, value in signatures:
                 if version == kind:
                     matched |= matches(signed, value)
-            if matched and _holds(key, now):
+            if matched and holds(key, now):
                 valid = valid or key
             else:
                 lapsed |= matched
@@ -166,11 +195,11 @@ def _collected(headers: Headers) -> dict[str, str]:
     found: dict[str, str] = {}
     seen: set[str] = set()
     for name, value in pairs:
-        lowered = _text(name).lower()
+        lowered = header_text(name).lower()
         part = _NAMES.get(lowered)
         if part is None:
             continue
-        text = _text(value).strip(" \t")
+        text = header_text(value).strip(" \t")
         if lowered in seen or found.setdefault(part, text) != text:
             raise VerifyError("duplicate_header", f"the {part} is given more than once")
         seen.add(lowered)
@@ -180,7 +209,7 @@ def _collected(headers: Headers) -> dict[str, str]:
     return found
 
 
-def _raw(body: object) -> bytes:
+def body_bytes(body: object) -> bytes:
     # Anything else is refused here: `bytes(109_000_000)` would be a hundred megabytes of zeros.
     if isinstance(body, str):
         return body.encode("utf-8")
@@ -189,7 +218,7 @@ def _raw(body: object) -> bytes:
     raise VerifyError("bad_signature", "a body is bytes or text")
 
 
-def _text(value: object) -> str:
+def header_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -209,13 +238,13 @@ def _signatures(value: str) -> list[tuple[str, bytes]]:
     read: list[tuple[str, bytes]] = []
     for part in parts:
         version, comma, text = part.partition(",")
-        raw = _canonical(text) if comma and version in (signature.V1, signature.V1A) else None
+        raw = canonical_base64(text) if comma and version in (signature.V1, signature.V1A) else None
         if raw is not None:
             read.append((version, raw))
     return read
 
 
-def _canonical(text: str) -> bytes | None:
+def canonical_base64(text: str) -> bytes | None:
     """The bytes of canonical base64 (standard alphabet, padded, no spare bits), else None."""
     try:
         raw = a2b_base64(text.encode("ascii"), strict_mode=True)
@@ -224,7 +253,7 @@ def _canonical(text: str) -> bytes | None:
     return raw if b2a_base64(raw, newline=False).decode("ascii") == text else None
 
 
-def _holds(key: Key, now: float) -> bool:
+def holds(key: Key, now: float) -> bool:
     after = key.not_before is None or now >= key.not_before
     return after and (key.not_after is None or now < key.not_after)
 
@@ -233,7 +262,7 @@ def _trusted(key: Key) -> tuple[Key, str, Any]:
     """The key with its kind and a function (signed bytes, signature) → bool."""
     try:
         if isinstance(key.secret, str) and key.secret.startswith(signature.PREFIX_PUBLIC):
-            return key, signature.V1A, _ed25519(_public(key.secret))
+            return key, signature.V1A, ed25519_matcher(public_point(key.secret))
         kind, material = signature.read_secret(key.secret)
     except SecretError as error:
         raise VerifyError("bad_secret", error.detail, hint=error.hint) from None
@@ -250,8 +279,13 @@ def _trusted(key: Key) -> tuple[Key, str, Any]:
     return key, kind, matches
 
 
-def _public(text: str) -> bytes:
-    raw = signature.read_base64(text.removeprefix(signature.PREFIX_PUBLIC))
+def public_point(text: str) -> bytes:
+    """The 32 bytes of a `whpk_…` key. Raises SecretError, also for keys that would accept forgeries."""
+    return checked_point(signature.read_base64(text.removeprefix(signature.PREFIX_PUBLIC)))
+
+
+def checked_point(raw: bytes) -> bytes:
+    """An Ed25519 public key that may be trusted: canonical, and not of small order. Raises SecretError."""
     if len(raw) != 32:
         raise SecretError(f"a public key has 32 bytes, this one has {len(raw)}")
     y = int.from_bytes(raw, "little") & (2**255 - 1)
@@ -260,7 +294,7 @@ def _public(text: str) -> bytes:
     return raw
 
 
-def _ed25519(raw: bytes) -> Any:
+def ed25519_matcher(raw: bytes) -> Any:
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

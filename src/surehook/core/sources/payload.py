@@ -1,0 +1,122 @@
+"""Bodies of strangers: JSON within bounds, forms, and one part of a multipart body.
+
+A text is refused when its readers may disagree about it or break on it. What is counted is counted on the bytes, with
+strings cut out, before anything is built: as many colons as keys, as many commas as values. The decoder then must find
+as many keys as there are colons; it finds fewer exactly when a key is given twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from surehook.core import json_text
+from surehook.core.sources.provider import Bounds
+from surehook.core.verification import VerifyError
+
+FORM_FIELDS = 1_000  # Twilio sends about 30
+PARTS = 100  # a callback has one, or one and a few files
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_SPACE = b" \t\r\n"
+_BOUNDARY = re.compile(
+    r"""(?i)\Amultipart/form-data;(?:.*;)?[ \t]*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))"""
+)
+_NAME = re.compile(
+    rb"""(?i)\Acontent-disposition:[ \t]*form-data;(?:[^\r\n]*;)?[ \t]*name="([^"\r\n]{1,100})\""""
+)
+_decode = msgspec.json.Decoder().decode
+
+
+def read_json(raw: bytes, bounds: Bounds) -> Any:
+    """The value, or VerifyError: `no_body`, `malformed` for what is no JSON, `unsafe_json` for what is beyond the bounds."""
+    if not raw.strip(_SPACE):
+        raise VerifyError("no_body", "the body is empty")
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise VerifyError("malformed", "the body begins with a byte order mark")
+    outside = _STRING.sub(b'""', raw)
+    keys = outside.count(b":")
+    if keys > bounds.keys or outside.count(b",") + keys > bounds.values:
+        raise VerifyError("unsafe_json", "more keys or values than this source takes")
+    if outside.count(b"{") + outside.count(b"[") > bounds.depth and json_text.is_deeper(raw, bounds.depth):
+        raise VerifyError("unsafe_json", f"nested more than {bounds.depth} deep")
+    if len(outside) > bounds.digits and json_text.has_long_number(raw, bounds.digits):
+        raise VerifyError("unsafe_json", f"a number of more than {bounds.digits} digits")
+    try:
+        value = _decode(raw)
+    except json_text.DECODE_ERRORS as error:
+        unsafe = json_text.fault(error).code in ("too_deep", "number_out_of_range")
+        if unsafe or json_text.has_lone_surrogate(raw) or _is_nan(outside):
+            raise VerifyError("unsafe_json", "numbers or texts that readers disagree about") from None
+        raise VerifyError("malformed", "the body is not JSON") from None
+    if _keys(value) != keys:
+        raise VerifyError("unsafe_json", "a key is given twice")
+    return value
+
+
+def _is_nan(outside: bytes) -> bool:
+    return b"NaN" in outside or b"Infinity" in outside
+
+
+def _keys(value: Any) -> int:
+    """Keys of all objects in it. A stack of its own: nesting is bounded, the width of a level is not."""
+    found, stack = 0, [value]
+    while stack:
+        one = stack.pop()
+        if type(one) is dict:
+            found += len(one)
+            stack.extend(one.values())
+        elif type(one) is list:
+            stack.extend(one)
+    return found
+
+
+def read_form(raw: bytes) -> list[tuple[str, str]]:
+    """Names and values of `application/x-www-form-urlencoded`, as often as they stand there."""
+    from urllib.parse import parse_qsl  # here: signatures over JSON do not need it
+
+    try:
+        return parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS
+        )
+    except ValueError:
+        raise VerifyError("malformed", "the body is not a form") from None
+
+
+def read_part(raw: bytes, content_type: str, name: str) -> bytes:
+    """The bytes of one named part of a `multipart/form-data` body (RFC 7578); it must be there exactly once."""
+    match = _BOUNDARY.match(content_type)
+    if match is None:
+        raise VerifyError("malformed", "the content type names no multipart boundary")
+    mark = b"\r\n--" + (match[1] or match[2]).encode("latin-1", "replace")
+    pieces = (b"\r\n" + raw).split(mark, PARTS + 1)
+    found = [body for head, body in map(_split, pieces[1:]) if head == name.encode()]
+    if len(pieces) > PARTS + 1 or len(found) != 1 or not pieces[-1].startswith(b"--"):
+        raise VerifyError("malformed", f"a multipart body with one part {name!r} is expected")
+    return found[0]
+
+
+def _split(piece: bytes) -> tuple[bytes, bytes]:
+    """Name and content of a part; the name is empty for what is none."""
+    head, gap, body = piece.partition(b"\r\n\r\n")
+    if not gap:
+        return b"", b""
+    for line in head.split(b"\r\n"):
+        match = _NAME.match(line)
+        if match is not None:
+            return match[1], body
+    return b"", b""
+
+
+def at(value: Any, path: str) -> Any:
+    """The value at a dotted path, or None where there is none."""
+    for step in path.split("."):
+        if type(value) is dict:
+            value = value.get(step)
+        elif type(value) is list and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value

@@ -1,0 +1,1 @@
+"""The receiver: verify, persist, dedupe, answer, process."""
