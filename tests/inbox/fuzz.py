@@ -39,20 +39,7 @@ class Inputs:
         body, headers, key, options = self.genuine[name]
         given = {"body": body, "headers": list(headers), "secret": key, "now": NOW, **options}
         for _ in range(chance.choice((0, 1, 1, 2, 3))):
-            part = chance.choice(
-                (
-                    "body",
-                    "body",
-                    "headers",
-                    "headers",
-                    "headers",
-                    "secret",
-                    "now",
-                    "url",
-                    "known",
-                    "tolerance_s",
-                )
-            )
+            part = chance.choice(PARTS)
             given[part] = getattr(self, "_" + part, self._junk)(given.get(part))
         return name, given
 

@@ -1,5 +1,7 @@
 """Every scheme by round trip with a signer that knows nothing of the product, and what a signature does not cover."""
 
+import hmac
+
 import pytest
 
 import surehook
@@ -7,7 +9,7 @@ from surehook.core.sources.catalog import PROVIDERS
 from surehook.core.sources.proof import proven
 from surehook.verify import Key
 from tests.inbox.crc import collide
-from tests.inbox.signers import NOW, SECRET, SIGNERS, WHSEC, dropbox_sign_body, standard
+from tests.inbox.signers import NOW, SECRET, SIGNERS, WHSEC, dropbox_sign_body, standard, stripe
 
 # What each scheme covers, written down by hand; the product computes it from the record.
 PROVEN = {
@@ -197,3 +199,53 @@ def test_the_svix_names_are_the_same_scheme():
     body = SIGNERS["standard"][3]
     message = surehook.verify("svix", body, standard(body, WHSEC, NOW, "svix"), WHSEC, now=NOW)
     assert (message.id, message.data) == ("msg_1", {"n": 1})
+
+
+# -- how it is compared ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "header"), [("stripe", "Stripe-Signature"), ("paddle", "Paddle-Signature")])
+def test_every_signature_is_compared_with_every_secret(name, header, monkeypatch):
+    """No early exit: how long a refusal takes says nothing about how near it was."""
+    compared = []
+    genuine = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append(1) or genuine(one, other))
+    signer, _, _, body, _, _, _ = SIGNERS[name]
+    value = signer(body, SECRET, NOW)[header]
+    mark, part = {"stripe": (",", "v1=" + "00" * 32), "paddle": (";", "h1=" + "00" * 32)}[name]
+    for listed in ([value, part, part], [part, value, part], [part, part, value]):
+        for secrets in ([SECRET, "b", "c"], ["b", "c", SECRET]):
+            compared.clear()
+            assert told(name, headers={header: mark.join(listed)}, secret=secrets).id
+            assert len(compared) == 9
+
+
+def test_a_header_with_more_than_32_signatures_is_refused():
+    body = SIGNERS["stripe"][3]
+    value = stripe(body, SECRET, NOW)["Stripe-Signature"]
+    assert told("stripe", headers={"Stripe-Signature": value + ",v1=00" * 29}).id == "evt_1"
+    assert told("stripe", headers={"Stripe-Signature": value + ",v1=00" * 31}) == "too_many_signatures"
+    assert told("stripe", headers={"Stripe-Signature": value + " " * 9000 + "x"}) == "bad_signature"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"url": 5},
+        {"now": "today"},
+        {"now": float("nan")},
+        {"known": 5},
+        {"tolerance_s": -1},
+        {"tolerance_s": "5"},
+        {"headers": 5},
+    ],
+)
+def test_a_mistake_of_the_receiver_is_no_fault_of_the_sender(options):
+    """500 makes the sender try again later, 401 would make it blame the key."""
+    assert told("stripe", **options) == "bad_setup"
+
+
+@pytest.mark.parametrize("bound", ["soon", float("nan"), [], b"1"])
+def test_a_span_of_a_key_that_is_no_time_is_refused(bound):
+    for key in (Key(SECRET, not_before=bound), Key(SECRET, not_after=bound)):
+        assert told("stripe", secret=key) == "bad_secret"

@@ -87,6 +87,8 @@ class Judge:
     def _verify(self, body: bytes | str, headers: Headers, now: float, url: str | None) -> Message:
         if not isinstance(now, int | float) or not math.isfinite(now):
             raise VerifyError("bad_setup", "now is Unix seconds")
+        if not isinstance(url, str | None):
+            raise VerifyError("bad_setup", "the URL is text")
         # A body may be longer than its text, never shorter.
         if (
             isinstance(body, bytes | bytearray | memoryview | str)
@@ -96,11 +98,9 @@ class Judge:
         raw = body_bytes(body)
         if len(raw) > self.provider.bounds.body_bytes:
             raise VerifyError("too_large", f"over {self.provider.bounds.body_bytes} bytes")
-        if self._standard is not None:
-            headers = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
         request = Request(self.provider, headers, raw, url, self.known)
         if self._standard is not None:
-            verified = self._standard.verify(headers, raw, now=now)
+            verified = self._standard.verify(request.pairs(), raw, now=now)
             return self._message(request, verified.key, _at(verified.timestamp * 1000), fresh=True)
         key = self._signer(request, now)
         clock = self.provider.sent_at

@@ -36,7 +36,13 @@ def given(keys: Keys) -> list[Key]:
     for key in read:
         if not isinstance(key.secret, str) or not 0 < len(key.secret) <= SECRET_CHARS:
             raise VerifyError("bad_secret", f"a secret is text of 1 to {SECRET_CHARS} characters")
+        if not (_is_instant(key.not_before) and _is_instant(key.not_after)):
+            raise VerifyError("bad_secret", "a key holds from and to Unix seconds")
     return read
+
+
+def _is_instant(bound: object) -> bool:
+    return bound is None or (isinstance(bound, int | float) and bound == bound)  # NaN would hold for ever
 
 
 def matcher(scheme: Signed, key: Key) -> Matcher:

@@ -51,6 +51,10 @@ class Request:
         """The one value of a header and its aliases, or None. Raises VerifyError duplicate_header."""
         return _one(self._headers, place)
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """All headers, names in lower case, those given several times several times."""
+        return [(name, value) for name, values in self._headers.items() for value in values]
+
     def numbered(self, prefix: str) -> list[str]:
         """The values of `prefix-1` to `prefix-32`, each header once; numbers may be missing."""
         values = (self.header(Header(f"{prefix}-{number}")) for number in range(1, limits.SIGNATURES + 1))
@@ -231,6 +235,9 @@ def _one(headers: dict[str, list[str]], place: Header) -> str | None:
 def _collected(headers: Headers) -> dict[str, list[str]]:
     """Lower-case names, each with all its values. Names and values may be text or bytes."""
     found: dict[str, list[str]] = {}
-    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
-        found.setdefault(header_text(name).lower(), []).append(header_text(value).strip(" \t"))
+    try:
+        for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+            found.setdefault(header_text(name).lower(), []).append(header_text(value).strip(" \t"))
+    except (TypeError, ValueError):
+        raise VerifyError("bad_setup", "headers are a mapping, or pairs of name and value") from None
     return found
