@@ -19,6 +19,7 @@ from surehook.ledgers.postgres.statements import query
 GROWING = re.compile(r"(delivery|event|attempt|idempotency)(_day_\d+|_kept)?$")
 BY_ID, BY_GROUP = r"^\(*id [>=]", r"^\(*ROW\(endpoint, parked"
 READY, HELD = r"^\(*lane = .*due_at >", r"^\(*holder ="
+HELD_FROM = r"^\(*holder = .*lane = l.*id >="
 # Statement → what each scan of a growing table must be conditioned by, by the index's name.
 HOT = {
     "record_delivered": {"delivery_pkey": BY_ID},
@@ -37,8 +38,8 @@ HOT = {
     "clear_overdue": {"delivery_pkey": BY_ID},
     "parked_aged": {"delivery_parked": BY_GROUP},
     "walk_endpoint": {"delivery_pkey": BY_ID},
-    "held": {"delivery_held": HELD},
-    "held_count": {"delivery_held": HELD},
+    "held": {"delivery_held": HELD_FROM},
+    "held_count": {"delivery_held": HELD_FROM},
     "free_nodes": {"delivery_held": HELD},
     "known_events": {"event_pkey": BY_ID},
     "known_keys": {"idempotency_pkey": r"^\(*tenant ="},

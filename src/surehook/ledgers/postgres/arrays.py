@@ -30,11 +30,16 @@ _TRUE, _FALSE = _LENGTHS[1] + b"\x01", _LENGTHS[1] + b"\x00"
 def install(connection: Connection) -> None:
     """Use these codecs on a connection.
 
-    asyncpg's public way to set a codec refuses arrays; this is what it calls for other types.
+    asyncpg's public way to set a codec refuses arrays; this is what it calls for other types. A version of asyncpg
+    that has it no more uses its own, and is slower.
     """
-    settings = connection._protocol.get_settings()  # type: ignore[attr-defined]
+    try:
+        settings = connection._protocol.get_settings()  # type: ignore[attr-defined]
+        add = settings.add_python_codec
+    except AttributeError:
+        return
     for oid, (encode, decode) in CODECS.items():
-        settings.add_python_codec(oid, f"array_{oid}", "pg_catalog", [], "scalar", encode, decode, "binary")
+        add(oid, f"array_{oid}", "pg_catalog", [], "scalar", encode, decode, "binary")
 
 
 # -- to the server --------------------------------------------------------------------------------------

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
+from surehook.core import ids as ids_
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.ledgers.postgres import breakers, claim, endings, record
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
+from surehook.ledgers.postgres.desk import Work
 from surehook.ledgers.postgres.housekeeping import Housekeeping
 from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from surehook.ports.reading import Reading
     from surehook.ports.registry import Registry
 
+P = ParamSpec("P")
+
 
 class PostgresLedger(Registering, Reads, Housekeeping):
     """The book in PostgreSQL (`Desk` says what the arguments mean)."""
@@ -30,6 +35,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         super().__init__(url, writers=writers, workers=workers, listers=listers)
         self._accept = Accepting()
         self._marks = claim.Marks()
+        self._held_from = nodes_.HeldFrom()
         self._sweeping = handing_.Sweeping()
         self._endpoint_walks = endings.EndpointWalks()
         self._aged_walks = endings.AgedWalks()
@@ -38,6 +44,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
 
     async def enter(self, node: Node, *, now: int) -> None:
         await self._surely(nodes_.enter, node, now=now)
+        self._held_from.entered(node.id)
 
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
         return await self._until_known(self._beating, nodes_.beat, node, counter, now=now)
@@ -57,23 +64,27 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))
 
     async def held_count(self, node: bytes) -> int:
-        return await self._write(nodes_.held_count, node)
+        return await self._write(self._held_from.count, node)
 
     async def held(self, node: bytes, *, limit: int) -> list[bytes]:
-        return await self._write(nodes_.held, node, limit=limit)
+        return await self._write(self._held_from.look, node, limit=limit)
 
     # -- the way of an event ----------------------------------------------------------------------------
 
     async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+        if batch:
+            self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
         return await self._with(
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
 
     async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
-        return await self._once(self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+        return await self._lease(
+            node, self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now
+        )
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        return await self._once(claim.claim_ids, ids, node=node, now=now)
+        return await self._lease(node, claim.claim_ids, ids, node=node, now=now)
 
     async def unpark(
         self,
@@ -85,9 +96,21 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         now: int,
         restart: bool = False,
     ) -> list[Delivery]:
-        return await self._once(
-            claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
+        return await self._lease(
+            node, claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
         )
+
+    async def _lease(
+        self, by: bytes, work: Work[P, list[Delivery]], *args: P.args, **kwargs: P.kwargs
+    ) -> list[Delivery]:
+        try:
+            leased = await self._once(work, *args, **kwargs)
+        except LedgerUnavailable:
+            self._held_from.lost()
+            raise
+        if leased:
+            self._held_from.leased(by, min([delivery.id for delivery in leased]))
+        return leased
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
         await self._surely(claim.park, deliveries, reason, node=node, now=now)

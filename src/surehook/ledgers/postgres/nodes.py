@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surehook.core.errors import NodeBuried
-from surehook.core.model import Node
+from surehook.core.model import LANES, Node
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+
+HIGHEST = b"\xff" * 16
+BOTH_LANES = list(range(len(LANES)))
 
 
 def check_fence(found: Sequence[object], node: bytes) -> None:
@@ -56,13 +59,43 @@ async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int)
     return due_at
 
 
-async def held_count(session: Session, node: bytes) -> int:
-    count: int = await session.value(query("held_count"), node)
-    return count
+class HeldFrom:
+    """From which id on a node's held rows lie.
 
+    The index keeps the entries of rows that were held until vacuum may remove them, so a look that began at the
+    beginning would walk over everything the node has ever sent while somebody holds a snapshot. All leases of a
+    node pass through its own ledger, which therefore knows the lowest; where an answer was lost, it begins anew.
+    """
 
-async def held(session: Session, node: bytes, *, limit: int) -> list[bytes]:
-    return [row[0] for row in await session.rows(query("held"), node, limit)]
+    def __init__(self) -> None:
+        self._lowest: dict[bytes, bytes] = {}
+
+    def entered(self, node: bytes) -> None:
+        self._lowest[node] = HIGHEST
+
+    def leased(self, node: bytes, lowest: bytes) -> None:
+        """Rows with this id, and higher ones, may be held from now on."""
+        if node in self._lowest:
+            self._lowest[node] = min(self._lowest[node], lowest)
+
+    def lost(self) -> None:
+        """Nobody knows what was leased."""
+        self._lowest.clear()
+
+    async def count(self, session: Session, node: bytes) -> int:
+        count: int = await session.value(query("held_count"), node, BOTH_LANES, self._lowest.get(node, b""))
+        return count
+
+    async def look(self, session: Session, node: bytes, *, limit: int) -> list[bytes]:
+        before = self._lowest.get(node, b"")
+        self._lowest[node] = HIGHEST  # what is leased during the look lowers it
+        try:
+            found = [row[0] for row in await session.rows(query("held"), node, limit, BOTH_LANES, before)]
+        except BaseException:
+            self.leased(node, before)
+            raise
+        self.leased(node, before if len(found) == limit else found[0] if found else HIGHEST)
+        return found
 
 
 async def time(session: Session) -> int:

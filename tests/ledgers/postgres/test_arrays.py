@@ -1,0 +1,61 @@
+"""Arrays as we encode them are what asyncpg's own codecs make of the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+import pytest
+
+from surehook.ledgers.postgres import arrays
+
+VALUES: dict[str, list[list[Any]]] = {
+    "bytea[]": [[], [b"a"], [bytes(16)] * 3, [b"", bytes(16), b"x" * 5000], [None, b"", b"y"], [None, None]],
+    "text[]": [[], ["a", ""], ["ä€😀", None, "x" * 5000], [None]],
+    "bigint[]": [[], [0, -1, 2**63 - 1, -(2**63)], [1, None, 3], [None]],
+    "int[]": [[], [0, -1, 2**31 - 1], [None, 5]],
+    "smallint[]": [[], [0, -1, 2**15 - 1], [None, 5]],
+    "bool[]": [[], [True, False], [None, True]],
+}
+ASKED = [(kind, column) for kind, columns in VALUES.items() for column in columns]
+
+
+@pytest.fixture
+def installed(beside: Any) -> Any:
+    arrays.install(beside)
+    return beside
+
+
+@pytest.mark.parametrize(("kind", "column"), ASKED)
+@pytest.mark.parametrize("make", [list, tuple])
+async def test_a_column_arrives_as_it_was_and_comes_back(
+    beside: Any, kind: str, column: list[Any], make: Any
+) -> None:
+    plain = await beside.fetch(f"select * from unnest($1::{kind}) v(x)", column)
+    arrays.install(beside)
+    await beside.reload_schema_state()
+    there = await beside.fetch(f"select x, 1 from unnest($1::{kind}) v(x)", make(column))
+    if any(one is not None for one in column):  # a column without any value is sent as an empty one
+        assert [row[0] for row in there] == [row[0] for row in plain] == column
+        assert await beside.fetchval(f"select $1::{kind}", make(column)) == column
+    else:
+        assert there == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [("int[]", [2**31]), ("bigint[]", [2**63]), ("smallint[]", [None, 2**15]), ("text[]", ["\ud800"])],
+)
+async def test_a_value_that_does_not_fit_is_the_callers_data(
+    installed: Any, kind: str, column: list[Any]
+) -> None:
+    with pytest.raises(asyncpg.DataError):
+        await installed.fetch(f"select $1::{kind}", column)
+
+
+async def test_a_connection_without_the_way_in_keeps_its_own_codecs(beside: Any) -> None:
+    class Bare:
+        pass
+
+    arrays.install(Bare())  # type: ignore[arg-type]
+    assert await beside.fetchval("select $1::int[]", [1, 2]) == [1, 2]
