@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 
 import msgspec
 import pytest
@@ -185,3 +186,11 @@ def test_a_strangers_text_in_a_sentence_is_short_ascii():
     assert all(
         json_text.quoted(chr(number)).isascii() for number in itertools.chain(range(300), (0x202E, 0xD800))
     )
+
+
+def test_a_text_that_never_ends_is_judged_in_linear_time():
+    """Escaped quotes behind an open one: a search that failed at the end would begin again at each of them."""
+    raw = b"[" * 65 + b'"' + b'\\"' * 200_000
+    begun = time.process_time()
+    assert json_text.flaw(raw, depth=64, digits=308) in ("too_deep", "invalid_json")
+    assert time.process_time() - begun < 2  # about 0.05; minutes before

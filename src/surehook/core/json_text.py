@@ -18,7 +18,9 @@ DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeError, OverflowErro
 
 _PATH = re.compile(r" - at `(?:key` in `)?\$?(.*)`\Z", re.DOTALL)
 _KEY = re.compile(r"(required|unknown) field `(.*?)`", re.DOTALL)
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+# To its closing quote or the end of the text: where it could fail at the end, it would try again from every quote inside,
+# in quadratic time.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
