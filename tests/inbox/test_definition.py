@@ -3,6 +3,7 @@
 import hashlib
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from surehook.core.sources.catalog import PROVIDERS, hmac_provider
 from surehook.inbox import sources
@@ -22,6 +23,9 @@ from surehook.inbox.sources import (
     Whole,
 )  # fmt: skip
 from tests.inbox.signers import ED, NOW, P256, RSA, SECRET, SIGNERS, WHSEC, der, hex_of, pem, standard
+
+P384 = ec.generate_private_key(ec.SECP384R1())
+SHORT = rsa.generate_private_key(65537, 1024)
 
 
 def provider(**changes):
@@ -104,7 +108,7 @@ def test_a_choice_that_cannot_be_right_is_refused(choices, field):
 @pytest.mark.parametrize(
     ("algorithm", "key"),
     [
-        ("ecdsa-p256-sha256", pem(RSA)), ("rsa-sha256", pem(P256)), ("rsa-sha256", SECRET), ("ecdsa-p256-sha256", "AAAA"),
+        ("ecdsa-p256-sha256", pem(RSA)), ("ecdsa-p256-sha256", pem(P384)), ("rsa-sha256", pem(SHORT)), ("rsa-sha256", pem(P256)), ("rsa-sha256", SECRET), ("ecdsa-p256-sha256", "AAAA"),
         ("ed25519", "00" * 32), ("ed25519", "01" + "00" * 31), ("ed25519", "zz" * 32), ("ed25519", SECRET),
         ("rsa-sha256", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"), ("rsa-sha256", "ä" * 10),
     ],
@@ -190,6 +194,7 @@ def test_the_scheme_of_a_bearer_is_the_same_in_any_case_and_the_token_is_not():
     for bad in (
         f"Bearer {SECRET.upper()}",
         f"Basic {SECRET}",
+        f"Digest {SECRET}",
         SECRET,
         "Bearer ",
         f"Bearer  {SECRET}",

@@ -20,8 +20,8 @@ from surehook.core.sources import greeting, keys, payload, proof
 from surehook.core.sources.message import Item, Message
 from surehook.core.sources.provider import (
     Clock,
+    First,
     Header,
-    Place,
     Provider,
     Signed,
     Standard,
@@ -62,6 +62,9 @@ class Judge:
         self.provider = provider
         self.known: Mapping[str, str] = known or {}
         self._tolerance_s = _tolerance(provider, tolerance_s)
+        places = (*provider.id, *provider.type)
+        self._varies = any(isinstance(one, First) or getattr(one, "optional", False) for one in places)
+        self._memo: dict[Any, frozenset[str]] = {}
         self._standard: Verifier | None = None
         self._matchers: list[tuple[Key, keys.Matcher]] = []
         self._tokens: list[tuple[Key, bytes]] = []
@@ -209,21 +212,22 @@ class Judge:
         )
 
     def _proven(self, request: Request, root: Any, has_time: bool) -> frozenset[str]:
-        """Of the places that gave a value in this message."""
-        provider = self.provider
-
-        def present(places: tuple[Place, ...]) -> tuple[Place, ...]:
-            return tuple(
-                request.used(place, root) for place in places if request.text(place, root) is not None
+        """Of the places that gave a value in this message. There are few such sets, and each is judged once."""
+        body_hash_signed = request.body_hash() is not None
+        id, type = self.provider.id, self.provider.type
+        if self._varies:
+            id, type = request.present(id, root), request.present(type, root)
+        asked = (id, type, has_time, body_hash_signed)
+        if asked not in self._memo:
+            clock = self.provider.occurred_at
+            self._memo[asked] = proof.named(
+                self.provider,
+                body=proof.covers_body(self.provider, body_hash_signed=body_hash_signed),
+                id=id,
+                type=type,
+                time=(clock.place,) if clock is not None and has_time else (),
             )
-
-        return proof.named(
-            provider,
-            body=proof.covers_body(provider, body_hash_signed=request.body_hash() is not None),
-            id=present(self.provider.id),
-            type=present(provider.type),
-            time=(provider.occurred_at.place,) if provider.occurred_at is not None and has_time else (),
-        )
+        return self._memo[asked]
 
 
 def _tolerance(provider: Provider, asked: float | None) -> float | None:

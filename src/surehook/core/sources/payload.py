@@ -19,7 +19,8 @@ from surehook.core.verification import VerifyError
 FORM_FIELDS = 1_000  # Twilio sends about 30
 PARTS = 100  # a callback has one, or one and a few files
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# To its closing quote or the end of the text: where it could fail at the end, it would try again from every quote inside.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _SPACE = b" \t\r\n"
 _BOUNDARY = re.compile(
     r"""(?i)\Amultipart/form-data;(?:.*;)?[ \t]*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))"""
@@ -27,6 +28,7 @@ _BOUNDARY = re.compile(
 _NAME = re.compile(
     rb"""(?i)\Acontent-disposition:[ \t]*form-data;(?:[^\r\n]*;)?[ \t]*name="([^"\r\n]{1,100})\""""
 )
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -36,13 +38,13 @@ def read_json(raw: bytes, bounds: Bounds) -> Any:
         raise VerifyError("no_body", "the body is empty")
     if raw.startswith(b"\xef\xbb\xbf"):
         raise VerifyError("malformed", "the body begins with a byte order mark")
-    outside = _STRING.sub(b'""', raw)
-    keys = outside.count(b":")
-    if keys > bounds.keys or outside.count(b",") + keys > bounds.values:
+    outside = _outside(raw, bounds)
+    keys, opened = outside.count(b":"), outside.count(b"{") + outside.count(b"[")
+    if keys > bounds.keys or outside.count(b",") + keys > bounds.values or opened > bounds.values:
         raise VerifyError("unsafe_json", "more keys or values than this source takes")
-    if outside.count(b"{") + outside.count(b"[") > bounds.depth and json_text.is_deeper(raw, bounds.depth):
+    if opened > bounds.depth and json_text.is_deeper(outside, bounds.depth):
         raise VerifyError("unsafe_json", f"nested more than {bounds.depth} deep")
-    if len(outside) > bounds.digits and json_text.has_long_number(raw, bounds.digits):
+    if len(outside) > bounds.digits and json_text.has_long_number(outside, bounds.digits):
         raise VerifyError("unsafe_json", f"a number of more than {bounds.digits} digits")
     try:
         value = _decode(raw)
@@ -56,12 +58,28 @@ def read_json(raw: bytes, bounds: Bounds) -> Any:
     return value
 
 
+def _outside(raw: bytes, bounds: Bounds) -> bytes:
+    """The text without its strings. An escaped quote needs a backslash, so most texts are simply cut at their quotes."""
+    if b"\\" not in raw:
+        return b"".join(raw.split(b'"')[::2])
+    # Quotes that cannot be inside a string: more of them are more strings than values are allowed.
+    if raw.count(b'"') - raw.count(b'\\"') > 4 * bounds.values:
+        raise VerifyError("unsafe_json", "more texts than this source takes")
+    return _STRING.sub(b"", raw)
+
+
 def _is_nan(outside: bytes) -> bool:
     return b"NaN" in outside or b"Infinity" in outside
 
 
 def _keys(value: Any) -> int:
-    """Keys of all objects in it. A stack of its own: nesting is bounded, the width of a level is not."""
+    """Keys of all objects in it. What the encoder writes without a backslash is cut at its quotes, like a text received."""
+    try:
+        written = _encode(value)
+    except (OverflowError, ValueError):  # whole numbers of more than 64 bits
+        written = b"\\"
+    if b"\\" not in written:
+        return b"".join(written.split(b'"')[::2]).count(b":")
     found, stack = 0, [value]
     while stack:
         one = stack.pop()
@@ -115,7 +133,7 @@ def at(value: Any, path: str) -> Any:
     for step in path.split("."):
         if type(value) is dict:
             value = value.get(step)
-        elif type(value) is list and step.isdigit() and int(step) < len(value):
+        elif type(value) is list and step.isascii() and step.isdigit() and int(step) < len(value):
             value = value[int(step)]
         else:
             return None

@@ -130,11 +130,13 @@ class Request:
             return value or None
         return str(value) if type(value) is int else None
 
-    def used(self, place: Place, root: Any = None) -> Place:
-        """The place that gives the value: of `First` the one that has it."""
-        if isinstance(place, First):
-            return next((one for one in place.places if self.text(one, root) is not None), place)
-        return place
+    def present(self, places: tuple[Place, ...], root: Any = None) -> tuple[Place, ...]:
+        """The places that have a value; of `First` the one whose value is taken."""
+        found: list[Place] = []
+        for place in places:
+            options = place.places if isinstance(place, First) else (place,)
+            found.extend([one for one in options if self.text(one, root) is not None][:1])
+        return tuple(found)
 
     def joined(self, places: tuple[Place, ...], mark: str, root: Any = None) -> str | None:
         """Several places as one text, the mark inside a value escaped so that no two lists of values look alike.
