@@ -62,3 +62,23 @@ def test_verifying_with_hmac_needs_msgspec_alone():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "bad_secret pip install cryptography\n"
+
+
+def test_importing_the_package_imports_nothing_else():
+    program = (
+        "import sys; before = set(sys.modules); import surehook; print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "['surehook']\n"
+
+
+def test_verifying_loads_no_network_no_loop_and_no_cryptography():
+    program = "import sys, surehook; surehook.verify; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.split())
+    assert "surehook.core.sources.judge" in loaded
+    assert not loaded & {"asyncio", "socket", "ssl", "cryptography", "ipaddress", "json", "urllib.parse"}
