@@ -371,6 +371,7 @@ async def _serve(
         metrics_open=settings.metrics_open,
         role=settings.role,
         makes_key=settings.role != "worker" and (child is None or child.number == 0),
+        sole=settings.is_sqlite,
     )
     server = Server(door.app)
     gc.collect()

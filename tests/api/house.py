@@ -111,6 +111,7 @@ class SmallEngine:
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []
         self.woken = 0
+        self.looks: list[Any] = []
 
     async def changed(self) -> None:
         self.directory.load(await self.ledger.configuration())

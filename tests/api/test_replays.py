@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from surehook.api.auth import Keys
 from surehook.api.services import Services
+from surehook.api.serving import open_door
 from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import replay, resend
@@ -101,16 +103,16 @@ def test_a_job_does_not_meet_its_own_replacements(house: House) -> None:
     for delivery in made:
         house.finish(delivery)
     ledger = house.ledger
-    plain = ledger.resend
+    plain = ledger.advance_replay
 
-    async def resend(originals: Any, replacements: Any, **kwargs: Any) -> Any:
+    async def advance(before: Any, after: Any, originals: Any, replacements: Any, **kwargs: Any) -> Any:
         """Every replacement fails at once, as at a dead receiver."""
-        answer = await plain(originals, replacements, **kwargs)
+        answer = await plain(before, after, originals, replacements, **kwargs)
         house.engine.clock.at += 10
         await ledger.end(replacements, state="dead", reason=None, notices=[], now=house.engine.clock.at)
         return answer
 
-    ledger.resend = resend
+    ledger.advance_replay = advance
     job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
 
     assert house.get(f"/v1/replays/{job['id']}")["created"] == len(made)
@@ -140,7 +142,6 @@ def test_a_job_goes_on_after_a_restart_and_replays_nothing_twice(house: House) -
     idle(house)
     job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
     first = house.run(house.services.replays._page(job))
-    house.run(house.ledger.update_replay(job))  # as if the process died between the page and its note
     assert first.created == replay.PAGE_ROWS
 
     again = Services(house.engine, Keys(house.ledger, own=[KEY]))
@@ -154,13 +155,62 @@ def test_a_job_goes_on_after_a_restart_and_replays_nothing_twice(house: House) -
         cursor = page["next"] and f"&cursor={page['next']}"
 
     assert sorted(row["replay_of"] for row in rows if row["replay_of"]) == sorted(made)
+    assert house.run(house.ledger.replay(job.id)).created == len(made)
+
+
+def test_two_nodes_that_walk_one_job_make_and_count_everything_once(house: House) -> None:
+    made = filled(house, replay.PAGE_ROWS * 2 + 5)
+    idle(house)
+    job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
+    others = [Services(house.engine, Keys(house.ledger, own=[KEY])) for _ in range(3)]
+
+    async def walk() -> None:
+        await asyncio.gather(*(other.replays.resume() for other in others))
+        await asyncio.gather(*(other.chores.idle() for other in others))
+
+    house.run(walk())
+    seen = house.run(house.ledger.replay(job.id))
+    assert (seen.state, seen.matched, seen.created) == ("done", len(made), len(made))
+
+
+def test_a_look_takes_over_a_job_that_stands_still_and_no_other(house: House) -> None:
+    filled(house, replay.PAGE_ROWS * 2 + 5)
+    idle(house)
+    walker = house.services.replays
+    job = house.run(walker.begin({"state": "dead"}, dry_run=False))
+    other = Services(house.engine, Keys(house.ledger, own=[KEY]))
+    house.run(other.start(resume=False))
+    house.run(other.replays.look())
+    further = house.run(walker._page(job))
+    house.run(other.replays.look())
+    house.run(other.chores.idle())
+    assert house.run(house.ledger.replay(job.id)) == further, "somebody walks it"
+    house.run(other.replays.look())
+    house.run(other.chores.idle())
+    assert house.run(house.ledger.replay(job.id)).state == "done"
+
+
+@pytest.mark.parametrize(("role", "walks"), [("all", True), ("api", True), ("worker", False)])
+def test_a_door_on_a_ledger_of_several_walks_what_a_dead_node_left(
+    house: House, role: str, walks: bool
+) -> None:
+    filled(house, 1)
+    idle(house)
+    job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
+    door = house.run(open_door(house.engine, own_key=KEY, metrics_open=False, role=role, sole=False))
+    for _ in range(2):
+        assert house.run(house.ledger.replay(job.id)).state == "running"
+        for look in house.engine.looks:
+            house.run(look())
+    house.run(door.services.chores.idle())
+    assert house.run(house.ledger.replay(job.id)).state == ("done" if walks else "running")
 
 
 def test_a_job_waits_while_the_ledger_is_away() -> None:
     away = iter([True, True])
 
     def faults(step: str) -> None:
-        if step == "before resend" and next(away, False):
+        if step == "before advance_replay" and next(away, False):
             raise LedgerUnavailable("locked")
 
     house = House(MemoryLedger(faults=faults))

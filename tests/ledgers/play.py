@@ -325,13 +325,16 @@ class Play:
             "add_replay", (ReplayJob(self.make.id(), b"{}", False, "running", 0, 0, self.now, None, None),)
         )
 
-    def update_replay(self) -> Call:
+    def advance_replay(self) -> Call:
         jobs = [self.model.book.replays[one] for one in sorted(self.model.book.replays)]
         if not jobs:
             return self.add_replay()
         job = self._one_of(jobs)
+        before = structs.replace(job, position=self.make.id()) if self._chance(3) else job
         state = self._one_of(("running", "done"))
-        return Call("update_replay", (structs.replace(job, state=state, matched=job.matched + 1),))
+        after = structs.replace(before, state=state, matched=job.matched + 1, position=self.make.id())
+        originals, replacements = self.resend().args
+        return Call("advance_replay", (before, after, originals, replacements), {"now": self.now})
 
     def prune_everything(self) -> Call:
         """What goes in one call depends on the book's steps, so it is asked for until nothing is left."""
@@ -346,7 +349,7 @@ PRUNE_ALL = "prune until nothing is left"
 _SELDOM = [
     Play.enter, Play.bury, Play.free, Play.end, Play.end_endpoint, Play.add_endpoint, Play.change_endpoint,
     Play.remove_endpoint, Play.rotate_secret, Play.add_event_type, Play.change_event_type, Play.add_tenant,
-    Play.remove_tenant, Play.add_key, Play.dismiss, Play.add_replay, Play.update_replay,
+    Play.remove_tenant, Play.add_key, Play.dismiss, Play.add_replay, Play.advance_replay,
 ]  # fmt: skip
 _OFTEN = [Play.claim_ids, Play.release, Play.mark_overdue, Play.resend, Play.due_now, Play.beat, Play.park]
 _MOST = [Play.accept, Play.accept, Play.claim, Play.unpark, Play.record, Play.record, Play.record]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from msgspec import structs
 
 from surehook.core.model import Delivery
@@ -125,16 +128,63 @@ async def test_a_parked_delivery_stays_parked_and_is_due(desk: Desk) -> None:
     assert (await desk.state(parked), (await desk.row(parked))[0].due_at) == ("parked", NOW)
 
 
-async def test_replay_jobs_are_kept_with_their_place(desk: Desk) -> None:
+def _job(desk: Desk, **fields: Any) -> ReplayJob:
     job = ReplayJob(desk.make.id(), b'{"tenant":"acme"}', False, "running", 0, 0, NOW, None, None)
-    dry = structs.replace(job, id=desk.make.id(), dry_run=True, position=b"\x01" * 16)
+    return structs.replace(job, **fields)
+
+
+async def test_replay_jobs_are_kept_with_their_place(desk: Desk) -> None:
+    job, dry = _job(desk), _job(desk, dry_run=True, position=b"\x01" * 16)
     await desk.ledger.add_replay(job)
     await desk.ledger.add_replay(dry)
     assert await desk.ledger.replay(job.id) == job
     assert sorted(one.id for one in await desk.ledger.unfinished_replays()) == [job.id, dry.id]
-    further = structs.replace(job, matched=7, created=6, position=b"\x02" * 16)
-    await desk.ledger.update_replay(further)
+    further = structs.replace(job, matched=7, position=b"\x02" * 16)
+    assert await desk.ledger.advance_replay(job, further, [], [], now=NOW) == further
     assert await desk.ledger.replay(job.id) == further
-    await desk.ledger.update_replay(structs.replace(dry, state="done", finished_at=NOW + 1))
+    done = structs.replace(dry, state="done", finished_at=NOW + 1, position=None)
+    assert await desk.ledger.advance_replay(dry, done, [], [], now=NOW) == done
     assert await desk.ledger.unfinished_replays() == [further]
     assert await desk.ledger.replay(desk.make.id()) is None
+
+
+async def test_a_page_of_a_job_makes_its_deliveries_and_counts_them(desk: Desk) -> None:
+    done, other, replayed = await desk.finish_one(), await desk.finish_one("dead"), await desk.finish_one()
+    await desk.ledger.resend([replayed.id], [await _again(desk, replayed)], now=NOW)
+    job = _job(desk, created=5, position=b"\x02" * 16)
+    await desk.ledger.add_replay(job)
+    after = structs.replace(job, matched=3, position=b"\x01" * 16)
+    rows = (done, other, replayed)
+    replacements = [await _again(desk, one) for one in rows]
+    moved = await desk.ledger.advance_replay(job, after, [one.id for one in rows], replacements, now=NOW)
+    assert moved == structs.replace(after, created=7) == await desk.ledger.replay(job.id)
+    assert (await desk.ledger.delivery(done.id)).replayed_by == replacements[0].id
+    assert len(await desk.claim(due_by=NOW + 5)) == 3
+
+
+async def test_a_walker_that_is_behind_moves_no_job_and_makes_nothing(desk: Desk) -> None:
+    done = await desk.finish_one()
+    job = _job(desk)
+    await desk.ledger.add_replay(job)
+    ahead = structs.replace(job, position=b"\x05" * 16)
+    await desk.ledger.advance_replay(job, ahead, [], [], now=NOW)
+    again, later = [await _again(desk, done)], structs.replace(job, matched=1, position=b"\x05" * 16)
+    assert await desk.ledger.advance_replay(job, later, [done.id], again, now=NOW) is None
+    ended = structs.replace(ahead, state="done", finished_at=NOW)
+    assert await desk.ledger.advance_replay(ahead, ended, [], [], now=NOW) == ended
+    assert await desk.ledger.advance_replay(ahead, ended, [done.id], again, now=NOW) is None
+    assert await desk.ledger.advance_replay(_job(desk), later, [done.id], again, now=NOW) is None
+    assert await desk.ledger.replay(job.id) == ended
+    assert await desk.claim(due_by=NOW + 5) == []
+
+
+async def test_of_two_walkers_at_once_one_moves_the_job(desk: Desk) -> None:
+    done = await desk.finish_one()
+    job = _job(desk)
+    await desk.ledger.add_replay(job)
+    after = structs.replace(job, matched=1, position=b"\x05" * 16)
+    pages = [[await _again(desk, done)] for _ in range(4)]
+    moves = (desk.ledger.advance_replay(job, after, [done.id], page, now=NOW) for page in pages)
+    moved = [one for one in await asyncio.gather(*moves) if one is not None]
+    assert moved == [structs.replace(after, created=1)]
+    assert len(await desk.claim(due_by=NOW + 5)) == 1

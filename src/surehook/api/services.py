@@ -7,7 +7,7 @@ background work. `start` it after the engine, `stop` it before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from surehook.api.auth import Keys
@@ -27,6 +27,11 @@ class Engine(Manager, Protocol):
 
     @property
     def metrics(self) -> Metrics: ...
+
+    @property
+    def looks(self) -> list[Callable[[], Awaitable[None]]]:
+        """Done at every look, some seconds apart, with those of the engine itself."""
+        ...
 
     def ready(self) -> str | None:
         """None where requests are welcome (ledger reachable, lease held), else the reason in a few words."""
@@ -53,7 +58,8 @@ class Services:
         self.replays = Replays(engine, self.chores)
 
     async def start(self, *, resume: bool = True) -> None:
-        """Read the keys, and go on with the replays that a restart interrupted (where `resume`)."""
+        """Read the keys, and (`resume`: no other process can be walking them) go on with the replays that a restart
+        interrupted. What another process left is found by `replays.look`."""
         await self.keys.load()
         if resume:
             await self.replays.resume()

@@ -62,10 +62,16 @@ class Door(Struct):
 
 
 async def open_door(
-    engine: Sender, *, own_key: str | None, metrics_open: bool, role: str = "all", makes_key: bool = True
+    engine: Sender,
+    *,
+    own_key: str | None,
+    metrics_open: bool,
+    role: str = "all",
+    makes_key: bool = True,
+    sole: bool = True,
 ) -> Door:
     """The application over a started engine. Without a key in the settings an empty book gets one, shown once, by
-    the process that `makes_key`."""
+    the process that `makes_key`. `sole`: the ledger admits one process at a time."""
     new_key = None
     if makes_key and own_key is None and not await engine.ledger.keys():
         new_key = "shk_" + b32encode(engine.entropy.bits(NEW_KEY_BYTES)).decode().lower()
@@ -80,7 +86,9 @@ async def open_door(
         )
     keys = Keys(engine.ledger, own=[] if own_key is None else [own_key])
     services = Services(engine, keys, metrics_open=metrics_open)
-    await services.start(resume=role != "worker")
+    await services.start(resume=sole and role != "worker")
+    if role != "worker":
+        engine.looks.append(services.replays.look)
     app: App = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
     if role in ("worker", "console"):
         app = RoleDoor(app, role)

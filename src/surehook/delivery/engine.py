@@ -13,7 +13,7 @@ ends the engine (`failure` says why): the process should stop and be started aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from surehook.core import ids
@@ -93,6 +93,7 @@ class Engine:
         self.metrics: Metrics = NoMetrics()
         self.failure: str | None = None
         self.failed = asyncio.Event()
+        self.looks: list[Callable[[], Awaitable[None]]] = []  # what else is done at each
         self._host = host
         self._sole = sole
         self._broker = broker
@@ -252,8 +253,7 @@ class Engine:
         await self._enter()
         await self.reload()
         for row in await self.ledger.breakers():
-            breaker = self.directory.breaker(row.tenant, row.key, None)
-            breaker.restore(row)
+            self.directory.breaker(row.tenant, row.key, None).restore(row)
         self._running = True
         await self._count()
         if self.settings.lanes:
@@ -502,11 +502,8 @@ class Engine:
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
-        self._do(
-            end_orphans(
-                self.ledger, deliveries, node=self._node_id, now=self.clock.now, behind=self._caught_up
-            )
-        )
+        node, now = self._node_id, self.clock.now
+        self._do(end_orphans(self.ledger, deliveries, node=node, now=now, behind=self._caught_up))
 
     async def _caught_up(self) -> None:
         await self.reload()
@@ -560,33 +557,33 @@ class Engine:
     async def _look_for_ever(self) -> None:
         while True:
             await self.clock.sleep(self.settings.look_s)
-            try:
-                await self.reload()
-                if self.settings.lanes:
-                    if not self._sole and (self.share is None or self.share.is_away):
-                        await self.neighbours.learn_breakers()
-                    await self.park.look()
-                await self.rescue.look()
-                if self.handoff is not None:
-                    self.handoff.compare(self._in_memory())
-                await self._count()
-            except NodeBuried as error:
-                self._fail(error)
-            except LedgerUnavailable as error:
-                self.telemetry.fact("ledger.away", error=str(error))
+            await self._guarded(self._look())
+
+    async def _look(self) -> None:
+        await self.reload()
+        if self.settings.lanes:
+            if not self._sole and (self.share is None or self.share.is_away):
+                await self.neighbours.learn_breakers()
+            await self.park.look()
+        await self.rescue.look()
+        if self.handoff is not None:
+            self.handoff.compare(self._in_memory())
+        for look in self.looks:
+            await look()
+        await self._count()
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """Ledger trouble is met again by the next look."""
+        try:
+            await work
+        except NodeBuried as error:
+            self._fail(error)
+        except LedgerUnavailable as error:
+            self.telemetry.fact("ledger.away", error=str(error))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work that nobody waits for; ledger trouble is met again by the next look."""
-
-        async def guarded() -> None:
-            try:
-                await work
-            except NodeBuried as error:
-                self._fail(error)
-            except LedgerUnavailable as error:
-                self.telemetry.fact("ledger.away", error=str(error))
-
-        task = asyncio.get_running_loop().create_task(guarded())
+        """Work that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

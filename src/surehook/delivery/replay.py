@@ -1,9 +1,12 @@
-"""Replays: everything that a filter matches, delivered again, as a job that survives a restart.
+"""Replays: everything that a filter matches, delivered again, as a job that survives its walker.
 
-A job walks the list of deliveries newest first, one bounded page at a time, and writes after each page how far
-it has come. What it makes, it makes at most once: a delivery that has been replayed is not replayed by a job
-again, so the page that a crash interrupted can be walked twice. A job takes what had finished when it was asked
-for; otherwise it would meet its own replacements, whose ids lie among the rows it walks, and never end.
+A job walks the list of deliveries newest first, one bounded page at a time. What a page makes, how it counts and
+how far the walk has come are one transaction, which goes through only from the place where the walker saw the
+job last: of two nodes that walk one job the slower one stops, having written nothing. A job that stood still
+from one look to the next has lost its walker, and whoever looks takes it over.
+
+A job takes what had finished when it was asked for; otherwise it would meet its own replacements, whose ids lie
+among the rows it walks, and never end.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from surehook.core.model import Delivery
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
-from surehook.delivery.resend import policy_of, replacement, write
+from surehook.delivery.resend import policy_of, replacement
 from surehook.ports.reading import DeliveryFilter, DeliveryView, ReplayJob
 
 PAGE_ROWS = 200  # deliveries looked at, and at most made, in one transaction
@@ -38,13 +41,27 @@ class Replays:
     def __init__(self, manager: Manager, chores: Chores) -> None:
         self._manager = manager
         self._chores = chores
+        self._walking: set[bytes] = set()
+        self._seen: dict[bytes, bytes | None] = {}  # others' jobs, and where they stood at the last look
 
     async def resume(self) -> int:
-        """Go on with the jobs that a restart interrupted; returns how many."""
+        """Go on at once with every unfinished job, where nobody else can be walking it; returns how many."""
         jobs = await self._manager.ledger.unfinished_replays()
         for job in jobs:
-            self._chores.begin(self._walk(job), name="replay")
+            self._begin(job)
         return len(jobs)
+
+    async def look(self) -> None:
+        """Take over what has stood still since the last look. Looks are seconds apart, pages are not."""
+        jobs = await self._manager.ledger.unfinished_replays()
+        before, self._seen = self._seen, {}
+        for job in jobs:
+            if job.id in self._walking:
+                continue
+            if job.id in before and before[job.id] == job.position:
+                self._begin(job)
+            else:
+                self._seen[job.id] = job.position
 
     async def begin(self, given: Mapping[str, Any], *, dry_run: bool) -> ReplayJob:
         """Start a job for a filter as `where` reads it. A short dry run is done when this returns.
@@ -73,10 +90,13 @@ class Replays:
         )
         await manager.ledger.add_replay(job)
         for _ in range(COUNTED_AT_ONCE if dry_run else 0):
-            job = await self._page(job)
+            moved = await self._page(job)
+            if moved is None:
+                return await self.find(job.id)
+            job = moved
             if job.state != "running":
                 return job
-        self._chores.begin(self._walk(job), name="replay")
+        self._begin(job)
         return job
 
     async def find(self, job: bytes) -> ReplayJob:
@@ -85,40 +105,54 @@ class Replays:
             raise Problem("not_found", "there is no replay with this id", status=404)
         return found
 
-    async def _walk(self, job: ReplayJob) -> None:
-        """Page after page to the end of the list. Ledger trouble is waited out; anything else fails the job."""
-        while job.state == "running":
-            try:
-                job = await self._page(job)
-            except LedgerUnavailable:
-                await self._manager.clock.sleep(TRY_AGAIN_S)
-            except Exception:
-                log.exception("replay %s failed", ids.text(ids.REPLAY, job.id))
-                job = replace(job, state="failed", finished_at=self._manager.clock.now())
-                await self._manager.ledger.update_replay(job)
-            await self._manager.clock.sleep(0)
+    def _begin(self, job: ReplayJob) -> None:
+        """What cannot begin now (too many chores, a shutdown) stands still, and is found by a look."""
+        self._chores.begin(self._walk(job), name="replay")
 
-    async def _page(self, job: ReplayJob) -> ReplayJob:
+    async def _walk(self, job: ReplayJob) -> None:
+        """Page after page to the end of the list, or until another node is ahead (or we are, by a commit whose answer
+        was lost: then a look finds the job). Ledger trouble is waited out; anything else fails the job."""
+        self._walking.add(job.id)
+        try:
+            at: ReplayJob | None = job
+            while at is not None and at.state == "running":
+                at = await self._step(at)
+                await self._manager.clock.sleep(0)
+        finally:
+            self._walking.discard(job.id)
+
+    async def _step(self, job: ReplayJob) -> ReplayJob | None:
+        try:
+            return await self._page(job)
+        except LedgerUnavailable:
+            await self._manager.clock.sleep(TRY_AGAIN_S)
+            return job
+        except Exception:
+            log.exception("replay %s failed", ids.text(ids.REPLAY, job.id))
+            now = self._manager.clock.now()
+            failed = replace(job, state="failed", finished_at=now)
+            return await self._manager.ledger.advance_replay(job, failed, [], [], now=now)
+
+    async def _page(self, job: ReplayJob) -> ReplayJob | None:
+        """The job after one more page; None where another node has moved it."""
         manager = self._manager
         where = filter_of(msgspec.json.decode(job.filter))
         page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=job.position)
-        chosen = [seen for seen in page.data if _is_due_again(seen, job)]
-        replacements = await self._replacements(chosen)
-        created = 0
-        if replacements and not job.dry_run:
-            originals = [made.replay_of for made in replacements if made.replay_of is not None]
-            created = len(await write(manager, originals, replacements, once=True))
-            manager.wake()
-        job = replace(
+        replacements = await self._replacements([seen for seen in page.data if _is_due_again(seen, job)])
+        now = manager.clock.now()
+        after = replace(
             job,
             matched=job.matched + len(replacements),
-            created=job.created + created,
             position=page.next,
             state="running" if page.next is not None else "done",
-            finished_at=None if page.next is not None else manager.clock.now(),
+            finished_at=None if page.next is not None else now,
         )
-        await manager.ledger.update_replay(job)
-        return job
+        made = [] if job.dry_run else replacements
+        originals = [one.replay_of for one in made if one.replay_of is not None]
+        moved = await manager.ledger.advance_replay(job, after, originals, made, now=now)
+        if moved is not None and moved.created > job.created:
+            manager.wake()
+        return moved
 
     async def _replacements(self, chosen: list[DeliveryView]) -> list[Delivery]:
         """New deliveries, with the policies read once a page; those whose endpoint is gone are left out."""

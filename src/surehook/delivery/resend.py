@@ -26,7 +26,7 @@ async def resend(manager: Manager, delivery: bytes) -> tuple[DeliveryView, bool]
     if seen.finished_at is None:
         return await _hasten(manager, seen)
     replacement = await _replacement(manager, seen)
-    made = await write(manager, [seen.id], [replacement], once=False)
+    made = await _write(manager, [seen.id], [replacement])
     if not made:
         raise _gone("endpoint_gone", "its endpoint was deleted meanwhile")
     manager.wake()
@@ -40,13 +40,11 @@ async def find(manager: Manager, delivery: bytes) -> DeliveryView:
     return seen
 
 
-async def write(
-    manager: Manager, originals: list[bytes], replacements: list[Delivery], *, once: bool
-) -> list[bytes]:
+async def _write(manager: Manager, originals: list[bytes], replacements: list[Delivery]) -> list[bytes]:
     """`Reading.resend`, run again with the same ids while the outcome of its commit is unknown."""
     for _ in range(COMMIT_TRIES):
         try:
-            return await manager.ledger.resend(originals, replacements, now=manager.clock.now(), once=once)
+            return await manager.ledger.resend(originals, replacements, now=manager.clock.now())
         except CommitUnknown:
             continue
     raise LedgerUnavailable("the outcome of a commit stayed unknown")

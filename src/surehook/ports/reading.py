@@ -83,7 +83,7 @@ class ReplayJob(Struct, frozen=True):
     created: int
     created_at: int
     finished_at: int | None
-    position: bytes | None  # where the walk goes on after a restart
+    position: bytes | None  # where the walk goes on: the last id that it has looked at
 
 
 class Reading(Protocol):
@@ -139,7 +139,19 @@ class Reading(Protocol):
 
     async def add_replay(self, job: ReplayJob) -> None: ...
 
-    async def update_replay(self, job: ReplayJob) -> None: ...
+    async def advance_replay(
+        self,
+        before: ReplayJob,
+        after: ReplayJob,
+        originals: list[bytes],
+        replacements: list[Delivery],
+        *,
+        now: int,
+    ) -> ReplayJob | None:
+        """Move a running job one page on, and make the page's deliveries as `resend` with `once` does, in one
+        transaction. None, and nothing written, where the job does not stand where `before` says: another walker moved
+        it, or this call did and its answer was lost. Else `after`, with `created` raised by what was made."""
+        ...
 
     async def replay(self, job: bytes) -> ReplayJob | None: ...
 

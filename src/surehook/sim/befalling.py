@@ -1,4 +1,4 @@
-"""What befalls the broker of a world, at the instants that its plan names."""
+"""What befalls the names and the broker of a world, at the instants that its plan names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,39 @@ from typing import TYPE_CHECKING
 from surehook.sim.broker import Trouble
 
 if TYPE_CHECKING:
+    from surehook.sim.swarm import Customer
     from surehook.sim.world import World
 
 
-async def befall(world: World) -> None:
+FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
+
+
+async def befall_names(world: World) -> None:
+    """A name stops resolving for a while, or is turned to an address nobody may be sent to."""
+    world.names.fail_share = world.options.dns_fail_share
+    for customer in world.options.customers:
+        for begin, end in customer.dns_trouble:
+            world.begin(_name_trouble(world, customer, begin, end))
+
+
+async def _name_trouble(world: World, customer: Customer, begin: float, end: float) -> None:
+    turned = world.chance.random() < 0.5
+    await world.until(world.began + begin)
+    if turned:
+        world.names.addresses[customer.host] = (FORBIDDEN,)
+    else:
+        world.names.failing[customer.host] = world.chance.choice(("dns_nxdomain", "dns_timeout"))
+    world.trace.note("dns", f"{customer.host} {'turned' if turned else 'fails'}")
+    await world.until(min(world.began + end, world.began + world.options.storm_s))
+    _mend_name(world, customer)
+
+
+def _mend_name(world: World, customer: Customer) -> None:
+    world.names.failing.pop(customer.host, None)
+    world.names.addresses[customer.host] = (customer.address,)
+
+
+async def befall_broker(world: World) -> None:
     """Do the plan's acts at their instants, for as long as the storm lasts."""
     plan, broker = world.options.broker, world.broker
     if plan is None or broker is None:
@@ -33,7 +62,10 @@ async def befall(world: World) -> None:
 
 
 def mend(world: World) -> None:
-    """The storm is over: the broker is there and keeps what it is given."""
+    """The storm is over: names are right, and the broker is there and keeps what it is given."""
+    world.names.fail_share = 0.0
+    for customer in world.options.customers:
+        _mend_name(world, customer)
     if world.broker is not None:
         world.broker.trouble = Trouble()
         world.broker.come_back()

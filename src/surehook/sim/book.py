@@ -17,6 +17,7 @@ from surehook.core import ids
 from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import END_STATES, Attempt, BreakerRow, Delivery, Event, Settled
 from surehook.ports.ledger import Incoming, Receipt, Recorded
+from surehook.ports.reading import ReplayJob
 
 CHURN = 40  # moves of one delivery within a second; honest ones are a claim and a result for each attempt
 
@@ -84,6 +85,8 @@ class Book:
         self.findings: list[str] = []
         self.on_finding: Callable[[str], None] = lambda sentence: None
         self.held: dict[bytes, set[bytes]] = {}  # node → rows
+        self.jobs: dict[bytes, ReplayJob] = {}
+        self.replayed: set[bytes | None] = set()  # what jobs have made a new delivery of
 
     def find(self, sentence: str) -> None:
         """Something that must never be. The first one stops the story that is told (`on_finding`)."""
@@ -155,6 +158,23 @@ class Book:
         self.rows[row.id] = row
         self._hold(row)
         self._remember(row)
+
+    def advanced(self, before: ReplayJob, moved: ReplayJob, made: Sequence[Delivery]) -> None:
+        """A replay job came one page further."""
+        name = ids.text(ids.REPLAY, moved.id)
+        job = self.jobs[moved.id]
+        if job.position != before.position or job.state != "running":
+            self.find(f"{name} was moved by a walker that is behind")
+        if moved.created - job.created != len(made):
+            self.find(f"{name} made {len(made)} deliveries and counts {moved.created - job.created}")
+        for delivery in made:
+            if delivery.replay_of in self.replayed:
+                self.find(
+                    f"{ids.text(ids.DELIVERY, delivery.id)} is the second that jobs made of one delivery"
+                )
+            self.replayed.add(delivery.replay_of)
+            self.add(delivery, None)
+        self.jobs[moved.id] = moved
 
     # -- the way out -------------------------------------------------------------------------------------
 

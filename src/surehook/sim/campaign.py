@@ -18,7 +18,7 @@ ENOUGH = 100  # worlds after which every fault should have been met
 MUST_FIRE = (
     "accepted", "refused", "request", "died", "blow-kill", "blow-power", "blow-ledger_death", "blow-stop", "blow-freeze",
     "blow-step", "stall", "fault", "mood", "dns", "order-pause", "order-delete", "order-rotate", "order-resend",
-    "order-cancel", "fact-nodes.buried", "fact-breaker.opened", "fact-breaker.closed",
+    "order-cancel", "order-replay", "fact-nodes.buried", "fact-breaker.opened", "fact-breaker.closed",
     "fact-endpoint.failure", "fact-delivery.dead", "fact-delivery.overdue",
 )  # fmt: skip
 

@@ -36,6 +36,7 @@ from surehook.sim.clock import SimClock
 from surehook.sim.receivers import Seen
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
+DIAL_S = 15.0  # between the start of an attempt and its first byte
 HOP = "/elsewhere"  # where redirects lead: a hop belongs to the attempt that followed it
 
 
@@ -121,8 +122,10 @@ class Checkers:
         number, breaker = stand
         if seen.stamp * 1000 <= breaker.opened_at:
             return  # begun before it opened, on a connection that took its time
-        if seen.wrote_wall < breaker.probe_at:
-            early = breaker.probe_at - seen.wrote_wall
+        # A clock may be set back while the probe dials.
+        wall = self.senders[seen.sender].clock.highest(seen.wrote_wall, seen.wrote_at - DIAL_S, seen.wrote_at)
+        if wall < breaker.probe_at:
+            early = breaker.probe_at - wall
             self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
         earlier = self._probes.setdefault((*key, number, seen.sender), [])
         # A probe that was answered closes the breaker in memory; the ledger hears of it a moment later.

@@ -29,7 +29,17 @@ from surehook.sim.loop import Process, SimLoop
 from surehook.sim.trace import Trace
 
 HOT = frozenset({"accept", "claim", "claim_ids", "unpark", "park", "release", "record"})
-WRITING = HOT | {"beat", "bury", "free", "end", "end_endpoint", "mark_overdue", "resend", "due_now"}
+WRITING = HOT | {
+    "beat",
+    "bury",
+    "free",
+    "end",
+    "end_endpoint",
+    "mark_overdue",
+    "resend",
+    "advance_replay",
+    "due_now",
+}
 MAY_BE_UNKNOWN = frozenset({"accept", "record"})
 
 
@@ -151,6 +161,9 @@ class SimLedger:
             raise
         if name == "end_endpoint" and result:
             await self._find_ended(args[0], named["reason"])
+        if name == "advance_replay":
+            await self._find_made(result, args[0], args[3])
+            return result
         watch = getattr(self, f"_saw_{name}", None)
         if watch is not None:
             watch(result, *args, **named)
@@ -233,6 +246,19 @@ class SimLedger:
         for replacement in replacements:
             if replacement.replay_of in wanted:
                 self._book.add(replacement, None)
+
+    def _saw_add_replay(self, result: None, job: Any) -> None:
+        self._trace.note("ledger", f"{self._process.name} add_replay")
+        self._book.jobs[job.id] = job
+
+    async def _find_made(self, moved: Any, before: Any, replacements: Any) -> None:
+        """`advance_replay` only counts: look which rows are there."""
+        if moved is None:
+            self._trace.note("ledger", f"{self._process.name} advance_replay too late")
+            return
+        made = [one for one in replacements if await self.inner.open_delivery(one.id) is not None]
+        self._trace.note("ledger", f"{self._process.name} advance_replay {len(made)} {moved.state}")
+        self._book.advanced(before, moved, made)
 
     def _saw_due_now(self, done: bool, delivery: bytes, *, now: int) -> None:
         if done:

@@ -16,6 +16,7 @@ from surehook.core.model import FIRST, RETRY
 from surehook.delivery import cancel, endpoints, resend
 from surehook.delivery.chores import Chores
 from surehook.delivery.engine import Engine
+from surehook.delivery.replay import Replays
 from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.sim.entropy import SimEntropy
@@ -59,11 +60,13 @@ class Facts:
 class Server:
     """One process's server: start and stop as `serve` does, and the operations behind the HTTP door."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, sole: bool, walks: bool) -> None:
         self.engine = engine
         self.ledger = engine.ledger
         self.failed = engine.failed
         self._chores = Chores()
+        self._replays = Replays(engine, self._chores)
+        self._sole, self._walks = sole, walks
 
     @property
     def failure(self) -> str | None:
@@ -71,6 +74,10 @@ class Server:
 
     async def start(self) -> None:
         await self.engine.start()
+        if self._walks:
+            if self._sole:
+                await self._replays.resume()
+            self.engine.looks.append(self._replays.look)
 
     async def stop(self) -> None:
         self.engine.close_door()
@@ -92,6 +99,9 @@ class Server:
 
     async def resend(self, delivery: bytes) -> None:
         await resend.resend(self.engine, delivery)
+
+    async def replay(self, tenant: str) -> None:
+        await self._replays.begin({"tenant": tenant}, dry_run=False)
 
     async def cancel(self, delivery: bytes) -> None:
         await cancel.cancel(self.engine, delivery)
@@ -121,7 +131,11 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
         broker=None if world.broker is None else world.broker.at(process),
         handing=None if world.broker is None else ledger,  # type: ignore[arg-type]
     )
-    return Server(engine)
+    return Server(
+        engine,
+        sole=world.options.nodes == 1,
+        walks=world.options.roles[machine.slot] in ("all", "api"),
+    )
 
 
 class MemoryShelf:

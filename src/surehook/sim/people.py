@@ -1,4 +1,4 @@
-"""Those who click: pause and activate, delete, change a policy, rotate a secret, resend, cancel."""
+"""Those who click: pause and activate, delete, change a policy, rotate a secret, resend, cancel, replay."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ class People:
     async def _do(self, order: Order) -> None:
         world = self._world
         machine = world.a_machine()
+        if order.what == "replay":
+            await machine.call(lambda server: server.replay(world.options.customers[order.which].tenant))
+            return
         if order.what in ("resend", "cancel"):
             rows = sorted(world.book.rows)
             if rows:

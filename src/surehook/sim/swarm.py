@@ -74,7 +74,8 @@ class Customer(Struct):
 
 
 class Order(Struct, frozen=True):
-    """Something people do at an instant: pause, activate, delete an endpoint; resend or cancel a delivery."""
+    """Something people do at an instant: pause, activate, delete an endpoint; resend or cancel a delivery; replay
+    all that a customer's tenant has."""
 
     at: float
     what: str
@@ -143,7 +144,10 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         roles=_roles(Seed(seed).stream("roles"), machines),
         customers=customers,
         publishes=publishes,
-        orders=_orders(chance, faults, customers, storm_s),
+        orders=sorted(
+            _orders(chance, faults, customers, storm_s) + _replays(seed, faults, customers, storm_s),
+            key=lambda order: order.at,
+        ),
         blows=_blows(chance, faults, storm_s, [at for at, *_ in publishes]),
         storm_s=storm_s,
         calm_s=700.0,
@@ -264,6 +268,20 @@ def _orders(
             what = chance.choice(("resend", "cancel"))
             orders.append(Order(chance.uniform(1, storm_s), what, chance.randrange(1 << 16)))
     return sorted(orders, key=lambda order: order.at)
+
+
+def _replays(
+    seed: int | str, faults: tuple[str, ...], customers: list[Customer], storm_s: float
+) -> list[Order]:
+    """Jobs over all that a tenant has, some of them at the same time."""
+    chance = Seed(seed).stream("replays")
+    if "requests" not in faults:
+        return []
+    count = chance.randint(0, 3)
+    return [
+        Order(chance.uniform(storm_s / 4, storm_s), "replay", chance.randrange(len(customers)))
+        for _ in range(count)
+    ]
 
 
 LEDGER_CALLS = (

@@ -18,7 +18,7 @@ from typing import Any
 from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
-from surehook.sim.befalling import befall, mend
+from surehook.sim.befalling import befall_broker, befall_names, mend
 from surehook.sim.book import Book
 from surehook.sim.broker import SimBroker
 from surehook.sim.checkers import Checkers, Sender
@@ -38,7 +38,6 @@ from surehook.sim.trace import Trace
 from surehook.sim.wakeups import SimWakeups
 
 NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
-FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
 REST_MS = 60_000  # what has been due for longer than this at the end of the calm does not move
 LOOK_S = 5.0  # between looks whether the world has come to rest
 
@@ -83,7 +82,7 @@ class World:
         self._open_ledger = open_ledger
         self._assemble = assemble
         self.ledgers: dict[str, SimLedger] = {}  # by process
-        self._chance = self.seed.stream("world")
+        self.chance = self.seed.stream("world")
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- the story -------------------------------------------------------------------------------------
@@ -95,11 +94,11 @@ class World:
         for machine in self.machines:
             self.begin(machine.live())
         for work in (
-            publishers.run(), People(self).run(), self._moods(), self._blows(), self._dns(), self._storage(),
-            befall(self),
+            publishers.run(), People(self).run(), self._moods(), self._blows(), self._storage(),
+            befall_names(self), befall_broker(self),
         ):  # fmt: skip
             self.begin(work)
-        await self._until(self.began + self.options.storm_s)
+        await self.until(self.began + self.options.storm_s)
         await self._mend()
         await self._come_to_rest(publishers)
         for machine in self.machines:
@@ -167,15 +166,18 @@ class World:
             statuses: dict[bytes, str] = {each.id: each.status for each in configuration.endpoints}
             now = min(self._clock_of(machine).now() for machine in self.machines)
             left_ms = int((deadline - self.loop.time()) * 1000)
+            walked = all(job.state != "running" for job in self.book.jobs.values())
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
-            if served and not self.checkers.restless(now + max(0, left_ms), statuses):
+            if served and walked and not self.checkers.restless(now + max(0, left_ms), statuses):
                 return
             if self.loop.time() > deadline:
                 for sentence in self.checkers.restless(now - REST_MS, statuses):
                     self.book.find(f"{self.options.calm_s:.0f} s after all was mended: {sentence}")
                 if not served:
                     self.book.find("a publisher is never answered, or a machine never starts")
+                if not walked:
+                    self.book.find("a replay stands still, and nobody walks it")
                 self.check()
                 return
 
@@ -183,7 +185,7 @@ class World:
 
     async def _blows(self) -> None:
         for blow in self.options.blows:
-            await self._until(self.began + blow.at)
+            await self.until(self.began + blow.at)
             machine = self.machines[blow.which % len(self.machines)]
             self.trace.note(f"blow-{blow.what}", f"machine {machine.slot}")
             self.begin(self._strike(machine, blow))
@@ -220,27 +222,9 @@ class World:
             if at > 0
         ]
         for at, number, mood in sorted(changes, key=lambda change: change[:2]):
-            await self._until(self.began + at)
+            await self.until(self.began + at)
             self.receivers[number].mood = mood
             self.trace.note("mood", f"{self.receivers[number].name} {mood.treatment}")
-
-    async def _dns(self) -> None:
-        """A name stops resolving for a while, or is turned to an address nobody may be sent to."""
-        self.names.fail_share = self.options.dns_fail_share
-        for customer in self.options.customers:
-            for begin, end in customer.dns_trouble:
-                self.begin(self._dns_trouble(customer, begin, end))
-
-    async def _dns_trouble(self, customer: Customer, begin: float, end: float) -> None:
-        turned = self._chance.random() < 0.5
-        await self._until(self.began + begin)
-        if turned:
-            self.names.addresses[customer.host] = (FORBIDDEN,)
-        else:
-            self.names.failing[customer.host] = self._chance.choice(("dns_nxdomain", "dns_timeout"))
-        self.trace.note("dns", f"{customer.host} {'turned' if turned else 'fails'}")
-        await self._until(min(self.began + end, self.began + self.options.storm_s))
-        self._mend_name(customer)
 
     async def _storage(self) -> None:
         options, storage = self.options, self.storage
@@ -255,9 +239,7 @@ class World:
         self.storage.dies_before.clear()
         self.storage.dies_after.clear()
         mend(self)
-        self.names.fail_share = 0.0
-        for customer, receiver in zip(self.options.customers, self.receivers, strict=True):
-            self._mend_name(customer)
+        for receiver in self.receivers:
             receiver.mood = Mood()
         for machine in self.machines:
             machine.clock.put_right()
@@ -267,10 +249,6 @@ class World:
                     self.loop.thaw(machine.process)
             machine.let_up()
         self.begin(People(self).put_right())
-
-    def _mend_name(self, customer: Customer) -> None:
-        self.names.failing.pop(customer.host, None)
-        self.names.addresses[customer.host] = (customer.address,)
 
     # -- parts -----------------------------------------------------------------------------------------
 
@@ -357,7 +335,7 @@ class World:
     def a_machine(self) -> Machine:
         """One that takes events and orders."""
         doors = [machine for machine in self.machines if self.options.roles[machine.slot] in ("all", "api")]
-        return self._chance.choice(doors)
+        return self.chance.choice(doors)
 
     def _clock_of(self, machine: Machine) -> SimClock:
         """The clock that due times are written by and judged by."""
@@ -379,7 +357,7 @@ class World:
             self.book.find(f"the world itself failed: {error!r} in {where.name}, line {where.lineno}")
             raise
 
-    async def _until(self, at: float) -> None:
+    async def until(self, at: float) -> None:
         while (left := at - self.loop.time()) > 0:
             await asyncio.sleep(min(left, LOOK_S))
             self.check()

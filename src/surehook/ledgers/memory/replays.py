@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from surehook.core.model import Delivery
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Story, take_in
@@ -21,6 +23,11 @@ class Replaying(Hooked):
     @writes
     def resend(
         self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
+    ) -> list[bytes]:
+        return self._resend(originals, replacements, now=now, once=once)
+
+    def _resend(
+        self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool
     ) -> list[bytes]:
         made = []
         for original, replacement in zip(originals, replacements, strict=True):
@@ -54,9 +61,22 @@ class Replaying(Hooked):
         self.book.replays[job.id] = job
 
     @writes
-    def update_replay(self, job: ReplayJob) -> None:
-        if job.id in self.book.replays:
-            self.book.replays[job.id] = job
+    def advance_replay(
+        self,
+        before: ReplayJob,
+        after: ReplayJob,
+        originals: list[bytes],
+        replacements: list[Delivery],
+        *,
+        now: int,
+    ) -> ReplayJob | None:
+        job = self.book.replays.get(before.id)
+        if job is None or job.state != "running" or job.position != before.position:
+            return None
+        made = self._resend(originals, replacements, now=now, once=True)
+        moved = replace(after, created=before.created + len(made))
+        self.book.replays[job.id] = moved
+        return moved
 
     @reads
     def replay(self, job: bytes) -> ReplayJob | None:

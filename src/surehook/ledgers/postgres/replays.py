@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from surehook.core.model import Delivery
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -32,27 +34,33 @@ async def dismiss_again(session: Session, delivery: bytes, *, note: str, now: in
 async def resend(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
 ) -> list[bytes]:
-    pairs = list(zip(originals, replacements, strict=True))
     async with session.writing():
-        # Of two requests for the same original the second one waits, and sees what the first has made.
-        await session.rows(query("resend_lock"), list(originals))
-        look = await session.rows(query("resend_look"), list(originals), [d.id for d in replacements])
-        found = {(row["original"], row["replacement"]): row for row in look}
-        done_before = {row["original"] for row in look if row["was_replayed"]}
-        made: list[bytes] = []
-        fresh: list[tuple[bytes, Delivery]] = []
-        for original, d in pairs:
-            row = found.get((original, d.id))
-            if row is None:
+        return await _resend(session, originals, replacements, now=now, once=once)
+
+
+async def _resend(
+    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+) -> list[bytes]:
+    pairs = list(zip(originals, replacements, strict=True))
+    # Of two requests for the same original the second one waits, and sees what the first has made.
+    await session.rows(query("resend_lock"), list(originals))
+    look = await session.rows(query("resend_look"), list(originals), [d.id for d in replacements])
+    found = {(row["original"], row["replacement"]): row for row in look}
+    done_before = {row["original"] for row in look if row["was_replayed"]}
+    made: list[bytes] = []
+    fresh: list[tuple[bytes, Delivery]] = []
+    for original, d in pairs:
+        row = found.get((original, d.id))
+        if row is None:
+            continue
+        if not row["is_born"]:  # else written by a commit whose answer was lost
+            if once and original in done_before:
                 continue
-            if not row["is_born"]:  # else written by a commit whose answer was lost
-                if once and original in done_before:
-                    continue
-                done_before.add(original)
-                fresh.append((original, d))
-            made.append(original)
-        await _add(session, fresh, now)
-        await session.run(query("forget_dead_letters"), made)
+            done_before.add(original)
+            fresh.append((original, d))
+        made.append(original)
+    await _add(session, fresh, now)
+    await session.run(query("forget_dead_letters"), made)
     return made
 
 
@@ -79,8 +87,25 @@ async def add_replay(session: Session, job: ReplayJob) -> None:
     await session.change(query("replay_add"), *_columns(job))
 
 
-async def update_replay(session: Session, job: ReplayJob) -> None:
-    await session.change(query("replay_update"), *_columns(job))
+async def advance_replay(
+    session: Session,
+    before: ReplayJob,
+    after: ReplayJob,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+) -> ReplayJob | None:
+    async with session.writing():
+        step = (after.state, after.matched, before.created, after.finished_at, after.position)
+        if not await session.run(query("replay_advance"), before.id, before.position, *step):
+            return None
+        made: list[bytes] = []
+        if originals:
+            made = await _resend(session, originals, replacements, now=now, once=True)
+        if made:
+            await session.run(query("replay_created"), before.id, len(made))
+    return replace(after, created=before.created + len(made))
 
 
 async def replay(session: Session, job: bytes) -> ReplayJob | None:

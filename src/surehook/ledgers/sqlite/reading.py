@@ -78,8 +78,16 @@ class Reads(Desk):
     async def add_replay(self, job: ReplayJob) -> None:
         await self._write(replays.add_replay, job)
 
-    async def update_replay(self, job: ReplayJob) -> None:
-        await self._write(replays.update_replay, job)
+    async def advance_replay(
+        self,
+        before: ReplayJob,
+        after: ReplayJob,
+        originals: list[bytes],
+        replacements: list[Delivery],
+        *,
+        now: int,
+    ) -> ReplayJob | None:
+        return await self._add(replays.advance_replay, before, after, originals, replacements, now=now)
 
     async def replay(self, job: bytes) -> ReplayJob | None:
         return await self._read(replays.replay, job)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import json
+from msgspec.structs import replace
 
 from surehook.core.model import Delivery
 from surehook.ledgers.sqlite.rows import run_batch
@@ -26,26 +27,32 @@ def resend(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
 ) -> list[bytes]:
     with session.writing():
-        can, done_before, born = _look(session, originals, replacements)
-        made: list[Any] = []
-        deliveries: list[Any] = []
-        links: list[Any] = []
-        for original, d in zip(originals, replacements, strict=True):
-            if original not in can:
+        return _resend(session, originals, replacements, now=now, once=once)
+
+
+def _resend(
+    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+) -> list[bytes]:
+    can, done_before, born = _look(session, originals, replacements)
+    made: list[Any] = []
+    deliveries: list[Any] = []
+    links: list[Any] = []
+    for original, d in zip(originals, replacements, strict=True):
+        if original not in can:
+            continue
+        if d.id not in born:  # else written by a commit whose answer was lost
+            if once and original in done_before:
                 continue
-            if d.id not in born:  # else written by a commit whose answer was lost
-                if once and original in done_before:
-                    continue
-                done_before.add(original)
-                deliveries += (
-                    d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at,
-                    d.overdue_at, d.parked, None if d.parked is None else now, d.replay_of,
-                )  # fmt: skip
-                links += (original, d.id, now)
-            made.append(original)
-        run_batch(session, "resend_deliveries", deliveries)
-        run_batch(session, "replayed", links)
-        run_batch(session, "forget_dead_letters", made.copy())
+            done_before.add(original)
+            deliveries += (
+                d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at,
+                d.overdue_at, d.parked, None if d.parked is None else now, d.replay_of,
+            )  # fmt: skip
+            links += (original, d.id, now)
+        made.append(original)
+    run_batch(session, "resend_deliveries", deliveries)
+    run_batch(session, "replayed", links)
+    run_batch(session, "forget_dead_letters", made.copy())
     return made
 
 
@@ -77,10 +84,24 @@ def add_replay(session: Session, job: ReplayJob) -> None:
         session.run(query("replay_add"), _columns(job))
 
 
-def update_replay(session: Session, job: ReplayJob) -> None:
-    id, *rest = _columns(job)
+def advance_replay(
+    session: Session,
+    before: ReplayJob,
+    after: ReplayJob,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+) -> ReplayJob | None:
     with session.writing():
-        session.run(query("replay_update"), (*rest, id))
+        where = (before.id, before.position)
+        step = (after.state, after.matched, before.created, after.finished_at, after.position)
+        if not session.run(query("replay_advance"), (*step, *where)):
+            return None
+        made = _resend(session, originals, replacements, now=now, once=True)
+        if made:
+            session.run(query("replay_created"), (len(made), before.id))
+    return replace(after, created=before.created + len(made))
 
 
 def replay(session: Session, job: bytes) -> ReplayJob | None:

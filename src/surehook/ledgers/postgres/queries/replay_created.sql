@@ -1,0 +1,1 @@
+update replay set created = created + $2 where id = $1

@@ -1,0 +1,1 @@
+update replay set created = created + ? where id = ?

@@ -1,3 +1,0 @@
-update replay set
-  filter = ?, dry_run = ?, state = ?, matched = ?, created = ?, created_at = ?, finished_at = ?, position = ?
-where id = ?
