@@ -119,6 +119,7 @@ class Engine:
         self.record = Record(
             **common,
             entropy=self.entropy,
+            sole=self._sole,
             node=node,
             changed=self.changed,
             notify=self._notify,

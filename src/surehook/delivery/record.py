@@ -64,6 +64,7 @@ class Record:
         clock: Clock,
         entropy: Entropy,
         settings: EngineSettings,
+        sole: bool,
         node: Callable[[], bytes],
         changed: Callable[[], Awaitable[None]],
         notify: Callable[[Notice], None],
@@ -73,6 +74,7 @@ class Record:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
+        self._sole = sole
         self._node = node
         self._changed = changed
         self._notify = notify
@@ -94,9 +96,11 @@ class Record:
     # -- deliver's side ---------------------------------------------------------------------------------
 
     def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None:
-        """One result. A success of an endpoint in good standing costs nothing but its place in the line."""
+        """One result. A success of an endpoint in good standing costs nothing but its place in the line; where other
+        nodes call it as well, only the book knows of all failures running, so a success is told where they count."""
         if settled.end == "delivered":
-            if route.failure_count or route in self._health:
+            counts = not self._sole and plan is not None and plan.policy.auto_disable is not None
+            if counts or route.failure_count or route in self._health:
                 health = self._health.setdefault(route, Health())
                 health.succeeded, health.failures = True, 0
             route.failure_count = 0
