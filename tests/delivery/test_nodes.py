@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from surehook.core.model import FIRST, RETRY
+from surehook.delivery.retry_end import end_pending_retries
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, API, FIRST_ONLY, RETRY_ONLY, WORKER, Town, in_town
 
@@ -304,3 +308,95 @@ def test_what_is_parked_for_an_endpoint_that_memory_does_not_know_yet_stays() ->
         assert await town.states() == {"parked:paused": 5}
 
     in_town(story, hears=False, api=API, worker=WORKER)
+
+
+def test_failures_on_one_node_do_not_add_up_over_successes_on_another() -> None:
+    async def story(town: Town) -> None:
+        endpoint = await town.endpoint(policy={**SHORT, "auto_disable": {"consecutive_failures": 4}})
+        one, two = town.engines["one"], town.engines["two"]
+        for _ in range(5):
+            town.engine, town.receivers.scripts[A] = one, answers(500)
+            await town.publish(1)
+            await town.wait(0.1)
+            town.engine, town.receivers.scripts[A] = two, answers(200)
+            await town.publish(1)
+            await town.wait(0.1)
+        assert (await town.ledger.endpoint(endpoint)).status == "active"  # type: ignore[union-attr]
+        town.receivers.scripts[A] = answers(500)
+        await town.publish(4)
+        await town.wait(0.5)
+        assert (await town.ledger.endpoint(endpoint)).status == "inactive"  # type: ignore[union-attr]
+
+    in_town(story, one=ALL, two=ALL)
+
+
+class Meanwhile:
+    """A ledger in which something happens just after a call of one kind, before its answer is heard."""
+
+    def __init__(self, inner: Any, call: str, happens: Callable[[], Awaitable[Any]]) -> None:
+        self._inner = inner
+        self._call = call
+        self._happens = happens
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+        if name != self._call:
+            return method
+
+        async def call(*args: Any, **named: Any) -> Any:
+            answer = await method(*args, **named)
+            await self._happens()
+            return answer
+
+        return call
+
+
+def test_age_ends_nothing_by_a_policy_that_another_node_has_just_changed() -> None:
+    breaks = {"calls": 5, "probe_after": 3600}
+    policy = {"profile": "standard", "breaker": breaks, "schedule": {"fixed": [7200]}, "max_age": 60}
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        endpoint = await town.endpoint(policy=policy)
+        await town.publish(5)
+        await town.wait(1)
+        await town.publish(3)
+        await town.wait(62)  # the look that follows is the first to find them too old
+        assert (await town.states())["parked:breaker"] == 3
+        worker = town.engines["worker"]
+        patient = json.dumps({**policy, "max_age": None}).encode()
+
+        async def change() -> None:
+            await town.ledger.change_endpoint(endpoint, {"policy": patient}, now=town.clock.now())
+
+        worker.park._ledger = Meanwhile(town.ledger, "parked_aged", change)  # type: ignore[assignment]
+        await town.wait(30)
+        assert (await town.states())["parked:breaker"] == 3
+
+    in_town(story, api=API, worker=WORKER)
+
+
+def test_a_walk_that_ends_retries_stops_where_another_node_has_switched_them_on_again() -> None:
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = answers(500)
+        given = {**SHORT, "schedule": {"fixed": [1, 3600]}}
+        endpoint = await town.endpoint(policy={**given, "auto_retry": False})
+        await town.set(endpoint, policy=json.dumps(given).encode())
+        await town.publish(3)
+        await town.wait(5)
+        await town.set(endpoint, policy=json.dumps({**given, "auto_retry": False}).encode())
+        engine = town.engine
+
+        async def change() -> None:
+            raw = json.dumps(given).encode()
+            await town.ledger.change_endpoint(endpoint, {"policy": raw}, now=town.clock.now())
+
+        engine.ledger = Meanwhile(town.ledger, "open_delivery", change)  # type: ignore[assignment]
+        await end_pending_retries(engine, endpoint=endpoint)
+        engine.ledger = town.ledger
+        assert await town.states() == {"retrying": 3}
+        await town.set(endpoint, policy=json.dumps({**given, "auto_retry": False}).encode())
+        await end_pending_retries(engine, endpoint=endpoint)
+        assert await town.states() == {"dead": 3}
+
+    in_town(story, api=API, worker=WORKER)

@@ -245,6 +245,8 @@ class Play:
 
     def end(self) -> Call:
         rows = self._rows(most=3)
+        if self._chance(4):
+            rows = [structs.replace(one, attempt=one.attempt + 1) for one in rows]
         notices = [self.make.notice(at=self.now, delivery=one.id) for one in rows]
         state, reason = self._one_of((("dead", None), ("cancelled", "request"), ("dropped", None)))
         return Call("end", (rows,), {"state": state, "reason": reason, "notices": notices, "now": self.now})

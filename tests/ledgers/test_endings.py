@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from surehook.core.model import Delivery
 
 from .desk import ALL, Desk
@@ -28,7 +30,8 @@ async def test_an_ended_delivery_shows_an_ended_entry_that_is_no_attempt(desk: D
 async def test_the_last_result_stands_beside_the_end(desk: Desk) -> None:
     held = await desk.hold_one()
     await desk.record(desk.make.failed(held, due_at=NOW + 5))
-    await desk.ledger.end([held], state="dead", reason=None, notices=[], now=NOW)
+    row, _ = await desk.row(held)
+    await desk.ledger.end([row], state="dead", reason=None, notices=[], now=NOW)
     view = await desk.ledger.delivery(held.id)
     assert (view.state, view.outcome, view.reason) == ("dead", "refused", None)
 
@@ -49,6 +52,23 @@ async def test_held_and_vanished_deliveries_are_not_ended(desk: Desk) -> None:
     assert [await desk.state(one) for one in (held, done, ready)] == ["sending", "delivered", "dead"]
     assert await desk.kinds(held) == []
     assert await desk.kinds(ready) == [("ended", 1)]
+
+
+async def test_what_went_on_since_it_was_read_is_not_ended(desk: Desk) -> None:
+    """Whoever read it may have slept for a minute since."""
+    tried, begun_anew, same = [await desk.publish_one() for _ in range(3)]
+    stale = [structs.replace(tried, attempt=2), structs.replace(begun_anew, born_at=NOW - 60_000), same]
+    assert await desk.ledger.end(stale, state="dead", reason=None, notices=[], now=NOW) == [same.id]
+    assert [await desk.state(one) for one in (tried, begun_anew)] == ["scheduled"] * 2
+
+
+async def test_of_two_nodes_that_end_a_delivery_at_one_instant_one_tells_of_it(desk: Desk) -> None:
+    row = await desk.publish_one()
+    for expected in ([row.id], []):
+        notices = [desk.make.notice(delivery=row.id)]
+        ended = await desk.ledger.end([row], state="dead", reason=None, notices=notices, now=NOW)
+        assert ended == expected
+    assert await desk.notice_kinds() == ["delivery.dead"]
 
 
 async def test_notices_of_skipped_deliveries_are_not_kept(desk: Desk) -> None:

@@ -7,22 +7,21 @@ from surehook.delivery.managing import Manager
 from surehook.delivery.resend import find
 from surehook.ports.reading import DeliveryView
 
+LOOKS = 3  # a delivery that goes on to its next attempt between look and end is looked at again
+
 
 async def cancel(manager: Manager, delivery: bytes) -> DeliveryView:
     """End it as `cancelled`, reason `request`. Raises Problem `delivery_sending` or `delivery_finished`."""
-    seen = await find(manager, delivery)
-    if seen.finished_at is None:
+    for _ in range(LOOKS):
+        seen = await find(manager, delivery)
+        if seen.finished_at is not None:
+            raise Problem("delivery_finished", f"it has ended already: {seen.state}", status=409)
         opened = await manager.ledger.open_delivery(delivery)
-        if opened is not None:  # the ledger itself skips what is held
-            await manager.ledger.end(
-                [opened[0]], state="cancelled", reason="request", notices=[], now=manager.clock.now()
-            )
-            after = await find(manager, delivery)
-            if after.state == "cancelled" and after.reason == "request":
-                return after
-        seen = await find(manager, delivery)  # between the looks it was taken up, or it ended
-    if seen.finished_at is not None:
-        raise Problem("delivery_finished", f"it has ended already: {seen.state}", status=409)
+        if opened is None or opened[1] is not None:
+            continue  # between the looks it ended, or it was taken up
+        now = manager.clock.now()
+        if await manager.ledger.end([opened[0]], state="cancelled", reason="request", notices=[], now=now):
+            return await find(manager, delivery)
     raise Problem(
         "delivery_sending",
         "a request is under way",

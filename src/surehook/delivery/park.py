@@ -257,7 +257,7 @@ class Park:
             for delivery in rows
             if is_too_old(delivery, self._directory.plan(route, delivery.type).policy, at=now)
         ]
-        if old:
+        if old and await self._ledger.version() == self._directory.version:  # else the policy may be another
             notices = [self.deliver.notice_of_age(route, delivery) for delivery in old]
             await self._ledger.end(old, state="dead", reason=None, notices=notices, now=now)
 

@@ -55,6 +55,8 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
     place = row.attempt - row.spared  # of the attempt in hand, from 1; it is retry number place - 1
     if place < 2 or may_retry(policy, place - 1, timed_out=row.outcome == "timed_out"):
         return
+    if await policy_of(manager, row.endpoint, row.type) != policy:
+        return  # it changed while we walked; whoever changed it walks as well
     now = manager.clock.now()
     end = exhausted(row, policy, now=now).end
     if end is None:

@@ -227,7 +227,8 @@ class Ledger(Protocol):
         now: int,
     ) -> list[bytes]:
         """Finish *unheld* deliveries without a call in hand: an `ended` entry with the final state each, the
-        row deleted. Returns the ids that were ended; held or vanished ones are skipped."""
+        row deleted. Returns the ids that were ended by this call; skipped are held and vanished ones, and those that
+        went on since they were read (another attempt in hand, or a schedule begun anew)."""
         ...
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:

@@ -22,8 +22,13 @@ class Endings(Hooked):
         notices: Sequence[Notice],
         now: int,
     ) -> list[bytes]:
-        found = (self.book.rows.get(delivery.id) for delivery in deliveries)
-        ended = self._end((row for row in found if row is not None), state=state, reason=reason, now=now)
+        found = ((self.book.rows.get(delivery.id), delivery) for delivery in deliveries)
+        as_read = [
+            row
+            for row, read in found
+            if row is not None and (row.attempt, row.born_at) == (read.attempt, read.born_at)
+        ]
+        ended = self._end(as_read, state=state, reason=reason, now=now)
         self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=ended)
         return ended
 

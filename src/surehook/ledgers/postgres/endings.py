@@ -27,25 +27,38 @@ async def end(
     reason: str | None,
     notices: Sequence[Notice],
     now: int,
+    again: bool = False,
 ) -> list[bytes]:
-    asked = list(dict.fromkeys(delivery.id for delivery in deliveries))
+    """`again`: a commit of this call was lost, so what was ended so at this instant was ended by it."""
+    rows = {delivery.id: delivery for delivery in deliveries}
     async with session.writing():
-        ended = await _end(session, asked, state=state, reason=reason, now=now)
-        await keep_true_notices(session, notices, asked=asked, done=ended)
-    return [id for id in asked if id in ended]
+        ended = await _end(
+            session,
+            sorted(rows),
+            [(rows[id].attempt, rows[id].born_at) for id in sorted(rows)],
+            state=state,
+            reason=reason,
+            now=now,
+        )
+        if again:
+            gone = sorted(rows.keys() - ended)
+            ended |= {row[0] for row in await session.rows(query("ended"), gone, now, state)}
+        await keep_true_notices(session, notices, asked=rows, done=ended)
+    return [id for id in rows if id in ended]
 
 
 async def _end(
-    session: Session, ids: Sequence[bytes], *, state: str, reason: str | None, now: int
+    session: Session,
+    ids: Sequence[bytes],
+    places: Sequence[tuple[int | None, int | None]],
+    *,
+    state: str,
+    reason: str | None,
+    now: int,
 ) -> set[bytes]:
-    found = await session.rows(query("end"), sorted(ids), now, state, reason)
-    ended = {row[0] for row in found}
-    if len(ended) < len(
-        ids
-    ):  # run again after a lost commit, the others may have been ended by this very call
-        gone = sorted(set(ids) - ended)
-        ended |= {row[0] for row in await session.rows(query("ended"), gone, now, state)}
-    return ended
+    """End the rows of these ids whose attempt and birth are those of `places` (None: whatever they are)."""
+    attempts, births = [place[0] for place in places], [place[1] for place in places]
+    return {row[0] for row in await session.rows(query("end"), ids, now, state, reason, attempts, births)}
 
 
 class EndpointWalks:
@@ -72,7 +85,8 @@ class EndpointWalks:
                 place, is_end = unheld[-1], False
             elif walked:
                 place = walked[-1][0]
-            ended = await _end(session, unheld, state="cancelled", reason=reason, now=now)
+            anyhow = [(None, None)] * len(unheld)
+            ended = await _end(session, unheld, anyhow, state="cancelled", reason=reason, now=now)
         if is_end and not found and not ended:
             self._places.pop(endpoint, None)
             return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from surehook.core import ids as ids_
-from surehook.core.errors import LedgerUnavailable
+from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.ledgers.postgres import breakers, claim, endings, record
 from surehook.ledgers.postgres import handing as handing_
@@ -171,9 +171,11 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         notices: Sequence[Notice],
         now: int,
     ) -> list[bytes]:
-        return await self._surely(
-            endings.end, deliveries, state=state, reason=reason, notices=notices, now=now
-        )
+        said: dict[str, Any] = {"state": state, "reason": reason, "notices": notices, "now": now}
+        try:
+            return await self._write(endings.end, deliveries, **said)
+        except CommitUnknown:
+            return await self._surely(endings.end, deliveries, **said, again=True)
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
         step = self._endpoint_walks.step

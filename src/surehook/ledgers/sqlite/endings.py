@@ -32,8 +32,10 @@ def end(
     now: int,
 ) -> list[bytes]:
     asked = list(dict.fromkeys(delivery.id for delivery in deliveries))
+    once = {delivery.id: (delivery.attempt, delivery.born_at) for delivery in deliveries}
+    as_read = [value for id, place in once.items() for value in (id, *place)]
     with session.writing():
-        ended = ids_among(session, "unheld_among", asked)
+        ended = ids_among(session, "unheld_among", as_read)
         _end(session, ended, state=state, reason=reason, now=now)
         keep_true_notices(session, notices, asked=asked, done=ended)
     return ended

@@ -29,9 +29,9 @@ def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[by
 
 
 def ids_among(
-    session: Session, name: str, ids: Iterable[bytes], *, after: tuple[Any, ...] = ()
+    session: Session, name: str, ids: Iterable[Any], *, after: tuple[Any, ...] = ()
 ) -> list[bytes]:
-    """Those of `ids` that the packing batch query `name` keeps."""
+    """Those of `ids` (each with what else the query compares behind it) that the packing batch query `name` keeps."""
     found: list[bytes] = []
     for sql, parameters in batch(name).pieces(list(ids), after=after):
         found += packed_ids(session, sql, parameters)

@@ -1,6 +1,9 @@
--- Only rows that nobody holds. A line that was no request carries the outcome of the last one, for lists.
+-- Only rows that nobody holds, and that are as they were read. A line that was no request carries the outcome of the last one, for lists.
 with gone as (
-  delete from delivery d using unnest($1::bytea[]) v(id) where d.id >= v.id and d.id <= v.id and d.holder is null returning d.*
+  delete from delivery d using unnest($1::bytea[], $5::int[], $6::bigint[]) v(id, attempt, born_at)
+  where d.id >= v.id and d.id <= v.id and d.holder is null
+    and d.attempt = coalesce(v.attempt, d.attempt) and d.born_at = coalesce(v.born_at, d.born_at)
+  returning d.*
 ), lines as (
   insert into attempt (
     delivery, seq, lane, started_at, outcome, unknown, truncated, "end", reason, finished_at, replay_of, tenant, endpoint,

@@ -1,4 +1,5 @@
+-- Unheld, and as they were read.
 select json_group_array(hex(d.id))
-from (select column1 as id from (values {rows:1}) limit ?) v
+from (select column1 as id, column2 as attempt, column3 as born_at from (values {rows:3}) limit ?) v
 cross join delivery d on d.id = v.id
-where d.holder is null
+where d.holder is null and d.attempt = v.attempt and d.born_at = v.born_at
