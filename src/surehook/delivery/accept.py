@@ -30,6 +30,7 @@ from surehook.core.model import Delivery, Event, Lane
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.send import Send
+from surehook.delivery.lost import Lost
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -67,6 +68,7 @@ class Accept:
         fail: Callable[[BaseException], None],
         hungry: Callable[[Route], None],
         left: Callable[[Lane], None],
+        lost: Lost,
         send: Send | None = None,
     ) -> None:
         """`left` is told of a lane whose work was committed unheld: for want of memory, or because it is not ours."""
@@ -81,6 +83,7 @@ class Accept:
         self._fail = fail
         self._hungry = hungry
         self._left = left
+        self._lost = lost
         self._send = send  # to workers elsewhere, where there is a broker
         self.closed = False
         self._count = 0  # ids made in the millisecond `_count_ms`
@@ -113,7 +116,8 @@ class Accept:
 
     async def _flush(self, batch: list[Waiting]) -> None:
         try:
-            await self._commit(batch)
+            with self._lost.leasing():  # what is born leased
+                await self._commit(batch)
         except (LedgerUnavailable, NodeBuried) as error:
             for waiting in batch:
                 self._give_back(waiting)
@@ -136,6 +140,7 @@ class Accept:
                 )
             except CommitUnknown:
                 unknown += 1
+                self._lost.suspect()  # should the ledger go before it has told us
                 if unknown >= UNKNOWN_TRIES:
                     raise
                 continue

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, Lane
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.lost import Lost
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.timers import Timers
@@ -65,6 +66,7 @@ class Claim:
         stray: Callable[[Route, Delivery], None],
         hand_back: Callable[[list[Delivery]], None],
         may_claim: Callable[[], bool],
+        lost: Lost,
         fail: Callable[[BaseException], None],
     ) -> None:
         self._ledger = ledger
@@ -78,6 +80,7 @@ class Claim:
         self._stray = stray
         self._hand_back = hand_back
         self._may_claim = may_claim
+        self._lost = lost
         self._fail = fail
         self._wake = asyncio.Event()
         self._stopped = False
@@ -161,10 +164,11 @@ class Claim:
             return False
         limit = min(wanted, look.batch)
         now = self._clock.now()
-        rows = await self._ledger.claim(
-            lane, node=self._node(), limit=limit, due_by=now + self._ahead_ms, now=now
-        )
-        self.take(rows)
+        with self._lost.leasing():
+            rows = await self._ledger.claim(
+                lane, node=self._node(), limit=limit, due_by=now + self._ahead_ms, now=now
+            )
+            self.take(rows)
         if rows:
             look.quiet_s = 0.0
         elif hinted:

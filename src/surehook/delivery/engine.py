@@ -30,7 +30,9 @@ from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.office import Handoff
 from surehook.delivery.heartbeat import Heartbeat
+from surehook.delivery.known import in_memory
 from surehook.delivery.leave import Leave
+from surehook.delivery.lost import Lost
 from surehook.delivery.managing import Book, BreakerView
 from surehook.delivery.neighbours import BREAKER_REASONS, Neighbours
 from surehook.delivery.orphans import end_orphans
@@ -127,11 +129,13 @@ class Engine:
         )
         self.dispatch = Dispatch(self.settings, self._start_delivery)
         self.tokens.welcome = self.dispatch.welcome
+        self.lost = Lost(**common, node=node, in_memory=self._in_memory, wake=self.wake)
+        leasing: dict[str, Any] = {**common, "lost": self.lost}
         self.park = Park(
-            **common, directory=self.directory, dispatch=self.dispatch, node=node, fail=self._fail
+            **leasing, directory=self.directory, dispatch=self.dispatch, node=node, fail=self._fail
         )
         self.claim = Claim(
-            **common,
+            **leasing,
             directory=self.directory,
             dispatch=self.dispatch,
             node=node,
@@ -167,7 +171,7 @@ class Engine:
         self.handoff: Handoff | None = None
         if self._broker is not None and self._handing is not None:
             self.handoff = Handoff(
-                **common,
+                **leasing,
                 broker=self._broker,
                 handing=self._handing,
                 telemetry=self.telemetry,
@@ -177,7 +181,8 @@ class Engine:
                 claimed=self._claimed,
                 fail=self._fail,
             )
-            self.record.gone = self.park.gone = self.handoff.let_go
+            self.lost.told = self.handoff.let_go
+        self.record.gone = self.park.gone = self.lost.let_go
         self.rescue = Rescue(
             **common,
             entropy=self.entropy,
@@ -188,7 +193,7 @@ class Engine:
             notify=self._notify,
         )
         self.accept = Accept(
-            **common,
+            **leasing,
             entropy=self.entropy,
             directory=self.directory,
             dispatch=self.dispatch,
@@ -270,6 +275,7 @@ class Engine:
         await self.wakeups.start(self.neighbours.heard)
         for name, loop in (
             ("heartbeat", self.heartbeat.run),
+            ("lost", self.lost.run),
             ("prune", self.prune.run),
             ("look", self._look_for_ever),
         ):
@@ -492,26 +498,21 @@ class Engine:
         )
 
     def _in_memory(self) -> set[bytes]:
-        known = {flight.delivery.id for flight in self.deliver.flights}
-        known.update(self.claim.timers.ids())
-        for route in self.directory.routes.values():
-            for queue in route.queues:
-                known.update(delivery.id for delivery in queue)
-        known.update(self.record.pending_ids())
-        known.update(self.park.pending_ids())
-        return known
+        return in_memory(self.directory, self.deliver, self.claim, self.record, self.park, self.lost)
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
         node, now = self._node_id, self.clock.now
-        self._do(end_orphans(self.ledger, deliveries, node=node, now=now, behind=self._caught_up))
+        end = end_orphans(self.ledger, deliveries, node=node, now=now, behind=self._caught_up)
+        self._do(self.lost.give_back(deliveries, end))
 
     async def _caught_up(self) -> None:
         await self.reload()
         self.claim.wake()
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
-        self._do(self.ledger.release(deliveries, node=self._node_id, now=self.clock.now()))
+        work = self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
+        self._do(self.lost.give_back(deliveries, work))
 
     def _others_died(self, nodes: list[bytes]) -> None:
         async def bury() -> None:

@@ -19,6 +19,7 @@ from surehook.delivery.batch import Batches
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.lost import Lost
 from surehook.delivery.managing import Book
 from surehook.delivery.orphans import end_unknown
 from surehook.delivery.routes import Directory, Route
@@ -47,6 +48,7 @@ class Park:
         directory: Directory,
         dispatch: Dispatch,
         node: Callable[[], bytes],
+        lost: Lost,
         fail: Callable[[BaseException], None],
     ) -> None:
         self._ledger = ledger
@@ -55,6 +57,7 @@ class Park:
         self._directory = directory
         self._dispatch = dispatch
         self._node = node
+        self._lost = lost
         self._fail = fail
         self.deliver: Deliver | None = None
         self.claim: Claim | None = None
@@ -236,14 +239,16 @@ class Park:
     ) -> tuple[list[Delivery], int]:
         """Rows out of parking, and how many of them went back to the book as another lane's."""
         assert self.claim is not None
-        rows = await self._ledger.unpark(
-            route.endpoint.id, reasons, node=self._node(), limit=limit, now=self._clock.now(), restart=restart
-        )
-        if queue:
-            return rows, self.claim.take(rows)
-        for delivery in rows:
-            self._dispatch.hold(route, len(delivery.body))
-        return rows, 0
+        with self._lost.leasing():
+            rows = await self._ledger.unpark(
+                route.endpoint.id, reasons,
+                node=self._node(), limit=limit, now=self._clock.now(), restart=restart,
+            )  # fmt: skip
+            if queue:
+                return rows, self.claim.take(rows)
+            for delivery in rows:
+                self._dispatch.hold(route, len(delivery.body))
+            return rows, 0
 
     async def _end_aged(self, route: Route, reason: str) -> None:
         youngest = self._directory.youngest_age(route)

@@ -6,7 +6,8 @@ argument down to the SQL. A call either commits everything it reports or raises:
 
     LedgerUnavailable  nothing was changed; the same call may succeed later (LedgerFull: disk at its floor)
     LedgerBroken       a commit failed in a way that makes this handle untrustworthy; the process should end
-    CommitUnknown      the connection was lost while committing; the caller runs the same batch again
+    CommitUnknown      the connection was lost while committing; the caller runs the same batch again. A lease cannot be
+                       run again: the caller looks for rows that it holds here and nowhere else (`held`)
     NodeBuried         forget everything in memory and begin again under a new node id
 
 `registry.py` holds configuration and management, `reading.py` the lists: one object implements all three.

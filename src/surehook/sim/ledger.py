@@ -6,7 +6,7 @@ Which faults it shows (`Storage`) is drawn by the world:
 
     late         an answer takes its time
     unavailable  nothing was changed, LedgerUnavailable (or LedgerFull)
-    unknown      CommitUnknown, after the commit or instead of it (accept and record only, as the port says)
+    unknown      CommitUnknown, after the commit or instead of it (accept, record, and what leases rows)
     dies before  the process is killed with the call on its way, which never arrives
     dies after   the process is killed after the commit and never learns of it
 
@@ -40,7 +40,7 @@ WRITING = HOT | {
     "advance_replay",
     "due_now",
 }
-MAY_BE_UNKNOWN = frozenset({"accept", "record"})
+MAY_BE_UNKNOWN = frozenset({"accept", "record", "claim", "claim_ids", "unpark"})
 
 
 class Storage(Struct):

@@ -11,6 +11,7 @@ from surehook.delivery.handoff.link import Link
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
 from surehook.delivery.handoff.take import Take
+from surehook.delivery.lost import Lost
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Broker, Handing
@@ -37,6 +38,7 @@ class Handoff:
         lanes: Sequence[Lane],
         node: Callable[[], bytes],
         claimed: Callable[[list[Delivery]], None],
+        lost: Lost,
         fail: Callable[[BaseException], None],
     ) -> None:
         self._dispatch = dispatch
@@ -44,7 +46,7 @@ class Handoff:
         self.takes = {
             lane: Take(
                 lane, ledger=ledger, handing=handing, clock=clock, settings=settings, node=node, room=self._room,
-                claimed=claimed, fail=fail,
+                claimed=claimed, lost=lost, fail=fail,
             )
             for lane in lanes
         }  # fmt: skip

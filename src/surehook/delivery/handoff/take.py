@@ -20,6 +20,7 @@ from surehook.core import parcel
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, Lane
 from surehook.core.parcel import Tide
+from surehook.delivery.lost import Lost
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Handing, Parcel
@@ -58,6 +59,7 @@ class Take:
         node: Callable[[], bytes],
         room: Callable[[], int],
         claimed: Callable[[list[Delivery]], None],
+        lost: Lost,
         fail: Callable[[BaseException], None],
     ) -> None:
         self._lane = lane
@@ -68,6 +70,7 @@ class Take:
         self._node = node
         self._room = room
         self._claimed = claimed
+        self._lost = lost
         self._fail = fail
         self._line: deque[Opened | tuple[Parcel, Tide]] = deque()
         self._in_memory: dict[bytes, Opened] = {}
@@ -155,7 +158,8 @@ class Take:
         limit = min(self._room(), self._settings.claim_rows)
         if limit <= 0:
             return FULL_S
-        await self._claim(limit)
+        with self._lost.leasing():
+            await self._claim(limit)
         return 0.0
 
     async def _claim(self, limit: int) -> None:

@@ -111,12 +111,9 @@ class Desk:
     async def _once(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Write with work that cannot be run again: a second claim would lease other rows.
 
-        Rows of an answer that was lost are held in the book and not in memory; they come back as all such rows do.
+        Raises CommitUnknown where the answer was lost: the caller knows what it may have done.
         """
-        try:
-            return await self._write(work, *args, **kwargs)
-        except CommitUnknown as error:
-            raise LedgerUnavailable(f"the answer was lost: {error}") from error
+        return await self._write(work, *args, **kwargs)
 
     async def _core_sql(self) -> Any:
         """What needs SQLAlchemy, imported when first asked for, and not on the event loop's thread."""
