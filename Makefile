@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists hostile fuzz fuzz-verify kill9 powerloss sim mutants faults clean
+.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,11 @@ bench-ledger: $(READY) ## CPU per row of the ledger's batches
 ROWS ?= 1000000
 bench-lists: $(READY) ## what every list costs on PostgreSQL over ROWS finished deliveries (10 million: 9 GB, ten minutes)
 	$(BIN)/python bench/lists.py --rows $(ROWS)
+
+PART ?=
+SECONDS ?= 8
+bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
+	$(BIN)/python bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
 
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
 	$(BIN)/python bench/hostile.py
