@@ -8,14 +8,15 @@ handed back, requests in flight finished within the grace time, results recorded
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, Problem, SettingsError
-from surehook.core.model import FIRST, LANES, RETRY, Lane
+from surehook.core.model import FIRST, RETRY, Lane
 from surehook.delivery.engine import Engine
 from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
@@ -32,7 +33,8 @@ from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
-from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
+from surehook.scrape import snapshot
+from surehook.telemetry.prometheus import PrometheusMetrics
 
 Started = Callable[[str, str | None], None]
 Say = Callable[[str], None]
@@ -105,7 +107,8 @@ def engine_settings(settings: Settings) -> EngineSettings:
 def open_ledger(settings: Settings) -> Book:
     """The ledger a database URL names."""
     if not settings.is_sqlite:
-        from surehook.ledgers.postgres.ledger import PostgresLedger
+        with _needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
+            from surehook.ledgers.postgres.ledger import PostgresLedger
 
         return PostgresLedger(settings.database_url)
     from surehook.ledgers.sqlite import SqliteLedger
@@ -184,38 +187,6 @@ def open_transport(settings: Settings, clock: Clock) -> Transport:
     return Client(clock=clock, resolver=DnsResolver(clock.boot), settings=wire)
 
 
-def snapshot(engine: Engine) -> Snapshot:
-    """The engine's counters as a scrape shows them."""
-    now = engine.clock.now()
-    counts = dict(zip(LANES, engine.lane_counts, strict=False))
-    parked: dict[str, int] = {}
-    for (_, reason), count in engine.parked_counts.items():
-        parked[reason] = parked.get(reason, 0) + count
-    return Snapshot(
-        accepted=engine.accept.accepted,
-        attempts=engine.watch.attempts_by_lane(),
-        retries=engine.watch.retries,
-        finished=engine.watch.finished_by_state,
-        notices=engine.watch.notices,
-        latency=engine.watch.latency,
-        lateness=engine.watch.lateness,
-        in_flight=engine.dispatch.in_flight(),
-        slots=dict(zip(LANES, engine.lanes(), strict=True)),
-        depth={
-            (lane, state): getattr(count, state)
-            for lane, count in counts.items()
-            for state in ("ready", "in_flight", "scheduled", "parked")
-        },
-        oldest_due_s={
-            lane: 0.0 if count.oldest_due_at is None else max(0, now - count.oldest_due_at) / 1000
-            for lane, count in counts.items()
-        },
-        parked=parked,
-        memory_deliveries=engine.dispatch.held,
-        waiting_events=engine.accept.waiting,
-    )
-
-
 def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
     """How the processes on this ledger wake each other."""
     if settings.is_sqlite:
@@ -230,7 +201,8 @@ def open_health(settings: Settings) -> Health | None:
     if settings.is_sqlite:
         return None
     if settings.redis_url is not None:
-        from surehook.health.redis import RedisHealth
+        with _needs("redis_url", "Redis", "redis", "redis"):
+            from surehook.health.redis import RedisHealth
 
         return RedisHealth(settings.redis_url)
     from surehook.health.ledger import LedgerHealth
@@ -238,16 +210,24 @@ def open_health(settings: Settings) -> Health | None:
     return LedgerHealth(settings.database_url)
 
 
+@contextlib.contextmanager
+def _needs(key: str, what: str, library: str, extra: str) -> Iterator[None]:
+    """Imports of a library that comes with an extra."""
+    try:
+        yield
+    except ImportError:
+        raise SettingsError(
+            key, f"{what} needs the library {library}", hint=f"pip install 'surehook[{extra}]'"
+        ) from None
+
+
 def open_broker(settings: Settings, ledger: Any) -> tuple[Broker | None, Handing | None]:
     """What brings ready work to workers elsewhere, and the ledger's side of it."""
     if settings.broker_url is None:
         return None, None
-    try:
+    with _needs("broker_url", "RabbitMQ", "aio-pika", "rabbitmq"):
         from surehook.lanes.rabbitmq import RabbitBroker
-    except ImportError:
-        raise SettingsError(
-            "broker_url", "RabbitMQ needs the library aio-pika", hint="pip install 'surehook[rabbitmq]'"
-        ) from None
+
     return RabbitBroker(settings.broker_url, name=f"surehook {settings.role}"), ledger
 
 

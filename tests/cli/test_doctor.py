@@ -111,3 +111,25 @@ def test_a_copy_is_made_once_and_never_over_another_file(surehook: Run) -> None:
     again = surehook("backup", "copy.db")
     assert again.code == 5
     assert "is there already" in again.err
+
+
+def test_it_looks_at_postgresql_and_what_was_named_beside_it(
+    surehook: Run, database: str, free: dict[str, str]
+) -> None:
+    env = free | {
+        "SUREHOOK_DATABASE_URL": database,
+        "SUREHOOK_BROKER_URL": "amqp://me:hush@127.0.0.1:1/",
+        "SUREHOOK_REDIS_URL": "redis://:hush@127.0.0.1:1/",
+    }
+    ran = surehook("doctor", "--no-server", "--json", env=env)
+    found = states(ran)
+    assert (found["ledger"], found["broker"], found["redis"]) == ("ok", "warning", "warning")
+    assert "hush" not in ran.out
+
+
+def test_a_database_that_is_not_there_is_named_with_what_to_do(
+    surehook: Run, database: str, free: dict[str, str]
+) -> None:
+    env = free | {"SUREHOOK_DATABASE_URL": database + "_not"}
+    ran = surehook("doctor", "--no-server", env=env)
+    assert "has no database" in ran.out and "createdb" in ran.out

@@ -12,7 +12,7 @@ from surehook.cli.output import Json, document, line, paint
 from surehook.cli.server import Key, Url
 
 if TYPE_CHECKING:
-    from surehook.cli.examining import Finding
+    from surehook.cli.finding import Finding
 
 app = command()
 

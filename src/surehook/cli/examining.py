@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
-from msgspec import Struct
-
+from surehook.cli.examining_services import services
 from surehook.cli.faults import KEY_HINT
+from surehook.cli.finding import Finding
 from surehook.client import Client, Refused, Unreachable
 from surehook.config import Settings
 from surehook.core.errors import SettingsError
@@ -27,15 +26,6 @@ SQLITE_MIN = (3, 35, 0)  # RETURNING
 CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
 LOCK_WAIT_S = 2.0  # a reader of a WAL ledger hardly ever waits
 DISK_WARNING = 4  # times the floor
-
-
-class Finding(Struct, frozen=True):
-    """`state`: ok, warning (works, but not for long or not as meant) or wrong."""
-
-    what: str
-    state: Literal["ok", "warning", "wrong"]
-    detail: str
-    hint: str | None = None
 
 
 def examine(url: str | None, key: str | None, *, online: bool) -> list[Finding]:
@@ -48,9 +38,13 @@ def examine(url: str | None, key: str | None, *, online: bool) -> list[Finding]:
     given = len(settings.origins)
     where = f" and {settings.file}" if settings.file else ""
     findings.append(Finding("settings", "ok", f"{given} given, the rest are defaults{where}"))
-    findings += [clock(), disk(settings)]
-    holder = lock_holder(settings.database_path)
-    findings += database(settings, holder)
+    findings.append(clock())
+    holder = None
+    if settings.is_sqlite:
+        holder = lock_holder(settings.database_path)
+        findings += [disk(settings), *database(settings, holder)]
+    else:
+        findings += services(settings)
     findings.append(port(settings, holder))
     if online:
         findings += server(settings)

@@ -64,6 +64,9 @@ def greet(settings: Settings, address: str, new_key: str | None) -> None:
 
     note(paint(f"surehook listens on {address}", "bold", sys.stderr))
     note(f"  ledger    {settings.shown('database_url')}  ({settings.origin('database_url')})")
+    for name, shown in (("broker_url", "broker   "), ("redis_url", "redis    ")):
+        if getattr(settings, name) is not None:
+            note(f"  {shown} {settings.shown(name)}  ({settings.origin(name)})")
     if settings.role != "all" or settings.processes > 1:
         lane = "" if settings.lane == "both" else f", lane {settings.lane}"
         note(f"  role      {settings.role}{lane}, processes: {settings.processes}")
