@@ -1,0 +1,170 @@
+"""The transition table of a document type: data, checked when it is made, the same for every service that has it.
+
+states, initial, terminal    what a document can be
+moves                        event type → state → next state; "*" is any state that is not terminal
+informational                types that are recorded and move nothing
+remedies                     the only ways out of terminal states: with a newer workflow version or a token
+branches                     types after which the workflow goes another way, see BRANCH_RULES
+parties                      a smaller table of the same kind for each signer, or none
+order                        strict, buffer or free, with its bounds
+precedence, on_stale, on_conflict, on_unknown    what happens when events contradict
+aliases                      other names of types: received name → name in this table
+fields                       where a message says what the table needs to know
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from surehook.core.workflow_check import check
+from surehook.core.workflow_flow import Flow
+
+Ways = dict[str, dict[str, str]]
+
+BRANCHES_MAX = (
+    32  # branches that a document remembers; a workflow that turned more often is looked at by people
+)
+MEMORY = 64  # events that a document remembers by default: a few workflows' worth, 3 KiB
+
+BranchRule = Literal["supersede", "beside", "replace"]
+# supersede   the branch that the event belongs to ends: what was caused within it and comes later is stale
+# beside      a branch begins beside the others, which go on (an approval step was inserted)
+# replace     one party takes another's place: the older branch goes on without the party that went
+
+
+class Order(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """In which order events take effect.
+
+    mode    strict: by sequence number, no gap, no advance. buffer: the same, but a gap is waited for no longer than
+            `wait_s`; events without number wait until the table has a move for them. free: as they come, forward only
+    first   the sequence number of a document's first event
+    count   most events that wait for one document, 1 to 256 (they are stored with it)
+    wait_s  of `buffer`: longest wait of an event, seconds
+    then    of `buffer`: skip (give up the missing numbers and go on) or refuse (the waiting event is a conflict, and
+            can be handed in again)
+    jump    a number further ahead than this is a producer's mistake and a conflict
+    """
+
+    mode: Literal["strict", "buffer", "free"] = "strict"
+    first: int = 1
+    count: int = 64
+    wait_s: float | None = None
+    then: Literal["skip", "refuse"] | None = None
+    jump: int = 10_000
+
+
+class Parties(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What each signer goes through; as in the table itself. `replaced` is the state of a party that was replaced."""
+
+    states: tuple[str, ...]
+    initial: str
+    terminal: tuple[str, ...]
+    moves: Ways
+    remedies: Ways = {}
+    replaced: str | None = None
+
+    def flow(self) -> Flow:
+        return Flow(
+            states=self.states,
+            initial=self.initial,
+            terminal=self.terminal,
+            moves=self.moves,
+            remedies=self.remedies,
+        )
+
+
+class Fields(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Dotted paths into the body of a message (`data.signer.id`); None: not said. The defaults are surehook's own body."""
+
+    document: str = "subject"
+    sequence: str | None = "sequence"
+    version: str | None = "workflow_version"
+    cause: str | None = "causation_id"
+    party: str | None = "data.signer"
+    replaces: str | None = "data.replaces"
+    token: str | None = "data.remediation_token"  # noqa: S105
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
+    """One table. Raises WorkflowError with everything that is wrong with it.
+
+    document_type  what it is for; one table per type
+    version        of this table, chosen by its author; recorded with every decision
+    precedence     terminal states, strongest first: of two ends the stronger stands. Empty: the first stands
+    on_stale       record, or conflict: late events are to be looked at
+    on_conflict    record (the first stands, the document goes on), or stop (nothing more moves it until released)
+    on_unknown     conflict or informational: types that the table does not name
+    memory         events by which repeats are told within the document, 1 to 1024
+    """
+
+    document_type: str
+    version: str = "1"
+    states: tuple[str, ...]
+    initial: str
+    terminal: tuple[str, ...]
+    moves: Ways
+    informational: tuple[str, ...] = ()
+    remedies: Ways = {}
+    branches: dict[str, BranchRule] = {}
+    parties: Parties | None = None
+    order: Order = Order()
+    precedence: tuple[str, ...] = ()
+    on_stale: Literal["record", "conflict"] = "record"
+    on_conflict: Literal["record", "stop"] = "record"
+    on_unknown: Literal["conflict", "informational"] = "conflict"
+    aliases: dict[str, str] = {}
+    memory: int = MEMORY
+    fields: Fields = Fields()
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The document's states and moves."""
+        return Flow(
+            states=self.states,
+            initial=self.initial,
+            terminal=self.terminal,
+            moves=self.moves,
+            remedies=self.remedies,
+            turning=self.branches,
+        )
+
+    @cached_property
+    def party_flow(self) -> Flow | None:
+        """The signer's states and moves."""
+        return None if self.parties is None else self.parties.flow()
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """Every event type that the table names, aliases left out."""
+        inner = self.parties.moves.keys() | self.parties.remedies.keys() if self.parties else set()
+        return frozenset(
+            {*self.moves, *self.remedies, *self.informational, *self.branches, *inner},
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the table as data, whatever the order of its keys: equal digests decide alike."""
+        return hashlib.sha256(msgspec.json.encode(self.data, order="deterministic")).hexdigest()
+
+    @cached_property
+    def label(self) -> str:
+        """`signing 1 3f2a90cc01de`: type, version and the beginning of the digest."""
+        return f"{self.document_type} {self.version} {self.digest[:12]}"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The table as plain data, without what is at its default."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
+
+    def name(self, kind: str) -> str:
+        """The table's name of a received event type."""
+        return self.aliases.get(kind, kind)

@@ -1,0 +1,209 @@
+"""What the workflow of a document is decided from and what is decided: arrival, document, step, decision.
+
+All are small values. A `Document` and a `Step` are stored by whoever calls; `msgspec.to_builtins` and `msgspec.convert`
+(or its JSON twins) carry both there and back.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Verdict = Literal["applied", "duplicate", "stale", "early", "conflict", "informational", "no_op"]
+VERDICTS: tuple[Verdict, ...] = (
+    "applied", "duplicate", "stale", "early", "conflict", "informational", "no_op"
+)  # fmt: skip
+
+
+# The rules by which a verdict comes about, as words for machines.
+RULES: dict[str, str] = {
+    "move": "the table has a move from here",
+    "signer": "a signer moves, the document stays",
+    "branch": "the workflow goes another way from here",
+    "remedy": "a newer workflow version or a token leads out of a terminal state",
+    "leap": "in `free` order, or where numbers were given up, a move may pass over states",
+    "precedence": "of two ends the stronger stands",
+    "informational": "the type is recorded and moves nothing",
+    "there_already": "it leads to where the document, or the signer, stands",
+    "repeat": "an event with this id was handed in before",
+    "past": "the state lies beyond where it leads",
+    "terminal": "a terminal state is not left by late events",
+    "older_version": "it belongs to an older workflow version",
+    "ended_branch": "it was caused in a branch that has ended",
+    "replaced": "it was caused before the signer's present standing began",
+    "settled_number": "its number was given up, or settled too long ago to be remembered by whom",
+    "gap": "a number before it is missing",
+    "not_yet": "the document is not yet where it leads from",
+    "stopped": "the document stands still at a conflict",
+    "line_full": "too many events wait for this document",
+    "same_number": "another event has its number",
+    "jump": "its number is too far ahead",
+    "no_number": "strict order needs a number, and it has none",
+    "flaw": "something of it could not be read",
+    "unknown_type": "the table does not name its type",
+    "contradiction": "it leads elsewhere than the state that stands",
+    "unproven": "states between here and there have not been seen",
+    "locked": "only a newer workflow version or a token leads out of this state",
+    "too_many_branches": "the workflow has more branches at once than are remembered",
+    "waited_too_long": "what it waited for did not come in time",
+    "gave_up": "numbers that did not come were given up",
+    "released": "an operator let the document go on",
+}
+
+
+class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What of an event the table looks at. Times are not among it: nothing is ever ordered by them.
+
+    id            by which repeats are told
+    type          as received; the table's aliases are applied to it
+    sequence      its number within the document, counted by the producer; None where there is none
+    version       workflow version, `2`, `v2`, `2.1`; None: that of the document
+    cause         id of the event that caused it (causation id), or None
+    party         whose act it is (signer), or None
+    replaces      of an event by which one party takes another's place: the party that goes
+    token         remediation token, or None
+    remediated    the caller has found the token to be valid by means of its own
+    flaw          what could not be read of it, a sentence; such an event is a conflict
+    """
+
+    id: str
+    type: str
+    sequence: int | None = None
+    version: str | None = None
+    cause: str | None = None
+    party: str | None = None
+    replaces: str | None = None
+    token: str | None = None
+    remediated: bool = False
+    flaw: str | None = None
+
+
+class Waiting(Struct, frozen=True, omit_defaults=True):
+    """An event that came early, and when it was first handed in (Unix milliseconds)."""
+
+    event: Arrival
+    since: int
+
+
+class Party(Struct, frozen=True, omit_defaults=True):
+    """Where one signer stands, and the branch and workflow version in which this standing began."""
+
+    state: str
+    branch: int = 0
+    version: str | None = None
+
+
+class Branch(Struct, frozen=True, omit_defaults=True):
+    """A way the workflow took. Number 0, the trunk, is always there.
+
+    `opener` is the id of the event that opened it, `parent` the branch which that belonged to, `ended_by` the id of
+    the event that superseded it.
+    """
+
+    number: int
+    opener: str
+    parent: int
+    ended_by: str | None = None
+
+
+class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
+    """One remembered event: the digest of its id, the number it took (None: none), its branch."""
+
+    digest: str
+    sequence: int | None = None
+    branch: int = 0
+
+
+class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The stored state of one document. A document that was never heard of is None.
+
+    state        of the table
+    next         sequence number that comes next; all before it are settled
+    version      workflow version of the last move that named one
+    parties      where each signer stands
+    branch       number of the branch that events without a cause belong to
+    branches     those that are remembered, at most `BRANCHES_MAX`
+    seen         the latest events, at most the table's `memory`, oldest first
+    waiting      events that came early: those with a number by it, then those without by arrival
+    holes        numbers were given up, and the state may be behind for it
+    stopped      the conflict at which the document stands still (`on_conflict: stop`), or None
+    grants       SHA-256 (hex) of remediation tokens that were granted and not yet used
+    """
+
+    state: str
+    next: int = 1
+    version: str | None = None
+    parties: dict[str, Party] = {}
+    branch: int = 0
+    branches: tuple[Branch, ...] = (Branch(0, "", 0),)
+    seen: tuple[Seen, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    holes: bool = False
+    stopped: Arrival | None = None
+    grants: tuple[str, ...] = ()
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one event, and why: what a journal keeps and `explain` tells.
+
+    at          when it was decided, Unix milliseconds
+    table       document type, version and digest of the table that decided: `signing 1 3f2a…`
+    event       id; "" for what no event did (a wait that was over, an operator's release)
+    before, after   state of the document; equal where nothing moved
+    party, party_before, party_after   the same of the signer, where the event is a signer's act
+    rule        stable word of the rule that decided, one of RULES
+    reason      one sentence for people
+    waits_for   of an early event: the sequence number that is missing, or None
+    released    it had come early and has its turn now
+    """
+
+    at: int
+    table: str
+    event: str
+    type: str
+    verdict: Verdict
+    before: str
+    after: str
+    rule: str
+    reason: str
+    sequence: int | None = None
+    version: str | None = None
+    cause: str | None = None
+    party: str | None = None
+    party_before: str | None = None
+    party_after: str | None = None
+    waits_for: int | None = None
+    released: bool = False
+
+    @property
+    def is_move(self) -> bool:
+        """Whether something changed that a handler should hear of: the document, a signer, a branch."""
+        return self.verdict == "applied"
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What follows from an arrival.
+
+    document  to be stored in the same transaction that stores the steps
+    steps     in order. Beside the event's own: those of events that waited and have their turn now (call the handlers
+              of their rows as well, if `is_move`), and of sequence numbers given up
+    own       the step of the event that was handed in; None when only time passed
+    wake_at   call `decide` with no event at that instant (Unix milliseconds), or None. Late is as good as punctual
+    again     the event came early and too many are waiting: it was not kept, hand it in again later
+    """
+
+    document: Document
+    steps: tuple[Step, ...]
+    own: Step | None = None
+    wake_at: int | None = None
+    again: bool = False
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return None if self.own is None else self.own.verdict
+
+    @property
+    def released(self) -> tuple[Step, ...]:
+        """Steps of events that had come early and have left the line."""
+        return tuple(step for step in self.steps if step.released)
