@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 import gc
 import socket
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, Problem, SettingsError
@@ -35,6 +35,9 @@ from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
 from surehook.scrape import snapshot
 from surehook.telemetry.prometheus import PrometheusMetrics
+
+if TYPE_CHECKING:
+    from surehook.api.serving import Door, Server
 
 Started = Callable[[str, str | None], None]
 Say = Callable[[str], None]
@@ -313,7 +316,6 @@ async def _serve(
     settings: Settings, bound: socket.socket, started: Started, child: Child | None = None
 ) -> int:
     """One process, which is a `child` where several share the socket."""
-    from surehook.api.serving import Server, open_door
     from surehook.telemetry.logging import configure
 
     always = {} if child is None else {"process": child.number}
@@ -345,19 +347,22 @@ async def _serve(
     for weakness in getattr(engine.ledger, "warnings", ()):
         telemetry.fact("ledger.weak", detail=weakness)
     engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
-    door = await open_door(
-        engine,
-        own_key=settings.api_key,
-        metrics_open=settings.metrics_open,
-        role=settings.role,
-        makes_key=settings.role != "worker" and (child is None or child.number == 0),
-        sole=settings.is_sqlite,
-    )
-    server = Server(door.app)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-    with ending(server, None if child is None else child.parent):
+    with ending(None if child is None else child.parent) as stop:
+        # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
+        new_server, open_door = await asyncio.to_thread(_load_door)
+        door = await open_door(
+            engine,
+            own_key=settings.api_key,
+            metrics_open=settings.metrics_open,
+            role=settings.role,
+            makes_key=settings.role != "worker" and (child is None or child.number == 0),
+            sole=settings.is_sqlite,
+        )
+        server = new_server(door.app)
+        stop.of(server)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         serving = asyncio.ensure_future(server.serve(sockets=[bound]))
         failed = asyncio.ensure_future(engine.failed.wait())
         started(address(settings.host, bound), door.new_key)
@@ -369,3 +374,9 @@ async def _serve(
         await door.services.stop()
         await engine.stop()
     return EXIT_FAILED if engine.failure is not None else 0
+
+
+def _load_door() -> tuple[type[Server], Callable[..., Awaitable[Door]]]:
+    from surehook.api.serving import Server, open_door
+
+    return Server, open_door

@@ -181,7 +181,6 @@ class Engine:
                 claimed=self._claimed,
                 fail=self._fail,
             )
-            self.lost.told = self.handoff.let_go
         self.record.gone = self.park.gone = self.lost.let_go
         self.rescue = Rescue(
             **common,

@@ -24,9 +24,29 @@ def run(work: Coroutine[Any, Any, int]) -> int:
     return _runner()(work)
 
 
+class Ending:
+    """What a signal stops: a server, as soon as there is one."""
+
+    def __init__(self) -> None:
+        self._server: Any = None
+        self._begun = False
+
+    def begin(self) -> None:
+        """Stop in order, now or once there is something to stop."""
+        self._begun = True
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def of(self, server: Any) -> None:
+        """This is the server."""
+        self._server = server
+        server.should_exit = self._begun
+
+
 @contextlib.contextmanager
-def ending(server: Any, parent: int | None) -> Iterator[None]:
+def ending(parent: int | None) -> Iterator[Ending]:
     """The first SIGTERM or SIGINT stops in order, a second one at once. So does the end of the `parent`."""
+    stop = Ending()
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
@@ -34,12 +54,12 @@ def ending(server: Any, parent: int | None) -> Iterator[None]:
         if seen:
             os._exit(128 + number)
         seen.append(number)
-        server.should_exit = True
+        stop.begin()
 
     def on_orphaned() -> None:
         assert parent is not None
         loop.remove_reader(parent)
-        server.should_exit = True
+        stop.begin()
 
     numbers = (signal.SIGTERM,) if parent is not None else (signal.SIGTERM, signal.SIGINT)
     for number in numbers:
@@ -47,7 +67,7 @@ def ending(server: Any, parent: int | None) -> Iterator[None]:
     if parent is not None:
         loop.add_reader(parent, on_orphaned)
     try:
-        yield
+        yield stop
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)

@@ -42,6 +42,7 @@ class Handoff:
         fail: Callable[[BaseException], None],
     ) -> None:
         self._dispatch = dispatch
+        lost.told = self.let_go
         self.send = Send()
         self.takes = {
             lane: Take(

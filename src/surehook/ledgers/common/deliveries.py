@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, FromClause, Table, exists, select
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
 from surehook.ledgers import history, schema
-from surehook.ledgers.common.paging import LOWEST, Source, Span, instant_floor, look_down, merged
+from surehook.ledgers.common.ends import LOWEST
+from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page

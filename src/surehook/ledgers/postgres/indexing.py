@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import HOUR_MS
-from surehook.ledgers.common.paging import HIGHEST, LOWEST
+from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.postgres.partitions import day_of, first_id
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
