@@ -22,7 +22,7 @@ from msgspec import structs
 
 from surehook.core.workflow_check import Flaw, WorkflowError
 from surehook.core.workflow_draft import token_digest
-from surehook.core.workflow_table import Fields, Order, Parties, Table
+from surehook.core.workflow_table import SUREHOOK, Fields, Order, Parties, Table
 from surehook.core.workflow_turn import Turn
 from surehook.core.workflow_values import (
     RULES,
@@ -40,6 +40,7 @@ from surehook.core.workflow_values import (
 
 __all__ = [
     "RULES",
+    "SUREHOOK",
     "VERDICTS",
     "Arrival",
     "Branch",

@@ -160,7 +160,7 @@ def _ways(part: Any, at: str, known: set[str], terminal: set[str]) -> Iterator[F
 
 def _shape(flow: Flow, at: str) -> Iterator[Flaw]:
     """Reachability, dead ends and round trips of states and moves that are well-formed."""
-    everything = reach(flow.states, {"moves": {}} | _merged(flow))
+    everything = reach(flow.states, _merged(flow))
     for state in flow.states:
         if state != flow.initial and state not in everything[flow.initial]:
             yield Flaw("unreachable_state", f"{at}states", f"no way leads from {flow.initial!r} to {state!r}")
@@ -178,9 +178,8 @@ def _shape(flow: Flow, at: str) -> Iterator[Flaw]:
 
 def _merged(flow: Flow) -> dict[str, Mapping[str, str]]:
     """Moves and remedies with keys that cannot meet."""
-    return {f"m{kind}": ways for kind, ways in flow.moves.items()} | {
-        f"r{kind}": ways for kind, ways in flow.remedies.items()
-    }
+    merged: dict[str, Mapping[str, str]] = {f"move {kind}": ways for kind, ways in flow.moves.items()}
+    return merged | {f"remedy {kind}": ways for kind, ways in flow.remedies.items()}
 
 
 def _party_rules(table: Table) -> Iterator[Flaw]:

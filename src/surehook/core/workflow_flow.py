@@ -53,7 +53,11 @@ class Flow:
         self.remedies = {kind: dict(ways) for kind, ways in remedies.items()}
         plain = {kind: ways for kind, ways in self.moves.items() if kind not in frozenset(turning)}
         self.beyond = reach(self.states, plain)
-        self._targets = {kind: tuple(dict.fromkeys(ways.values())) for kind, ways in self.moves.items()}
+        # In the order of the states: that of keys is no part of a table.
+        self._targets = {
+            kind: tuple(state for state in self.states if state in ways.values())
+            for kind, ways in self.moves.items()
+        }
 
     def knows(self, kind: str) -> bool:
         """Whether an event of this type can move anything here."""

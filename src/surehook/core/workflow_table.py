@@ -37,7 +37,7 @@ BranchRule = Literal["supersede", "beside", "replace"]
 # replace     one party takes another's place: the older branch goes on without the party that went
 
 
-class Order(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """In which order events take effect.
 
     mode    strict: by sequence number, no gap, no advance. buffer: the same, but a gap is waited for no longer than
@@ -58,7 +58,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     jump: int = 10_000
 
 
-class Parties(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Parties(Struct, frozen=True, forbid_unknown_fields=True):
     """What each signer goes through; as in the table itself. `replaced` is the state of a party that was replaced."""
 
     states: tuple[str, ...]
@@ -78,19 +78,31 @@ class Parties(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         )
 
 
-class Fields(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Dotted paths into the body of a message (`data.signer.id`); None: not said. The defaults are surehook's own body."""
+class Fields(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a message says what the table needs: dotted paths into its body (`data.signer.id`); None: nowhere."""
 
-    document: str = "subject"
-    sequence: str | None = "sequence"
-    version: str | None = "workflow_version"
-    cause: str | None = "causation_id"
-    party: str | None = "data.signer"
-    replaces: str | None = "data.replaces"
-    token: str | None = "data.remediation_token"  # noqa: S105
+    document: str
+    sequence: str | None = None
+    version: str | None = None
+    cause: str | None = None
+    party: str | None = None
+    replaces: str | None = None
+    token: str | None = None
 
 
-class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
+# What surehook itself sends; signer, who is replaced, and token are the publisher's data.
+SUREHOOK = Fields(
+    document="subject",
+    sequence="sequence",
+    version="workflow_version",
+    cause="causation_id",
+    party="data.signer",
+    replaces="data.replaces",
+    token="data.remediation_token",  # noqa: S106
+)
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One table. Raises WorkflowError with everything that is wrong with it.
 
     document_type  what it is for; one table per type
@@ -119,7 +131,7 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     on_unknown: Literal["conflict", "informational"] = "conflict"
     aliases: dict[str, str] = {}
     memory: int = MEMORY
-    fields: Fields = Fields()
+    fields: Fields = SUREHOOK
 
     def __post_init__(self) -> None:
         check(self)
@@ -161,10 +173,19 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     @property
     def data(self) -> dict[str, Any]:
-        """The table as plain data, without what is at its default."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return data
+        """The table as plain data, defaults written out: what they are may change, what this table does may not."""
+        return {key: value for key, value in _plain(self).items() if value not in ({}, [])}
 
     def name(self, kind: str) -> str:
         """The table's name of a received event type."""
         return self.aliases.get(kind, kind)
+
+
+def _plain(value: Any) -> Any:
+    """Structs as mappings without what is None, tuples as lists."""
+    if isinstance(value, Struct):
+        pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        return {name: _plain(one) for name, one in pairs if one is not None}
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return list(value) if isinstance(value, tuple) else value
