@@ -81,6 +81,7 @@ def apply(patch: str, package: Path) -> None:
         head, *hunks = re.split(r"^@@.*@@.*\n", part, flags=re.MULTILINE)
         path = package / head.splitlines()[1].removeprefix("+++ b/").strip()
         text = path.read_text()
+        assert hunks, f"no hunk of {path.name} was read"
         for hunk in hunks:
             lines = hunk.splitlines(keepends=True)
             before = "".join(line[1:] for line in lines if line[0] in " -")

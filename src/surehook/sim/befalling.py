@@ -1,4 +1,4 @@
-"""What befalls the names and the broker of a world, at the instants that its plan names."""
+"""What befalls the names, the broker and the shared health of a world, at the instants that its plan names."""
 
 from __future__ import annotations
 
@@ -61,11 +61,26 @@ async def befall_broker(world: World) -> None:
                 broker.come_back()
 
 
+async def befall_health(world: World) -> None:
+    """The store of shared health is away for a while, or forgets everything."""
+    if world.options.health is None or world.health is None:
+        return
+    for at, what in world.options.health:
+        await world.until(world.began + at)
+        world.trace.note("health", what)
+        if what == "flush":
+            world.health.flush()
+        else:
+            world.health.away = what == "away"
+
+
 def mend(world: World) -> None:
-    """The storm is over: names are right, and the broker is there and keeps what it is given."""
+    """The storm is over: names are right, health answers, and the broker is there and keeps what it is given."""
     world.names.fail_share = 0.0
     for customer in world.options.customers:
         _mend_name(world, customer)
+    if world.health is not None:
+        world.health.away = False
     if world.broker is not None:
         world.broker.trouble = Trouble()
         world.broker.come_back()

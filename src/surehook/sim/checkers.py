@@ -10,7 +10,8 @@
     the same bytes                every request of an event has the body that was accepted, and a true signature
     nothing unrecorded            requests a receiver saw ≤ recorded attempts + `interrupted` entries
     delivered means delivered     a receiver saw it and wrote a success
-    breaker                       while it stands open in the ledger, one probe at a time and none too soon
+    breaker                       while it stands open in the ledger, one probe at a time and none too soon;
+                                  of several nodes one is the probe, while shared health answers (`health`)
     parked wakes                  after all is mended, nothing is parked whose reason no longer holds
     liveness                      after all is mended, everything is finished or waits for a time to come
 
@@ -33,6 +34,7 @@ from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.sim.book import Book, Row
 from surehook.sim.clock import SimClock
+from surehook.sim.health import SimHealth
 from surehook.sim.receivers import Seen
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
@@ -60,6 +62,7 @@ class Checkers:
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
         self.several_nodes = False
+        self.health: SimHealth | None = None  # what several nodes know together
         self._book = book
         self._probes: dict[tuple[str, str, int, str], list[Seen]] = {}
 
@@ -116,6 +119,8 @@ class Checkers:
 
     def _check_breaker(self, row: Row, seen: Seen) -> None:
         key = self.urls[row.endpoint]
+        if self.health is not None:
+            self.health.arrived(seen, key, row.name)
         stand = self._book.breaker_at(key, seen.wrote_at)
         if stand is None or self.several_nodes:
             return
@@ -129,7 +134,7 @@ class Checkers:
             self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
         earlier = self._probes.setdefault((*key, number, seen.sender), [])
         # A probe that was answered closes the breaker in memory; the ledger hears of it a moment later.
-        if earlier and not any(_shows_life(probe, seen.wrote_at) for probe in earlier):
+        if earlier and not any(probe.shows_life(seen.wrote_at) for probe in earlier):
             self._find(f"{row.name} is a second probe through one open breaker")
         earlier.append(seen)
 
@@ -254,10 +259,3 @@ class Checkers:
 
 def _digest(event: Event) -> bytes:
     return event.digest
-
-
-def _shows_life(probe: Seen, by: float) -> bool:
-    """Whether the receiver had answered a probe in a way that closes the breaker by loop time `by`."""
-    if probe.answered is None or probe.answered_at is None or probe.answered_at > by:
-        return False
-    return probe.answered < 500 and probe.answered != 429

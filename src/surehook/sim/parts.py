@@ -128,6 +128,7 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
         settings=EngineSettings(**world.options.engine, **ROLES[world.options.roles[machine.slot]]),
         sole=world.options.nodes == 1,
         wakeups=SimWakeups(world.ears, process, world.loop, chance(f"wakeups {process.name}")),
+        health=None if world.health is None else world.health.at(process),
         broker=None if world.broker is None else world.broker.at(process),
         handing=None if world.broker is None else ledger,  # type: ignore[arg-type]
     )

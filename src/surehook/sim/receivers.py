@@ -63,6 +63,12 @@ class Seen(Struct):
     answered: int | None = None  # status, when the answer was written
     answered_at: float | None = None
 
+    def shows_life(self, by: float) -> bool:
+        """Whether the receiver had answered by loop time `by`, in a way that closes a breaker."""
+        if self.answered is None or self.answered_at is None or self.answered_at > by:
+            return False
+        return self.answered < 500 and self.answered != 429
+
 
 class Receiver:
     """One customer at one host name. `verify(headers, body, now_s)` tells whether a signature is genuine."""

@@ -122,6 +122,9 @@ class Options(Struct):
     clock_drift_ppm: float = 0.0
     broker: BrokerPlan | None = None  # ready work goes through a broker
     roles: tuple[str, ...] = ("all",) * 4  # of each machine: all, api, worker, first, retry
+    health: tuple[tuple[float, str], ...] | None = (
+        None  # nodes share health, to which this happens at an instant
+    )
 
     def has(self, *faults: str) -> bool:
         """Whether any of these faults exists in this world."""
@@ -142,6 +145,7 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         faults=faults,
         nodes=machines,
         roles=_roles(Seed(seed).stream("roles"), machines),
+        health=_health(Seed(seed).stream("health plan"), machines, storm_s),
         customers=customers,
         publishes=publishes,
         orders=sorted(
@@ -173,6 +177,15 @@ def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
     roles = roles + [chance.choice(roles) for _ in range(machines - len(roles))]
     chance.shuffle(roles)
     return tuple(roles)
+
+
+def _health(chance: random.Random, machines: int, storm_s: float) -> tuple[tuple[float, str], ...] | None:
+    """Two worlds of three with several machines share health; in half of them it is away for a while, or forgets."""
+    if machines == 1 or chance.random() < 0.33:
+        return None
+    count = chance.choice((0, 0, 0, 1, 3, 6))
+    acts = [(chance.uniform(0, storm_s), chance.choice(("away", "back", "flush"))) for _ in range(count)]
+    return tuple(sorted(acts))
 
 
 def draw_broker(seed: int | str, storm_s: float) -> BrokerPlan:

@@ -18,13 +18,14 @@ from typing import Any
 from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
-from surehook.sim.befalling import befall_broker, befall_names, mend
+from surehook.sim.befalling import befall_broker, befall_health, befall_names, mend
 from surehook.sim.book import Book
 from surehook.sim.broker import SimBroker
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
 from surehook.sim.entropy import Seed
 from surehook.sim.genuine import is_genuine
+from surehook.sim.health import SimHealth
 from surehook.sim.ledger import SimLedger, Storage
 from surehook.sim.loop import Process, ProcessDied, SimLoop
 from surehook.sim.network import SimNetwork
@@ -73,6 +74,12 @@ class World:
             if options.broker is None
             else SimBroker(loop, self.seed.stream("broker"), options.broker.trouble)
         )
+        self.health: SimHealth | None = None
+        if options.health is not None:
+            self.health = SimHealth(
+                loop, self.seed.stream("health"), now=self.clock.now, find=self.book.find, trace=self.trace
+            )
+            self.checkers.health = self.health
         self.endpoints: list[bytes] = []  # by customer
         self.secrets: dict[str, list[bytes]] = {}  # by host
         self.receivers = [
@@ -95,7 +102,7 @@ class World:
             self.begin(machine.live())
         for work in (
             publishers.run(), People(self).run(), self._moods(), self._blows(), self._storage(),
-            befall_names(self), befall_broker(self),
+            befall_names(self), befall_broker(self), befall_health(self),
         ):  # fmt: skip
             self.begin(work)
         await self.until(self.began + self.options.storm_s)

@@ -28,9 +28,7 @@ def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[by
     return unpacked_ids(session.value(sql, parameters))
 
 
-def ids_among(
-    session: Session, name: str, ids: Iterable[Any], *, after: tuple[Any, ...] = ()
-) -> list[bytes]:
+def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: tuple[Any, ...] = ()) -> list[bytes]:
     """Those of `ids` (each with what else the query compares behind it) that the packing batch query `name` keeps."""
     found: list[bytes] = []
     for sql, parameters in batch(name).pieces(list(ids), after=after):
