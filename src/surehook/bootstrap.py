@@ -346,7 +346,9 @@ async def _serve(
         ) from None
     for weakness in getattr(engine.ledger, "warnings", ()):
         telemetry.fact("ledger.weak", detail=weakness)
-    engine.metrics = PrometheusMetrics(lambda: snapshot(engine))
+    engine.metrics = PrometheusMetrics(
+        lambda: snapshot(engine), always={name: str(number) for name, number in always.items()}
+    )
     with ending(None if child is None else child.parent) as stop:
         # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
         new_server, open_door = await asyncio.to_thread(_load_door)

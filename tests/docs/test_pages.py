@@ -113,6 +113,9 @@ def test_the_metrics_are_those_of_a_scrape():
         name for name in first_column(section("docs/operations.md", "Watch")) if name.startswith("surehook_")
     ]
     assert sorted(listed) == sorted(scraped)
+    one_of_several = PrometheusMetrics(lambda: empty, always={"process": "1"}).render().decode()
+    samples = [line for line in one_of_several.splitlines() if not line.startswith("#")]
+    assert len(samples) > 20 and all('process="1"' in line for line in samples)
 
 
 def test_the_notices_and_log_lines_are_those_of_the_code():

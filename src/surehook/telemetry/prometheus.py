@@ -52,10 +52,12 @@ class Snapshot(Struct, frozen=True):
 
 
 class PrometheusMetrics:
-    """Renders what `snapshot` answers with."""
+    """Renders what `snapshot` answers with. `always`: labels of every sample, that tell this process from others
+    behind the same address."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, snapshot: Callable[[], Snapshot], *, always: Mapping[str, str] | None = None) -> None:
         self._snapshot = snapshot
+        self._always = dict(always or {})
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -64,7 +66,13 @@ class PrometheusMetrics:
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        s = self._snapshot()
+        for family in self._families(self._snapshot()):
+            family.samples = [
+                sample._replace(labels={**self._always, **sample.labels}) for sample in family.samples
+            ]
+            yield family
+
+    def _families(self, s: Snapshot) -> Iterable[Metric]:
         yield _counter("accepted_events", "Events answered 202, repeats not counted.", [], {(): s.accepted})
         yield _counter("attempts", "Requests by lane and outcome.", ["lane", "outcome"], s.attempts)
         yield _counter("retries", "Requests after the first of a delivery.", [], {(): s.retries})
