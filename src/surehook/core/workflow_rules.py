@@ -92,7 +92,7 @@ def _turn(draft: Draft, event: Arrival, kind: str, *, leap: bool) -> Ruling:
         return Ruling("conflict", "flaw", f"{kind} does not say who replaces whom")
     if not draft.can_branch():
         return Ruling("conflict", "too_many_branches", f"{len(draft.branches)} branches are open already")
-    if table.flow.knows(kind) or draft.state in table.flow.terminal:
+    if kind in table.flow.moves or draft.state in table.flow.terminal:
         ruling = _move(draft, event, kind, leap=leap, with_party=False)
         if ruling.verdict == "applied":
             return ruling._replace(opens=True)

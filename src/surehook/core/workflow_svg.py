@@ -15,11 +15,12 @@ from surehook.core.workflow_draw import REMEDY, Arrow, arrows, notes
 from surehook.core.workflow_flow import ANY
 from surehook.core.workflow_table import Parties, Table
 
-BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN, LINE = 116, 36, 120, 84, 28, 18
+BOX_W, BOX_H, GAP_Y, MARGIN, LINE = 116, 36, 84, 28, 18
+CHAR_W = 6.4  # of a label's letter, a little more than most fonts need
 
 _STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1c2430; text-anchor: middle }
-  .small { font-size: 11px; fill: #4a5568; paint-order: stroke; stroke: #fff; stroke-width: 4px }
+  .small { font-size: 11px; fill: #4a5568 }
   .left { text-anchor: start }
   .title { font-weight: 600; text-anchor: start }
   .box { fill: #eef3fb; stroke: #3b5b8c; stroke-width: 1.5 }
@@ -105,13 +106,14 @@ def _places(part: Table | Parties, top: float) -> tuple[dict[str, Spot], float]:
         if state not in part.terminal:
             columns.setdefault(ranks[state], []).append(state)
     columns.setdefault(max(columns) + 1, []).append(goal)
+    step = _step(part)
     longest = max(_leap(one, ranks, goal, max(columns)) for one in arrows(part.moves))
     arcs_h = 22.0 * max(0, longest - 1) + 30
     row = top + arcs_h + BOX_H
     spots = {}
     for column, states in columns.items():
         for number, state in enumerate(states):
-            spots[state] = Spot(MARGIN + 14 + BOX_W / 2 + column * (BOX_W + GAP_X), row + number * GAP_Y)
+            spots[state] = Spot(MARGIN + 14 + BOX_W / 2 + column * step, row + number * GAP_Y)
     bottom = max(spot.y for spot in spots.values())
     others = [state for state in part.terminal if state != goal]
     span = max(spot.x for spot in spots.values()) - MARGIN - 14 - BOX_W / 2
@@ -119,6 +121,12 @@ def _places(part: Table | Parties, top: float) -> tuple[dict[str, Spot], float]:
         x = MARGIN + 14 + BOX_W / 2 + span * (number + 1) / (len(others) + 1)
         spots[state] = Spot(x, bottom + GAP_Y + 46)
     return spots, bottom
+
+
+def _step(part: Table | Parties) -> float:
+    """From one column to the next: a box and room for the longest label."""
+    longest = max((len(kind) for one in arrows(part.moves) for kind in one.types), default=0)
+    return BOX_W + max(60.0, longest * CHAR_W + 24)
 
 
 def _leap(one: Arrow, ranks: dict[str, int], goal: str, last: int) -> int:
@@ -181,8 +189,8 @@ def _way(
     source, target = spots[one.source], spots[one.target]
     if one.target in part.terminal and target.y > frame:
         return _down(one, source, target, labelled)
-    if abs(target.y - source.y) < 1 and abs(target.x - source.x) > BOX_W + GAP_X + 1:
-        return _arc(one, source, target)
+    if abs(target.y - source.y) < 1 and abs(target.x - source.x) > _step(part) + 1:
+        return _arc(one, source, target, _step(part))
     sign = 1 if target.x >= source.x else -1
     x1, x2 = source.x + sign * BOX_W / 2, target.x - sign * BOX_W / 2
     middle = Spot((x1 + x2) / 2, (source.y + target.y) / 2)
@@ -192,8 +200,8 @@ def _way(
     ]
 
 
-def _arc(one: Arrow, source: Spot, target: Spot) -> list[str]:
-    columns = abs(target.x - source.x) / (BOX_W + GAP_X)
+def _arc(one: Arrow, source: Spot, target: Spot, step: float) -> list[str]:
+    columns = abs(target.x - source.x) / step
     rise = 22 * (columns - 1) + 26
     y = source.y - BOX_H / 2
     path = f"M{source.x + 22:g} {y:g}C{source.x + 60:g} {y - rise:g} {target.x - 60:g} {y - rise:g} {target.x - 22:g} {y:g}"
