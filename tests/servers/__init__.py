@@ -1,4 +1,4 @@
-"""Private servers for tests, benches and fault campaigns: PostgreSQL, Redis, RabbitMQ, and a proxy that cuts.
+"""Private servers for tests, benches and fault campaigns: PostgreSQL, MariaDB, Redis, RabbitMQ, and a proxy that cuts.
 
 They lie beside the tests and not in the product, because they start other people's programs, which the product never
 does; programs under `bench/` import them as `tests.servers` after putting the checkout on their path.
@@ -13,6 +13,7 @@ does; programs under `bench/` import them as `tests.servers` after putting the c
 
 from tests.servers.folder import run_folder
 from tests.servers.installed import Missing, missing
+from tests.servers.mariadb import MariaDb, mariadb
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres, postgres
 from tests.servers.proxy import CuttingProxy
@@ -20,6 +21,6 @@ from tests.servers.rabbitmq import Rabbit, Rabbits, rabbitmq
 from tests.servers.redis import Redis
 
 __all__ = [
-    "CuttingProxy", "Missing", "PgBouncer", "Postgres", "Rabbit", "Rabbits", "Redis", "missing", "postgres", "rabbitmq",
+    "CuttingProxy", "MariaDb", "Missing", "PgBouncer", "Postgres", "Rabbit", "Rabbits", "Redis", "mariadb", "missing", "postgres", "rabbitmq",
     "run_folder",
 ]  # fmt: skip

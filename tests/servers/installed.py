@@ -62,6 +62,14 @@ def rabbitmq_home() -> Path:
     return Path(program("RabbitMQ", "rabbitmq-server")).resolve().parent
 
 
+def mariadb_home() -> Path:
+    """The folder with mariadbd, or Missing. Not among SERVICES: the ledger does not need it, the inbox can lie in it."""
+    found = program("MariaDB", "mariadbd")
+    for name in ("mariadb-install-db", "my_print_defaults"):
+        program("MariaDB", name)
+    return Path(found).parent
+
+
 SERVICES: dict[str, Callable[[], object]] = {
     "PostgreSQL": postgres_home,
     "RabbitMQ": rabbitmq_home,

@@ -84,7 +84,10 @@ def of(provider: Provider, *, secret: Keys, name: str | None = None, **choices: 
     return Source(provider, secret, name=name, **choices)
 
 
-_CHOICES = ("tolerance_s", "dedupe_by", "known", "networks", "trusted_proxies", "require", "body_bytes")
+_CHOICES = (
+    "tolerance_s", "dedupe_by", "known", "networks", "trusted_proxies", "require", "body_bytes", "tenant",
+    "correlation_id", "schema_version", "schema_versions", "unknown_schema", "on_conflict",
+)  # fmt: skip
 
 
 def hmac(name: str, *, secret: Keys, **options: Any) -> Source:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import structs
 
 from surehook.core.sources import callers, greeting, proof
 from surehook.core.sources.judge import Judge
 from surehook.core.sources.message import Message
-from surehook.core.sources.provider import Bounds, Place, Provider, Reply, SourceError
+from surehook.core.sources.provider import (
+    Bounds,
+    Field,
+    Header,
+    Place,
+    Provider,
+    Reply,
+    SourceError,
+    Token,
+)
 from surehook.core.verification import Headers, Keys, VerifyError
 
+TENANT_CHARS = 128  # it stands in the key of every event
 PROVABLE = frozenset({"body", "time", "id", "type"})
 
 
@@ -28,6 +39,18 @@ class Source:
     trusted_proxies  CIDRs of our own proxies, whose `X-Forwarded-For` is believed
     require          what must be proven (`body`, `time`, `id`, `type`); refused at definition where the scheme cannot
     body_bytes       the largest body, in place of the provider's
+
+    What an inbox does with its events:
+
+    tenant           a name, or the place where the tenant is: ids of events are unique within it. A place that is not covered
+                     by the signature is refused, as a captured request would pass again under another tenant
+    correlation_id   the place of the id by which people follow a document through systems, or None
+    schema_version   the place of the version of the event's schema, or None
+    schema_versions  those that are understood here; empty: any
+    unknown_schema   what to do with others: `refuse` (terminal answer), or `park` (stored, answered 2xx, processed once
+                     `schema_versions` has it)
+    on_conflict      what to answer to another body under a known id, which is kept in either case: `refuse` (409, terminal)
+                     or `accept` (as if it were new, for senders that would stop sending)
     """
 
     def __init__(
@@ -43,6 +66,12 @@ class Source:
         trusted_proxies: Sequence[str] = (),
         require: Iterable[str] = (),
         body_bytes: int | None = None,
+        tenant: str | Place = "",
+        correlation_id: Place | None = None,
+        schema_version: Place | None = None,
+        schema_versions: Iterable[str] = (),
+        unknown_schema: Literal["refuse", "park"] = "refuse",
+        on_conflict: Literal["refuse", "accept"] = "refuse",
     ) -> None:
         self.name = provider.name if name is None else name
         if re.fullmatch(r"[a-z0-9_-]{1,64}", self.name) is None:
@@ -56,6 +85,18 @@ class Source:
         self._networks = callers.networks(networks, "networks")
         self._proxies = callers.networks(trusted_proxies, "trusted_proxies")
         _check_required(provider, frozenset(require))
+        self.tenant = _tenant(provider, tenant)
+        self.correlation_id = _readable(correlation_id, "correlation_id")
+        self.schema_version = _readable(schema_version, "schema_version")
+        self.schema_versions = frozenset(schema_versions)
+        if self.schema_versions and schema_version is None:
+            raise SourceError("schema_version", "the place where an event says its version is needed")
+        if unknown_schema not in ("refuse", "park"):
+            raise SourceError("unknown_schema", "refuse or park")
+        if on_conflict not in ("refuse", "accept"):
+            raise SourceError("on_conflict", "refuse or accept")
+        self.unknown_schema = unknown_schema
+        self.on_conflict = on_conflict
         try:
             self._judge = Judge(provider, secret, tolerance_s=tolerance_s, known=known)
         except VerifyError as error:
@@ -105,3 +146,23 @@ def _check_required(provider: Provider, required: frozenset[str]) -> None:
         raise SourceError(
             "require", f"{provider.name} does not prove {', '.join(sorted(missing))}", hint=provider.caveat
         )
+
+
+def _tenant(provider: Provider, tenant: str | Place) -> str | Field | Header:
+    if isinstance(tenant, str):
+        if len(tenant) > TENANT_CHARS or (tenant and not tenant.isprintable()):
+            raise SourceError("tenant", f"at most {TENANT_CHARS} visible characters")
+        return tenant
+    place = _readable(tenant, "tenant")
+    assert place is not None
+    # Where nothing is signed at all, whoever knows the token writes what they like anyway.
+    signed = proof.covers(provider, place, body=proof.covers_body(provider))
+    if not signed and not isinstance(provider.scheme, Token):
+        raise SourceError("tenant", f"{provider.name} does not sign what stands there")
+    return place
+
+
+def _readable(place: Place | None, field: str) -> Field | Header | None:
+    if place is None or isinstance(place, Field | Header):
+        return place
+    raise SourceError(field, "a Field of the body or a Header")

@@ -1,0 +1,125 @@
+"""The inbox as an ASGI application, to be mounted in Starlette, FastAPI or anything else: POST /SOURCE.
+
+The body is read within two bounds, its size and one deadline for the whole of it, and not at all where the head is enough to
+refuse. A connection on which more of a refused body may still come is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from msgspec import structs
+
+from surehook.core.sources.provider import Reply
+from surehook.inbox.answers import problem
+from surehook.inbox.receive import Call, Receiver
+
+BODY_S = 10.0  # for the whole body: 1 MiB over a slow mobile line; a trickle would hold memory for hours
+CLOSE = (("connection", "close"),)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class _Gone(Exception):
+    """The sender hung up before its body was whole."""
+
+
+class AsgiApp:
+    """`receive_call` judges, stores and answers a whole request."""
+
+    def __init__(self, receiver: Receiver, receive_call: Callable[[Call], Awaitable[Reply]]) -> None:
+        self._receiver = receiver
+        self._receive = receive_call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        try:
+            reply = await self._answer(scope, receive)
+        except _Gone:
+            return
+        await _send(send, reply)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+        call = _call(scope)
+        early = self._receiver.before_body(call, _length(call))
+        if early is not None:
+            return early if call.method == "GET" else _closing(early)
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await _body(receive, self._receiver.body_bytes(call.source))
+        except TimeoutError:
+            return _closing(problem("body_too_slow"))
+        if body is None:
+            return _closing(problem("too_large"))
+        return await self._receive(structs.replace(call, body=body))
+
+    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Standing alone, a server asks for a lifespan; a websocket is none of ours."""
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                await send({"type": f"{message['type']}.complete"})
+                if message["type"] == "lifespan.shutdown":
+                    return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+
+def _call(scope: Scope) -> Call:
+    headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    inside = path[len(root) :] if root and path.startswith(root) else path
+    query = scope.get("query_string", b"").decode("latin-1")
+    client = scope.get("client")
+    host = next((value for name, value in headers if name == "host"), "")
+    url = f"{scope.get('scheme', 'http')}://{host}{path}" + (f"?{query}" if query else "")
+    return Call(
+        method=scope["method"],
+        source=inside.strip("/"),
+        query=query,
+        url=url,
+        headers=headers,
+        peer=client[0] if client else "",
+        body=b"",
+    )
+
+
+def _length(call: Call) -> int | None:
+    """What the sender says; a server has refused what is no number, and the body is counted in any case."""
+    said = next((value for name, value in call.headers if name == "content-length"), "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
+
+
+async def _body(receive: Receive, most: int) -> bytes | None:
+    """The whole body, or None as soon as it is larger than that."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            return None
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _closing(reply: Reply) -> Reply:
+    return structs.replace(reply, headers=(*reply.headers, *CLOSE))
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+    headers.append((b"content-length", str(len(reply.body)).encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

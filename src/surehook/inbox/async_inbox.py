@@ -1,0 +1,154 @@
+"""`AsyncInbox`, for callers that must not block; `Inbox` has the same names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from surehook.core.errors import SettingsError
+from surehook.core.sources.provider import Reply
+from surehook.inbox import desk
+from surehook.inbox.asgi import AsgiApp
+from surehook.inbox.definitions import Definitions
+from surehook.inbox.desk import Listed
+from surehook.inbox.line import AsyncLine
+from surehook.inbox.process import Backoff
+from surehook.inbox.receive import Call
+from surehook.inbox.sources.source import Source
+from surehook.inbox.sql import engines
+from surehook.inbox.sql.stores import AsyncSqlStore
+from surehook.inbox.storing import answered, unstored
+from surehook.inbox.work import AsyncWorker, Rules
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.inbox import Pruned
+
+
+class AsyncInbox(Definitions):
+    """The twin of `Inbox` for event loops: an `AsyncEngine` or a URL, handlers that are coroutines or not."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine | str,
+        sources: Iterable[Source] = (),
+        *,
+        sessions: bool = False,
+        backoff: Backoff | None = None,
+        rules: Rules | None = None,
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        super().__init__(sources, may_wait=True, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        if isinstance(engine, Engine):
+            raise SettingsError("engine", "a blocking engine needs an Inbox")
+        made = engines.async_engine(engine) if isinstance(engine, str) else engine
+        self.store = AsyncSqlStore(made, sessions=sessions)
+        self._line = AsyncLine(self.store.run)
+        self.woken = asyncio.Event()
+        self._workers: list[tuple[AsyncWorker, asyncio.Task[None]]] = []
+
+    # -- receiving -----------------------------------------------------------------------------------------------
+
+    def asgi(self) -> AsgiApp:
+        """An ASGI application: POST /SOURCE."""
+        return AsgiApp(self.receiver, self.receive)
+
+    async def receive(self, call: Call) -> Reply:
+        """Judge, store and answer one request whose head was let through. Never raises."""
+        judged = self.receiver.judge(call, now=self.clock.now())
+        if isinstance(judged, Reply):
+            return judged
+        try:
+            ends = await self._line.put(judged.request)
+        except Exception as error:
+            return unstored(error)
+        self.arrived(judged, ends)
+        self.woken.set()
+        return answered(judged, ends)
+
+    # -- working -------------------------------------------------------------------------------------------------
+
+    def start(self, workers: int = 1) -> None:
+        """Process in tasks of this loop."""
+        for _ in range(workers):
+            worker = AsyncWorker(self.store, self.steps, self.woken)
+            self._workers.append((worker, asyncio.get_running_loop().create_task(worker.run())))
+
+    async def stop(self) -> None:
+        """End the workers after the batch that each is in."""
+        for worker, _ in self._workers:
+            worker.stop()
+        await asyncio.gather(*(task for _, task in self._workers))
+        self._workers.clear()
+
+    async def work(self) -> int:
+        """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""
+        worker, turns = AsyncWorker(self.store, self.steps, self.woken), 0
+        while await worker.turn() is None:
+            turns += 1
+        return turns
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
+            await self._line.drained()
+
+    # -- the desk ------------------------------------------------------------------------------------------------
+
+    async def create_tables(self) -> None:
+        """Make the tables that are missing."""
+        await self.store.create()
+
+    async def close(self) -> None:
+        """Stop the workers and let the connections go."""
+        await self.stop()
+        await self.store.close()
+
+    async def finalize(self, ref: str, note: str = "") -> bool:
+        """Say that a processed event stands; whether it was waiting for that. From any process."""
+        return await self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now()))
+
+    async def reject(self, ref: str, code: str, note: str = "") -> bool:
+        """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
+        return await self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now()))
+
+    async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
+        """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""
+        work = desk.replaying(
+            wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
+        )
+        begun = await self.store.run(work)
+        self.woken.set()
+        return begun
+
+    async def unpark(self, source: str) -> int:
+        """Process parked events whose schema versions the source knows by now; how many."""
+        found = await self.store.run(desk.unparking(self.receiver.sources[source], self.clock.now()))
+        self.woken.set()
+        return found
+
+    async def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
+        """Events with their newest run, newest first."""
+        return await self.store.run(desk.listing(wanted, limit))
+
+    async def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
+        """Other bodies under known ids, newest first."""
+        return await self.store.run(desk.conflicting(limit))
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """Runs by source and state."""
+        return desk.by_source(await self.store.run(lambda book: book.counts()))
+
+    async def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
+        """Remove bodies, and later dedupe records, of events that are finished."""
+        return await self.store.run(desk.pruning(bodies_days, events_days, limit, self.clock.now()))

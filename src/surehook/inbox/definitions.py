@@ -1,0 +1,130 @@
+"""What an inbox is before any database: its sources, its handlers, its rules, its clock."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from surehook.core import ids
+from surehook.core.errors import SettingsError
+from surehook.host.clock import SystemClock
+from surehook.host.entropy import SystemEntropy
+from surehook.inbox.event import PREFIX
+from surehook.inbox.handlers import Handlers
+from surehook.inbox.process import Backoff, Done, Processor
+from surehook.inbox.receive import Receiver, Taken
+from surehook.inbox.refusals import Sample
+from surehook.inbox.sources.source import Source
+from surehook.inbox.work import Rules, Steps
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.inbox import Run, Stored
+
+log = logging.getLogger("surehook.inbox")
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Definitions:
+    """The part of `Inbox` and `AsyncInbox` that touches no database."""
+
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        *,
+        may_wait: bool,
+        backoff: Backoff | None,
+        rules: Rules | None,
+        clock: Clock | None,
+        entropy: Entropy | None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self._entropy: Entropy = entropy or SystemEntropy()
+        self._drawing = threading.Lock()
+        self._counted = self._count = 0
+        self.receiver = Receiver(self.identify)
+        self.handlers = Handlers(may_wait=may_wait)
+        self.tally: Counter[tuple[str, str]] = Counter()
+        processor = Processor(
+            self.handlers, self.receiver.sources, backoff or Backoff(), self._fraction, self.clock.now
+        )
+        self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told)
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: Source) -> Source:
+        """One more source. Raises SettingsError when there is one of this name."""
+        if source.name in self.receiver.sources:
+            raise SettingsError("sources", f"there are two sources {source.name!r}", hint="name=")
+        self.receiver.sources[source.name] = source
+        return source
+
+    def on(
+        self,
+        source: str,
+        pattern: str = "*",
+        *,
+        version: str | None = None,
+        final: bool = True,
+        name: str | None = None,
+    ) -> Callable[[F], F]:
+        """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
+
+        pattern  `document.signed`, `document.*`, `*`
+        version  of what it does; None: made from its text
+        final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
+        name     in the rows; None: module and name
+        """
+
+        def define(function: F) -> F:
+            return self.handlers.add(function, source, pattern, version=version, final=final, name=name)
+
+        return define
+
+    def samples(self, source: str) -> list[Sample]:
+        """The last refused messages of a source, redacted."""
+        return self.receiver.refusals.samples(source)
+
+    def identify(self, now: int) -> bytes:
+        """An id of sixteen bytes for this instant (Unix milliseconds); within one process, ids sort as they were made.
+
+        The twelve bits after the version count within a millisecond (RFC 9562, method 1).
+        """
+        with self._drawing:
+            self._count = self._count + 1 if now == self._counted else 0
+            self._counted = now
+            return ids.uuid7(now, (self._count & 0xFFF).to_bytes(2, "big") + self._entropy.bits(8))
+
+    def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
+        """Count what became of a stored request, and say it where it is not as usual."""
+        for end in ends:
+            self.tally[taken.source.name, end.kind] += 1
+            if end.kind == "conflict":
+                log.warning(
+                    "another body under a known id of %s: kept as a conflict of %s",
+                    taken.source.name,
+                    ids.text(PREFIX, end.id),
+                )
+
+    def _told(self, runs: Sequence[Run], done: Done) -> None:
+        sources = {run.id: run for run in runs}
+        for ended in done.settlements:
+            run = sources[ended.run]
+            self.tally[run.source, ended.state if ended.due_at is None else "retry"] += 1
+            if ended.state == "dead":
+                log.error("dead: %s of %s (%s)", ids.text(PREFIX, run.event), run.source, ended.error_code)
+        for run in done.changed:
+            log.warning(
+                "a replay of %s gave another result than before: see handler_version",
+                ids.text(PREFIX, run.event),
+            )
+
+    def _fraction(self) -> float:
+        with self._drawing:
+            return self._entropy.fraction()
+
+    def _token(self) -> bytes:
+        with self._drawing:
+            return self._entropy.bits(16)

@@ -1,0 +1,158 @@
+"""What people and other processes ask of an inbox: the work of each question, for either kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.core import ids, instants
+from surehook.core.errors import SettingsError
+from surehook.inbox.event import PREFIX
+from surehook.inbox.sources.source import Source
+from surehook.ports.inbox import Book, Filter, Pruned, State
+
+NOTE_CHARS = 1_000
+CODE_CHARS = 64
+ROWS = 10_000  # of one list or one replay
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """One event and its newest run, for people: references as text, times RFC 3339."""
+
+    ref: str
+    source: str
+    tenant: str
+    id: str
+    type: str | None
+    received_at: str
+    state: State
+    replay: int
+    attempts: int
+    due_at: str | None
+    processed_at: str | None
+    finalized_at: str | None
+    handler: str | None
+    handler_version: str | None
+    result: str | None
+    changed: bool
+    code: str | None
+    error: str | None
+
+
+class Conflicting(Struct, frozen=True, kw_only=True):
+    """Another body under the id of an event that stands (`ref`)."""
+
+    ref: str
+    source: str
+    tenant: str
+    id: str
+    received_at: str
+    body_sha256: str
+    body: bytes | None
+
+
+def deciding(ref: str, state: State, code: str | None, note: str, now: int) -> Callable[[Book], bool]:
+    event = ids.parse(PREFIX, ref)
+    short = None if code is None else code[:CODE_CHARS]
+    return lambda book: book.decide(event, state=state, code=short, note=note[:NOTE_CHARS] or None, now=now)
+
+
+def replaying(
+    wanted: Mapping[str, Any], *, reason: str, limit: int, now: int, identify: Callable[[int], bytes]
+) -> Callable[[Book], int]:
+    if not wanted:
+        raise SettingsError(
+            "replay", "say which events: everything is never meant", hint="source=, type=, state=, …"
+        )
+    if not reason:
+        raise SettingsError("reason", "who asks later wants to know why")
+    fitting, rows = _filter(wanted), _rows(limit)
+    return lambda book: book.replay(fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows)
+
+
+def unparking(source: Source, now: int) -> Callable[[Book], int]:
+    versions = sorted(source.schema_versions)
+    return lambda book: book.unpark(source.name, versions, now=now)
+
+
+def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[Listed]]:
+    fitting, rows = _filter(wanted), _rows(limit)
+    when = instants.render_optional
+
+    def work(book: Book) -> list[Listed]:
+        return [
+            Listed(
+                ref=ids.text(PREFIX, one.id),
+                source=one.source,
+                tenant=one.tenant,
+                id=one.event_id,
+                type=one.type,
+                received_at=instants.render(one.received_at),
+                state=one.state,
+                replay=one.number,
+                attempts=one.attempts,
+                due_at=when(one.due_at),
+                processed_at=when(one.processed_at),
+                finalized_at=when(one.finalized_at),
+                handler=one.handler,
+                handler_version=one.handler_version,
+                result=None if one.result_sha256 is None else one.result_sha256.hex(),
+                changed=one.changed,
+                code=one.error_code,
+                error=one.error,
+            )
+            for one in book.entries(fitting, limit=rows)
+        ]
+
+    return work
+
+
+def conflicting(limit: int) -> Callable[[Book], list[Conflicting]]:
+    rows = _rows(limit)
+    return lambda book: [
+        Conflicting(
+            ref=ids.text(PREFIX, one.event),
+            source=one.source,
+            tenant=one.tenant,
+            id=one.event_id,
+            received_at=instants.render(one.received_at),
+            body_sha256=one.body_sha256.hex(),
+            body=one.body,
+        )
+        for one in book.conflicts(limit=rows)
+    ]
+
+
+def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (source, state), count in sorted(counts.items()):
+        found.setdefault(source, {})[state] = count
+    return found
+
+
+def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Callable[[Book], Pruned]:
+    if not 0 < bodies_days <= events_days:
+        raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
+    bodies, events = (now - round(days * instants.DAY_MS) for days in (bodies_days, events_days))
+    rows = _rows(limit)
+    return lambda book: book.prune(bodies_before=bodies, events_before=events, limit=rows)
+
+
+def _filter(wanted: Mapping[str, Any]) -> Filter:
+    """Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
+    names = {"id": "event_id", "code": "error_code"}
+    values = {names.get(name, name): value for name, value in wanted.items()}
+    if unknown := set(values) - set(Filter.__struct_fields__):
+        raise SettingsError("filter", f"there is no {', '.join(sorted(unknown))}")
+    for name in ("since", "until"):
+        if isinstance(values.get(name), str):
+            values[name] = instants.parse(values[name], field=name)
+    return Filter(**values)
+
+
+def _rows(limit: int) -> int:
+    if not 0 < limit <= ROWS:
+        raise SettingsError("limit", f"1 to {ROWS}")
+    return limit

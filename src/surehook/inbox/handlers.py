@@ -1,0 +1,153 @@
+"""Handlers: which function does what for which events, and what it may say.
+
+A handler returns: done, and what it returned is remembered by its hash. It may also raise or return
+
+    Later("30s")       not now; try again after that, and do not count this one
+    Ignore("reason")   nothing to do here
+    Refuse("code")     never: rejected for good, until somebody replays it
+
+Each of these, and any other exception, undoes what the handler did in `tx`. Other exceptions are failures: tried again by the
+inbox's backoff, and dead after the last attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from surehook.core import instants
+from surehook.core.errors import Problem, SettingsError, SurehookError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAME_CHARS = 256
+VERSION_CHARS = 64
+CODE_CHARS = 64
+LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was waited for
+MEMO = 4_096  # pairs of source and type whose handlers are remembered
+
+
+class Say(SurehookError):
+    """What a handler may say instead of being done."""
+
+
+class Later(Say):
+    """Try again after `wait` (`30s`, `5m`, or seconds); the attempt is not counted. Raises SettingsError for no duration."""
+
+    def __init__(self, wait: str | float, reason: str = "") -> None:
+        super().__init__(reason or f"later: {wait}")
+        try:
+            self.wait_ms = instants.parse_duration(str(wait))
+        except Problem as problem:
+            raise SettingsError("wait", problem.detail, hint=problem.hint) from None
+        if not 0 < self.wait_ms <= LATER_MS:
+            raise SettingsError("wait", "more than 0 and at most 30 days")
+
+
+class Ignore(Say):
+    """There is nothing to do; recorded as that."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+
+class Refuse(Say):
+    """Never: the event is rejected with this code (`[a-z0-9_]`, for machines) and sentence."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(detail or code)
+        self.code = code[:CODE_CHARS]
+
+
+class Handler(Struct, frozen=True, gc=False):
+    """One function for the events of a source whose type fits a pattern.
+
+    version  of what it does; two results of one event are compared with it
+    final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
+    """
+
+    function: Callable[..., Any]
+    source: str
+    pattern: str
+    name: str
+    version: str
+    final: bool
+    is_async: bool
+
+    def fits(self, source: str, type: str | None) -> bool:
+        return self.source in ("*", source) and _matches(self.pattern, type)
+
+
+class Handlers:
+    """All handlers, in the order in which they were defined; an event is given to every one that fits."""
+
+    def __init__(self, *, may_wait: bool) -> None:
+        self._all: list[Handler] = []
+        self._may_wait = may_wait
+        self.fitting = lru_cache(maxsize=MEMO)(self._fitting)
+
+    def add(
+        self, function: F, source: str, pattern: str, *, version: str | None, final: bool, name: str | None
+    ) -> F:
+        check_pattern(pattern)
+        is_async = inspect.iscoroutinefunction(function)
+        if is_async and not self._may_wait:
+            raise SettingsError(
+                "handler", "a coroutine needs an AsyncInbox", hint="AsyncInbox(url), or an ordinary function"
+            )
+        called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
+        made = Handler(
+            function=function,
+            source=source,
+            pattern=pattern,
+            name=called[-NAME_CHARS:],
+            version=(version or _version(function))[:VERSION_CHARS],
+            final=final,
+            is_async=is_async,
+        )
+        self._all.append(made)
+        self.fitting.cache_clear()
+        return function
+
+    def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
+        return tuple(one for one in self._all if one.fits(source, type))
+
+
+def check_pattern(pattern: str) -> str:
+    """`*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
+    if not pattern or (
+        "*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1])
+    ):
+        raise SettingsError("pattern", f"{pattern!r} is not a type", hint="document.signed, document.*, *")
+    return pattern
+
+
+def _matches(pattern: str, type: str | None) -> bool:
+    if pattern == "*":
+        return True
+    if type is None:
+        return False
+    return type.startswith(pattern[:-1]) if pattern.endswith(".*") else type == pattern
+
+
+def _version(function: Callable[..., Any]) -> str:
+    """Nobody remembers to count: a changed text is a changed version."""
+    try:
+        text = inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def named(handlers: Sequence[Handler]) -> tuple[str, str]:
+    """Names and versions of those who handled an event, as they are written down."""
+    return (
+        ",".join(one.name for one in handlers)[:NAME_CHARS],
+        ",".join(one.version for one in handlers)[:VERSION_CHARS],
+    )

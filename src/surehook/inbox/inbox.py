@@ -1,0 +1,206 @@
+"""`Inbox`, for callers that block; `AsyncInbox` has the same names."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from surehook.core.errors import SettingsError
+from surehook.core.sources.provider import Reply
+from surehook.inbox import desk
+from surehook.inbox.asgi import AsgiApp
+from surehook.inbox.definitions import Definitions
+from surehook.inbox.desk import Listed
+from surehook.inbox.line import AsyncLine, Line
+from surehook.inbox.process import Backoff
+from surehook.inbox.receive import Call, Taken
+from surehook.inbox.sources.source import Source
+from surehook.inbox.sql import engines
+from surehook.inbox.sql.stores import SqlStore
+from surehook.inbox.storing import answered, unstored
+from surehook.inbox.work import Rules, Worker
+from surehook.inbox.wsgi import WsgiApp
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.inbox import Book, Pruned, Stored
+
+T = TypeVar("T")
+
+
+class Inbox(Definitions):
+    """A durable inbox on an engine or URL of SQLAlchemy, for WSGI, threads, and ASGI with blocking handlers.
+
+    engine    an `Engine`, or a URL (`postgresql://…`, `sqlite:///app.db`, `mysql://…`)
+    sources   who may send, see `surehook.inbox.sources`
+    sessions  True: handlers get an ORM `Session` in place of the `Connection`
+    backoff   how failed events are tried again
+    rules     how workers work
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str,
+        sources: Iterable[Source] = (),
+        *,
+        sessions: bool = False,
+        backoff: Backoff | None = None,
+        rules: Rules | None = None,
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        super().__init__(sources, may_wait=False, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        if isinstance(engine, AsyncEngine):
+            raise SettingsError("engine", "an asynchronous engine needs an AsyncInbox")
+        self.store = SqlStore(
+            engines.engine(engine) if isinstance(engine, str) else engine, sessions=sessions
+        )
+        self._line = Line(self.store)
+        self.woken = threading.Event()
+        self._workers: list[tuple[Worker, threading.Thread]] = []
+        self._executor: ThreadPoolExecutor | None = None
+        self._async_line: AsyncLine | None = None
+
+    # -- receiving -----------------------------------------------------------------------------------------------
+
+    def wsgi(self) -> WsgiApp:
+        """A WSGI application: POST /SOURCE."""
+        return WsgiApp(self.receiver, self.receive)
+
+    def asgi(self) -> AsgiApp:
+        """An ASGI application: POST /SOURCE. The database is written from a thread of its own."""
+        return AsgiApp(self.receiver, self.receive_async)
+
+    def receive(self, call: Call) -> Reply:
+        """Judge, store and answer one request whose head was let through. Never raises."""
+        judged = self.receiver.judge(call, now=self.clock.now())
+        if isinstance(judged, Reply):
+            return judged
+        try:
+            ends = self._line.put(judged.request)
+        except Exception as error:
+            return unstored(error)
+        return self._stored(judged, ends)
+
+    async def receive_async(self, call: Call) -> Reply:
+        """`receive` for callers in an event loop."""
+        judged = self.receiver.judge(call, now=self.clock.now())
+        if isinstance(judged, Reply):
+            return judged
+        try:
+            ends = await self._from_loop().put(judged.request)
+        except Exception as error:
+            return unstored(error)
+        return self._stored(judged, ends)
+
+    def _stored(self, taken: Taken, ends: list[Stored]) -> Reply:
+        self.arrived(taken, ends)
+        self.woken.set()
+        return answered(taken, ends)
+
+    def _from_loop(self) -> AsyncLine:
+        if self._async_line is None:
+            self._executor = ThreadPoolExecutor(
+                1, "surehook-inbox"
+            )  # one writer: batches, not threads, give speed
+            executor = self._executor
+
+            def run(work: Callable[[Book], T]) -> asyncio.Future[T]:
+                return asyncio.get_running_loop().run_in_executor(executor, self.store.run, work)
+
+            self._async_line = AsyncLine(run)
+        return self._async_line
+
+    # -- working -------------------------------------------------------------------------------------------------
+
+    def start(self, workers: int = 1) -> None:
+        """Process in threads of this process."""
+        for number in range(workers):
+            worker = Worker(self.store, self.steps, self.woken)
+            thread = threading.Thread(target=worker.run, name=f"surehook-inbox-{number}", daemon=True)
+            self._workers.append((worker, thread))
+            thread.start()
+
+    def stop(self) -> None:
+        """End the workers after the batch that each is in."""
+        for worker, _ in self._workers:
+            worker.stop()
+        for _, thread in self._workers:
+            thread.join()
+        self._workers.clear()
+
+    def work(self) -> int:
+        """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""
+        worker, turns = Worker(self.store, self.steps, self.woken), 0
+        while worker.turn() is None:
+            turns += 1
+        return turns
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        self.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.stop)
+            if self._async_line is not None:
+                await self._async_line.drained()
+
+    # -- the desk ------------------------------------------------------------------------------------------------
+
+    def create_tables(self) -> None:
+        """Make the tables that are missing."""
+        self.store.create()
+
+    def close(self) -> None:
+        """Stop the workers and let the connections go."""
+        self.stop()
+        if self._executor is not None:
+            self._executor.shutdown()
+        self.store.close()
+
+    def finalize(self, ref: str, note: str = "") -> bool:
+        """Say that a processed event stands; whether it was waiting for that. From any process."""
+        return self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now()))
+
+    def reject(self, ref: str, code: str, note: str = "") -> bool:
+        """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
+        return self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now()))
+
+    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
+        """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""
+        work = desk.replaying(
+            wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
+        )
+        begun = self.store.run(work)
+        self.woken.set()
+        return begun
+
+    def unpark(self, source: str) -> int:
+        """Process parked events whose schema versions the source knows by now; how many."""
+        found = self.store.run(desk.unparking(self.receiver.sources[source], self.clock.now()))
+        self.woken.set()
+        return found
+
+    def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
+        """Events with their newest run, newest first."""
+        return self.store.run(desk.listing(wanted, limit))
+
+    def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
+        """Other bodies under known ids, newest first."""
+        return self.store.run(desk.conflicting(limit))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Runs by source and state."""
+        return desk.by_source(self.store.run(lambda book: book.counts()))
+
+    def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
+        """Remove bodies, and later dedupe records, of events that are finished."""
+        return self.store.run(desk.pruning(bodies_days, events_days, limit, self.clock.now()))

@@ -1,0 +1,213 @@
+"""Group commit: requests that wait at the same moment share one transaction.
+
+Nobody waits for a timer: a lone request is written at once, and what arrives during its commit makes the next batch. So a
+batch grows with the load and with how long a commit takes, which is when it is needed.
+
+If a batch fails, its requests are written one by one, so that one that cannot be stored spoils nothing for its neighbours;
+not so when the database is away, which is the same for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from surehook.core.errors import Overloaded
+from surehook.ports.inbox import Book, Clash, Request, Store, Stored, StoreError, StoreUnavailable
+
+T = TypeVar("T")
+
+BATCH_EVENTS = 512  # in one transaction: beyond that, a larger one saves nothing and answers later
+BATCH_BYTES = 8 * 1024 * 1024  # bodies of one transaction
+LINE_REQUESTS = 10_000  # waiting: two seconds' worth; more would be answered after their senders gave up
+LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
+CLASHES = 5  # times in a row that another process may be faster with the same events
+
+Ends = list[Stored]
+
+
+class Ticket:
+    """One request in the line, and what became of it."""
+
+    __slots__ = ("done", "ends", "error", "request", "waiter")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.done = False
+        self.ends: Ends = []
+        self.error: Exception | None = None
+        self.waiter: asyncio.Future[None] | None = None
+
+    def finish(self, ends: Ends | None, error: Exception | None = None) -> None:
+        self.ends, self.error, self.done = ends or [], error, True
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def result(self) -> Ends:
+        if self.error is not None:
+            raise self.error
+        return self.ends
+
+
+class _Waiting:
+    """The bounded line itself."""
+
+    def __init__(self) -> None:
+        self._line: deque[Ticket] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def add(self, ticket: Ticket) -> None:
+        if len(self._line) >= LINE_REQUESTS or self._bytes >= LINE_BYTES:
+            raise Overloaded("too many requests wait to be stored")
+        self._line.append(ticket)
+        self._bytes += len(ticket.request.body)
+
+    def take(self) -> list[Ticket]:
+        """The next batch: the oldest, at least one."""
+        taken: list[Ticket] = []
+        events = size = 0
+        while self._line:
+            request = self._line[0].request
+            events += len(request.events)
+            size += len(request.body)
+            if taken and (events > BATCH_EVENTS or size > BATCH_BYTES):
+                break
+            taken.append(self._line.popleft())
+            self._bytes -= len(request.body)
+        return taken
+
+
+class Line:
+    """For callers that block. Whoever finds nobody writing writes for all who wait."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting = _Waiting()
+        self._adding = threading.Lock()
+        self._writing = threading.Lock()
+
+    def put(self, request: Request) -> Ends:
+        """Store one request with others; returns after the commit. Raises Overloaded, StoreError."""
+        ticket = Ticket(request)
+        with self._adding:
+            self._waiting.add(ticket)
+        with self._writing:
+            while not ticket.done:
+                with self._adding:
+                    batch = self._waiting.take()
+                self._write(batch)
+        return ticket.result()
+
+    def _write(self, batch: list[Ticket]) -> None:
+        plan = _Plan(batch)
+        for part in plan:
+            try:
+                plan.well(part, self._store.run(persisting(part)))
+            except Exception as error:
+                plan.badly(part, error)
+            except BaseException as error:
+                plan.broken(error)
+                raise
+
+
+class AsyncLine:
+    """For callers that must not block. `run` is an asynchronous store's, or one that sends work to a thread."""
+
+    def __init__(self, run: Callable[[Callable[[Book], list[Ends]]], Awaitable[list[Ends]]]) -> None:
+        self._run = run
+        self._waiting = _Waiting()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def put(self, request: Request) -> Ends:
+        """Store one request with others; returns after the commit. Raises Overloaded, StoreError."""
+        ticket = Ticket(request)
+        loop = asyncio.get_running_loop()
+        ticket.waiter = loop.create_future()
+        self._waiting.add(ticket)
+        if self._writer is None or self._writer.done():
+            self._writer = loop.create_task(self._write_all())
+        await (
+            ticket.waiter
+        )  # a caller that is cancelled leaves its request in the batch: it may be stored, unanswered
+        return ticket.result()
+
+    async def drained(self) -> None:
+        """Wait until nothing waits."""
+        while self._writer is not None and not self._writer.done():
+            await asyncio.wait({self._writer})
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            await self._write(self._waiting.take())
+
+    async def _write(self, batch: list[Ticket]) -> None:
+        plan = _Plan(batch)
+        for part in plan:
+            try:
+                plan.well(part, await self._run(persisting(part)))
+            except Exception as error:
+                plan.badly(part, error)
+            except BaseException as error:
+                plan.broken(error)
+                raise
+
+
+class Part(Generic[T]):
+    """Tickets that are written together, and how often they clashed."""
+
+    __slots__ = ("clashes", "tickets")
+
+    def __init__(self, tickets: list[Ticket], clashes: int = 0) -> None:
+        self.tickets = tickets
+        self.clashes = clashes
+
+
+class _Plan:
+    """What is still to be written of a batch: all at once; again with care after a clash; one by one after a failure."""
+
+    def __init__(self, batch: list[Ticket]) -> None:
+        self._batch = batch
+        self._todo: deque[Part[Ticket]] = deque([Part(batch)])
+
+    def __iter__(self) -> _Plan:
+        return self
+
+    def __next__(self) -> Part[Ticket]:
+        if not self._todo:
+            raise StopIteration
+        return self._todo.popleft()
+
+    def well(self, part: Part[Ticket], ends: Sequence[Ends]) -> None:
+        for ticket, end in zip(part.tickets, ends, strict=True):
+            ticket.finish(end)
+
+    def badly(self, part: Part[Ticket], error: Exception) -> None:
+        if isinstance(error, Clash) and part.clashes < CLASHES:
+            self._todo.appendleft(Part(part.tickets, part.clashes + 1))
+        elif (
+            len(part.tickets) > 1
+            and isinstance(error, StoreError)
+            and not isinstance(error, StoreUnavailable | Clash)
+        ):
+            self._todo.extend(Part([ticket]) for ticket in part.tickets)
+        else:
+            for ticket in part.tickets:
+                ticket.finish(None, error)
+
+    def broken(self, error: BaseException) -> None:
+        """The writer itself was stopped: whoever waits hears of it."""
+        for ticket in self._batch:
+            if not ticket.done:
+                ticket.finish(None, StoreUnavailable(f"stopped while storing ({error.__class__.__name__})"))
+
+
+def persisting(part: Part[Ticket]) -> Callable[[Book], list[Ends]]:
+    requests = [ticket.request for ticket in part.tickets]
+    careful = part.clashes > 0
+    return lambda book: book.persist(requests, careful=careful)

@@ -1,0 +1,204 @@
+"""One HTTP request, judged: either an answer at once, or something to store and then to answer.
+
+No socket and no database here: what comes in and what goes out are values, so that every framework has the same rules.
+
+    size, encoding → caller → signature → handshake → schema version → a Request with its events → stored → reply
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from surehook.core import redact
+from surehook.core.sources import payload
+from surehook.core.sources.message import Message
+from surehook.core.sources.provider import Field, Header, Reply, Token
+from surehook.core.sources.request import header_of
+from surehook.core.verification import VerifyError
+from surehook.inbox.answers import problem, refused
+from surehook.inbox.refusals import Refusals
+from surehook.inbox.sources.source import TENANT_CHARS, Source
+from surehook.ports.inbox import Event, Request, Stored
+
+HEADERS = 100  # more than any sender has; a request with more wants something else
+HEADER_BYTES = 32 * 1024  # stored with every request
+EVENTS = 1_000  # in one body: the largest batch a provider sends
+SCHEMA_CHARS = 64
+CORRELATION_CHARS = 256
+_HIDDEN = ("authorization", "proxy-authorization", "cookie")
+
+Pairs = Sequence[tuple[str, str]]
+
+
+class Call(Struct, frozen=True):
+    """One HTTP request as a framework gives it. `url` is the full one that the sender called, as far as can be told."""
+
+    method: str
+    source: str
+    query: str
+    url: str
+    headers: Pairs
+    peer: str
+    body: bytes
+
+
+class Taken(Struct, frozen=True):
+    """A believed request to be stored; `reply` says what to answer then."""
+
+    source: Source
+    request: Request
+    headers: Pairs
+
+    def reply(self, ends: Sequence[Stored]) -> Reply:
+        """The same 2xx for what is new and what is repeated; a conflict by the source's rule."""
+        if self.source.on_conflict == "refuse" and any(end.kind == "conflict" for end in ends):
+            return problem("event_conflict")
+        return self.source.success(self.headers)
+
+
+class Receiver:
+    """The sources of an inbox, and what was refused of them. `identify(now)` makes an id of sixteen bytes."""
+
+    def __init__(self, identify: Callable[[int], bytes]) -> None:
+        self.sources: dict[str, Source] = {}
+        self.refusals = Refusals()
+        self._identify = identify
+
+    def before_body(self, call: Call, length: int | None) -> Reply | None:
+        """An answer that needs no body, or None. `length` is what the sender says of it."""
+        source = self.sources.get(call.source)
+        if source is None:
+            return problem("unknown_source")
+        if len(call.headers) > HEADERS or sum(len(n) + len(v) for n, v in call.headers) > HEADER_BYTES:
+            return problem("headers_too_large")
+        forwarded = [value for name, value in call.headers if name == "x-forwarded-for"]
+        if not source.admits(call.peer, forwarded):
+            return problem("caller_refused")
+        if call.method == "GET":
+            return self._greet(source, call)
+        if call.method != "POST":
+            return problem("method_not_allowed", headers=(("allow", "POST"),))
+        encodings = [value.strip().lower() for name, value in call.headers if name == "content-encoding"]
+        if any(encoding not in ("", "identity") for encoding in encodings):
+            return problem("unsupported_encoding")
+        if length is not None and length > source.body_bytes:
+            return problem("too_large")
+        return None
+
+    def body_bytes(self, name: str) -> int:
+        """The largest body of a source that is read."""
+        return self.sources[name].body_bytes
+
+    def judge(self, call: Call, *, now: int) -> Reply | Taken:
+        """Believe it or not. `now` is in Unix milliseconds. Never raises for what a stranger sends."""
+        source = self.sources[call.source]
+        try:
+            message = source.verify(call.body, call.headers, now=now / 1000, url=call.url)
+            if message.handshake is not None:
+                return message.handshake
+            return Taken(source, self._request(source, message, call, now), call.headers)
+        except VerifyError as error:
+            self.note(call, error.code, error.detail, now=now)
+            return refused(error)
+        except UnknownSchema as error:
+            self.note(call, "unknown_schema", str(error), now=now)
+            return problem("unknown_schema")
+
+    def note(self, call: Call, code: str, detail: str, *, now: int) -> None:
+        self.refusals.note(call.source, code, detail, headers=call.headers, body=call.body, now=now)
+
+    def _greet(self, source: Source, call: Call) -> Reply:
+        try:
+            return source.greet(query=dict(parse_qsl(call.query)), headers=call.headers)
+        except VerifyError as error:
+            if error.code == "malformed":
+                return problem("method_not_allowed", headers=(("allow", "POST"),))
+            return refused(error)
+        except ValueError:  # a query with more fields than anybody sends
+            return problem("malformed")
+
+    def _request(self, source: Source, message: Message, call: Call, now: int) -> Request:
+        messages = message.each()
+        if len(messages) > EVENTS:
+            raise VerifyError("malformed", f"over {EVENTS} events in one body")
+        batch = message.items is not None
+        events = tuple(
+            self._event(source, one, call.headers, index if batch else None, now)
+            for index, one in enumerate(messages)
+        )
+        return Request(
+            id=events[0].id,
+            source=source.name,
+            received_at=now,
+            url=call.url if "bodySHA256=" in call.url else None,
+            headers=_kept(source, call.headers),
+            body=call.body,
+            events=events,
+        )
+
+    def _event(self, source: Source, message: Message, headers: Pairs, item: int | None, now: int) -> Event:
+        version = _found(source.schema_version, message, headers, SCHEMA_CHARS)
+        known = not source.schema_versions or version in source.schema_versions
+        if not known and source.unknown_schema == "refuse":
+            raise UnknownSchema(f"schema version {version!r}")
+        tenant = source.tenant
+        if not isinstance(tenant, str):
+            found = _found(tenant, message, headers, TENANT_CHARS)
+            if found is None:
+                raise VerifyError("malformed", "the tenant is not where it should be")
+            tenant = found
+        raw = message.raw if item is None else msgspec.json.encode(message.body, order="sorted")
+        return Event(
+            id=self._identify(now),
+            source=source.name,
+            tenant=tenant,
+            event_id=message.id,
+            type=message.type,
+            body_sha256=hashlib.sha256(raw).digest(),
+            item=item,
+            occurred_at=_millis(message.occurred_at),
+            sent_at=_millis(message.sent_at),
+            proven=",".join(sorted(message.proven)),
+            key_id=message.key_id,
+            schema_version=version,
+            correlation_id=_found(source.correlation_id, message, headers, CORRELATION_CHARS),
+            parked=not known,
+        )
+
+
+class UnknownSchema(Exception):
+    """A schema version that the source refuses."""
+
+
+def _found(place: Field | Header | None, message: Message, headers: Pairs, chars: int) -> str | None:
+    """The text at a place, or None for what is missing, too long or not visible."""
+    if place is None:
+        return None
+    if isinstance(place, Header):
+        value = header_of(headers, place)
+    else:
+        value = payload.at(message.body, place.path)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+    if not isinstance(value, str) or not 0 < len(value) <= chars or not value.isprintable():
+        return None
+    return value
+
+
+def _kept(source: Source, headers: Pairs) -> str:
+    """The headers as JSON, without what would let a reader of the table in elsewhere."""
+    hidden: Mapping[str, bool] = dict.fromkeys(_HIDDEN, True)
+    scheme = source.provider.scheme
+    token = scheme.place.name.lower() if isinstance(scheme, Token) else None
+    shown = [(name, redact.HIDDEN if name in hidden or name == token else value) for name, value in headers]
+    return msgspec.json.encode(shown).decode()
+
+
+def _millis(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp() * 1000)

@@ -1,0 +1,18 @@
+"""The inbox in the application's own database, through SQLAlchemy Core: SQLite, PostgreSQL, MySQL and MariaDB.
+
+Written once, for connections that block. An asynchronous engine runs the same functions by `AsyncConnection.run_sync`, so
+there is one text of every statement and one order of locks.
+
+    tables.py   what is stored; printed by `surehook inbox ddl`
+    ddl.py      the tables as SQL, and for Alembic
+    arriving.py requests, events, repeats, conflicts
+    claiming.py leases
+    settling.py how runs end, replays, words of others
+    showing.py  lists, counts, retention
+    book.py     one transaction with all of that
+    stores.py   transactions of both kinds of engine; the one place where errors of drivers are translated
+    engines.py  an engine from a URL, with the settings that durability needs
+
+Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.
+SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`).
+"""

@@ -1,0 +1,143 @@
+"""One open transaction, as the port wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
+from surehook.inbox.sql import arriving, claiming, settling, showing
+from surehook.ports.inbox import (
+    Conflict,
+    Entry,
+    Filter,
+    Pruned,
+    Request,
+    Run,
+    Settlement,
+    State,
+    Stored,
+    StoreError,
+)
+
+T = TypeVar("T")
+
+HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+_SAVEPOINT = "surehook_run"
+
+
+class HandlerCommits(StoreError):
+    """A handler called commit or rollback on the transaction that also marks its event processed."""
+
+
+class SqlBook:
+    """`ports.inbox.Book` on a connection inside a transaction; `async_connection` is its other face, where there is one."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        async_connection: AsyncConnection | None = None,
+        *,
+        sessions: bool = False,
+    ) -> None:
+        self.connection = connection
+        self._async = async_connection
+        self._sessions = sessions
+        self._root = connection.get_transaction()
+
+    # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
+
+    def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+        return arriving.persist(self.connection, requests, careful=careful)
+
+    def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
+        return claiming.claim(self.connection, now=now, lease_ms=lease_ms, token=token, limit=limit)
+
+    def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        return claiming.hold(self.connection, runs, token)
+
+    def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
+        claiming.release(self.connection, runs, token, due_at=due_at)
+
+    def next_due(self) -> int | None:
+        return claiming.next_due(self.connection)
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        settling.settle(self.connection, settlements)
+
+    def last_results(self, events: Sequence[bytes]) -> dict[bytes, bytes]:
+        return settling.last_results(self.connection, events)
+
+    def replay(self, wanted: Filter, *, reason: str, now: int, ids: Callable[[], bytes], limit: int) -> int:
+        return settling.replay(self.connection, wanted, reason=reason, now=now, ids=ids, limit=limit)
+
+    def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
+        return settling.decide(self.connection, event, state=state, code=code, note=note, now=now)
+
+    def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
+        return settling.unpark(self.connection, source, versions, now=now)
+
+    def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
+        return showing.entries(self.connection, wanted, limit=limit)
+
+    def conflicts(self, *, limit: int) -> list[Conflict]:
+        return showing.conflicting(self.connection, limit=limit)
+
+    def counts(self) -> dict[tuple[str, State], int]:
+        return showing.counts(self.connection)
+
+    def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
+        return showing.prune(
+            self.connection, bodies_before=bodies_before, events_before=events_before, limit=limit
+        )
+
+    # -- handlers ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Raw statements: SQLAlchemy's own bookkeeping of nested transactions costs as much as a small handler."""
+        self.connection.exec_driver_sql(f"SAVEPOINT {_SAVEPOINT}")
+        try:
+            yield
+            if self.connection.get_transaction() is not self._root:
+                raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
+            # Fails where a handler swallowed an error that ended the transaction: then its work is not kept.
+            self.connection.exec_driver_sql(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        except StoreError:
+            raise
+        except BaseException as error:
+            try:
+                self.connection.exec_driver_sql(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            except Exception as lost:
+                # MySQL ends the whole transaction on a deadlock: the neighbours' work is gone with it.
+                raise StoreError(
+                    f"the transaction was lost in a handler: {lost.__class__.__name__}"
+                ) from error
+            raise
+
+    @contextmanager
+    def tx(self, *, is_async: bool) -> Iterator[Any]:
+        self.connection.info[HANDLING] = True
+        try:
+            if not self._sessions:
+                yield self._async if is_async else self.connection
+            elif is_async:
+                session = AsyncSession(self._async, join_transaction_mode="create_savepoint")
+                yield session
+                self.wait(session.commit())
+                self.wait(session.close())
+            else:
+                with Session(self.connection, join_transaction_mode="create_savepoint") as block:
+                    yield block
+                    block.commit()
+        finally:
+            self.connection.info.pop(HANDLING, None)
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        from sqlalchemy.util import await_only
+
+        return await_only(coroutine)

@@ -1,0 +1,78 @@
+"""Leases: who may process what, and until when.
+
+A claim moves `due_at` to the end of the lease and writes the worker's token, so a lapsed lease is simply due again and
+needs nobody who watches. The token is the fence: work is kept only by a transaction that found the row with its own token
+and locked it, and nobody can take a locked row. Attempts are counted when claimed: what kills its process is counted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, select, update
+
+from surehook.inbox.sql.tables import events, requests, runs
+from surehook.ports.inbox import Run
+
+_COLUMNS = (
+    runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, events.c.source, events.c.tenant, events.c.event_id,
+    events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
+    events.c.schema_version, events.c.correlation_id, requests.c.url, requests.c.headers, requests.c.body,
+)  # fmt: skip
+_LOADED = select(*_COLUMNS).select_from(
+    runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
+)
+
+
+def claim(connection: Connection, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
+    due = (
+        select(runs.c.id, runs.c.lease)
+        .where(runs.c.due_at <= now)
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    found = connection.execute(due).all()
+    if not found:
+        return []
+    lapsed = [bytes(id_) for id_, lease in found if lease is not None]
+    ids = lapsed[:1] or [bytes(id_) for id_, _ in found]
+    connection.execute(
+        update(runs)
+        .where(runs.c.id.in_(ids))
+        .values(lease=token, due_at=now + lease_ms, attempts=runs.c.attempts + 1)
+    )
+    rows = connection.execute(_LOADED.where(runs.c.id.in_(ids)).order_by(runs.c.id))
+    return [_run(row) for row in rows]
+
+
+def _run(row: Any) -> Run:
+    values: dict[str, Any] = dict(zip(Run.__struct_fields__, row, strict=True))
+    for name in ("id", "event", "body"):
+        if values[name] is not None:
+            values[name] = bytes(values[name])
+    return Run(**values)
+
+
+def hold(connection: Connection, ids: Sequence[bytes], token: bytes) -> set[bytes]:
+    mine = (
+        select(runs.c.id)
+        .where(runs.c.id.in_(ids), runs.c.lease == token)
+        .order_by(runs.c.id)
+        .with_for_update()
+    )
+    return {bytes(id_) for (id_,) in connection.execute(mine)}
+
+
+def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_at: int) -> None:
+    connection.execute(
+        update(runs)
+        .where(runs.c.id.in_([run.id for run in given]), runs.c.lease == token)
+        .values(lease=None, due_at=due_at, attempts=runs.c.attempts - 1)
+    )
+
+
+def next_due(connection: Connection) -> int | None:
+    found = connection.execute(select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))).scalar()
+    return None if found is None else int(found)

@@ -1,0 +1,46 @@
+"""Filters as conditions, one place for lists and replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, select, true
+
+from surehook.inbox.sql.tables import events, runs
+from surehook.ports.inbox import Filter
+
+_any = runs.alias()
+
+
+def newest() -> Any:
+    """That a run is the newest of its event, over `events` joined with `runs`."""
+    return (
+        runs.c.number == select(func.max(_any.c.number)).where(_any.c.event == events.c.id).scalar_subquery()
+    )
+
+
+def fits(wanted: Filter) -> list[Any]:
+    """Conditions over `events` joined with its newest run."""
+    conditions: list[Any] = [true()]
+    for column, value in (
+        (events.c.source, wanted.source),
+        (events.c.tenant, wanted.tenant),
+        (events.c.event_id, wanted.event_id),
+        (runs.c.state, wanted.state),
+        (runs.c.error_code, wanted.error_code),
+    ):
+        if value is not None:
+            conditions.append(column == value)
+    if wanted.type is not None and wanted.type != "*":
+        conditions.append(_type(wanted.type))
+    if wanted.since is not None:
+        conditions.append(events.c.received_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(events.c.received_at < wanted.until)
+    return conditions
+
+
+def _type(pattern: str) -> Any:
+    if pattern.endswith(".*"):
+        return events.c.type.startswith(pattern[:-1], autoescape=True)
+    return events.c.type == pattern

@@ -1,0 +1,103 @@
+"""How runs end, and how further ones begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
+
+from surehook.inbox.sql.finding import fits, newest
+from surehook.inbox.sql.tables import ERROR_CHARS, TEXT_CHARS, events, runs
+from surehook.ports.inbox import Filter, Settlement, State
+
+_CHANGING = (
+    "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version", "result_sha256",
+    "changed", "error_code", "error",
+)  # fmt: skip
+_SETTLE = (
+    update(runs)
+    .where(runs.c.id == bindparam("run"))
+    .values(lease=None, **{name: bindparam("new_" + name) for name in _CHANGING})
+)
+# A run that is open would do the same work once more; what was finalized may be asked for again.
+_FINISHED: tuple[State, ...] = ("processed", "finalized", "rejected", "ignored", "dead")
+
+
+def settle(connection: Connection, settlements: Sequence[Settlement]) -> None:
+    if settlements:
+        connection.execute(_SETTLE, [_settled(one) for one in settlements])
+
+
+def _settled(one: Settlement) -> dict[str, Any]:
+    row = {"new_" + name: getattr(one, name) for name in _CHANGING}
+    row["run"] = one.run
+    row["new_error"] = None if one.error is None else one.error[-ERROR_CHARS:]
+    return row
+
+
+def last_results(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    found = connection.execute(
+        select(runs.c.event, runs.c.result_sha256)
+        .where(runs.c.event.in_(ids), runs.c.result_sha256.is_not(None))
+        .order_by(runs.c.number)
+    )
+    return {bytes(event): bytes(result) for event, result in found}
+
+
+def replay(
+    connection: Connection, wanted: Filter, *, reason: str, now: int, ids: Callable[[], bytes], limit: int
+) -> int:
+    fitting = (
+        select(events.c.id, runs.c.number)
+        .select_from(events.join(runs, runs.c.event == events.c.id))
+        .where(newest(), runs.c.state.in_(_FINISHED), *fits(wanted))
+        .order_by(events.c.id)
+        .limit(limit)
+    )
+    rows = [
+        {
+            "id": ids(),
+            "event": bytes(event),
+            "number": number + 1,
+            "reason": reason[:TEXT_CHARS],
+            "state": "accepted",
+            "attempts": 0,
+            "due_at": now,
+            "changed": False,
+            "accepted_at": now,
+        }
+        for event, number in connection.execute(fitting)
+    ]
+    if rows:
+        connection.execute(insert(runs), rows)
+    return len(rows)
+
+
+def decide(
+    connection: Connection, event: bytes, *, state: State, code: str | None, note: str | None, now: int
+) -> bool:
+    last = select(runs.c.id, runs.c.state).where(runs.c.event == event).order_by(runs.c.number.desc())
+    found = connection.execute(last.limit(1).with_for_update()).first()
+    if found is None or found[1] != "processed":
+        return False
+    values: dict[str, Any] = {"state": state, "error_code": code, "error": note}
+    if state == "finalized":
+        values["finalized_at"] = now
+    connection.execute(update(runs).where(runs.c.id == bytes(found[0])).values(**values))
+    return True
+
+
+def unpark(connection: Connection, source: str, versions: Sequence[str], *, now: int) -> int:
+    known = select(events.c.id).where(events.c.source == source, events.c.schema_version.in_(versions))
+    done = connection.execute(
+        update(runs)
+        .where(runs.c.state == "parked", runs.c.event.in_(known))
+        .values(state="accepted", due_at=now)
+    )
+    return max(done.rowcount, 0)
+
+
+def is_open() -> Any:
+    """Whether a run still has something to come: due, or parked until a version is known."""
+    return or_(runs.c.due_at.is_not(None), runs.c.state == "parked")

@@ -1,0 +1,97 @@
+"""Lists, counts and retention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select
+
+from surehook.inbox.sql.finding import fits, newest
+from surehook.inbox.sql.settling import is_open
+from surehook.inbox.sql.tables import conflicts, events, requests, runs
+from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
+
+_ENTRY = (
+    events.c.id, events.c.source, events.c.tenant, events.c.event_id, events.c.type, events.c.received_at, runs.c.state,
+    runs.c.number, runs.c.attempts, runs.c.due_at, runs.c.processed_at, runs.c.finalized_at, runs.c.handler,
+    runs.c.handler_version, runs.c.result_sha256, runs.c.changed, runs.c.error_code, runs.c.error,
+)  # fmt: skip
+
+
+def entries(connection: Connection, wanted: Filter, *, limit: int) -> list[Entry]:
+    found = connection.execute(
+        select(*_ENTRY)
+        .select_from(events.join(runs, runs.c.event == events.c.id))
+        .where(newest(), *fits(wanted))
+        .order_by(events.c.received_at.desc(), events.c.id.desc())
+        .limit(limit)
+    )
+    return [Entry(**_read(Entry.__struct_fields__, row)) for row in found]
+
+
+def conflicting(connection: Connection, *, limit: int) -> list[Conflict]:
+    found = connection.execute(
+        select(
+            conflicts.c.id, conflicts.c.event, events.c.source, events.c.tenant, events.c.event_id,
+            conflicts.c.received_at, conflicts.c.body_sha256, requests.c.body,
+        )
+        .select_from(
+            conflicts.join(events, events.c.id == conflicts.c.event).outerjoin(
+                requests, requests.c.id == conflicts.c.request
+            )
+        )
+        .order_by(conflicts.c.received_at.desc(), conflicts.c.id.desc())
+        .limit(limit)
+    )  # fmt: skip
+    return [Conflict(**_read(Conflict.__struct_fields__, row)) for row in found]
+
+
+def _read(names: Sequence[str], row: Any) -> dict[str, Any]:
+    values = dict(zip(names, row, strict=True))
+    for name in ("id", "event", "body", "body_sha256", "result_sha256"):
+        if values.get(name) is not None:
+            values[name] = bytes(values[name])
+    if "changed" in values:
+        values["changed"] = bool(values["changed"])
+    return values
+
+
+def counts(connection: Connection) -> dict[tuple[str, State], int]:
+    found = connection.execute(
+        select(events.c.source, runs.c.state, func.count())
+        .select_from(runs.join(events, events.c.id == runs.c.event))
+        .group_by(events.c.source, runs.c.state)
+    )
+    return {(source, state): int(count) for source, state, count in found}
+
+
+def prune(connection: Connection, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
+    """Never what still has something to come: the body of an open run stays however old it is."""
+    unfinished = select(runs.c.event).where(is_open())
+    needed = select(events.c.request).where(events.c.id.in_(unfinished))
+    bodies = [
+        bytes(id_)
+        for (id_,) in connection.execute(
+            select(requests.c.id)
+            .where(requests.c.received_at < bodies_before, requests.c.id.not_in(needed))
+            .order_by(requests.c.received_at)
+            .limit(limit)
+        )
+    ]
+    if bodies:
+        connection.execute(delete(requests).where(requests.c.id.in_(bodies)))
+    old = [
+        bytes(id_)
+        for (id_,) in connection.execute(
+            select(events.c.id)
+            .where(events.c.received_at < events_before, events.c.id.not_in(unfinished))
+            .order_by(events.c.received_at)
+            .limit(limit)
+        )
+    ]
+    if old:
+        connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
+        connection.execute(delete(runs).where(runs.c.event.in_(old)))
+        connection.execute(delete(events).where(events.c.id.in_(old)))
+    return Pruned(len(bodies), len(old))

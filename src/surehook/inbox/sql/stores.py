@@ -1,0 +1,145 @@
+"""Transactions on both kinds of engine, and the one place where errors of drivers become ours."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import (
+    DBAPIError,
+    DisconnectionError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from surehook.core.errors import SurehookError
+from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
+from surehook.inbox.sql.tables import metadata
+from surehook.ports.inbox import Book, StoreError, StoreUnavailable
+
+T = TypeVar("T")
+
+# SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
+# serialization), and lock_not_available.
+_AWAY = ("08", "53", "57", "58", "40", "55P03")
+
+
+class SqlStore:
+    """`ports.inbox.Store` on an `Engine`."""
+
+    def __init__(self, engine: Engine, *, sessions: bool = False) -> None:
+        self.engine = engine
+        self._sessions = sessions
+        # SQLite has one writer. Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
+        one_writer = engine.dialect.name == "sqlite"
+        self._turn: Any = threading.Lock() if one_writer else nullcontext()
+        _guard(engine)
+
+    def run(self, work: Callable[[Book], T]) -> T:
+        with self._turn, translated(), self.engine.begin() as connection:
+            return _inside(connection, SqlBook(connection, sessions=self._sessions), work)
+
+    def create(self) -> None:
+        with translated(), self.engine.begin() as connection:
+            metadata.create_all(connection)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+class AsyncSqlStore:
+    """`ports.inbox.AsyncStore` on an `AsyncEngine`."""
+
+    def __init__(self, engine: AsyncEngine, *, sessions: bool = False) -> None:
+        self.engine = engine
+        self._sessions = sessions
+        _guard(engine.sync_engine)
+
+    async def run(self, work: Callable[[Book], T]) -> T:
+        with translated():
+            async with self.engine.begin() as connection:
+
+                def inside(blocking: Connection) -> T:
+                    return _inside(blocking, SqlBook(blocking, connection, sessions=self._sessions), work)
+
+                return await connection.run_sync(inside)
+
+    async def create(self) -> None:
+        with translated():
+            async with self.engine.begin() as connection:
+                await connection.run_sync(metadata.create_all)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def _inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
+    begin(connection)
+    try:
+        return work(book)
+    except HandlerCommits:
+        # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
+        # it would commit what was done here.
+        connection.invalidate()
+        raise
+
+
+def begin(connection: Connection) -> None:
+    """On SQLite, begin as a writer: a reader that becomes one later may be refused at once, without waiting."""
+    if connection.dialect.name == "sqlite" and not _in_transaction(connection):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _in_transaction(connection: Connection) -> bool:
+    return bool(getattr(connection.connection.dbapi_connection, "in_transaction", False))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are."""
+    try:
+        yield
+    except SurehookError:
+        raise
+    except (DisconnectionError, PoolTimeout, OSError) as error:
+        raise StoreUnavailable(_first_line(error)) from error
+    except DBAPIError as error:
+        raise (StoreUnavailable if is_away(error) else StoreError)(_first_line(error)) from error
+    except SQLAlchemyError as error:
+        raise StoreError(_first_line(error)) from error
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether the database, and not the statement, is what is wrong."""
+    if error.connection_invalidated:
+        return True
+    if isinstance(error, IntegrityError):
+        return False
+    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    if isinstance(state, str):
+        return state.startswith(_AWAY)
+    return isinstance(error, OperationalError | InterfaceError)
+
+
+def _first_line(error: BaseException) -> str:
+    """Without the statement and its parameters, which are people's data."""
+    cause = getattr(error, "orig", None) or error
+    return f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
+
+
+def _guard(engine: Engine) -> None:
+    """A handler that commits would make its effects stand without the mark that they are done: refuse it before it happens."""
+
+    def refuse(connection: Connection) -> None:
+        if connection.info.get(HANDLING):
+            raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
+
+    event.listen(engine, "commit", refuse)
+    event.listen(engine, "rollback", refuse)

@@ -1,0 +1,130 @@
+"""The tables. Names begin with `surehook_inbox_`, so that they can lie in the application's own schema.
+
+    requests   what came over the wire, byte for byte; removed when the retention of bodies ends
+    events     the dedupe record: unique (source, tenant, event_id); written once, outlives the request
+    runs       each processing of an event: state, lease, result; small, and the only rows that change
+    conflicts  other bodies under the id of an event that stands
+
+Times are Unix milliseconds. Hashes and ids are bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeEngine
+
+PREFIX = "surehook_inbox_"
+NAME_CHARS = 64  # of a source
+TENANT_CHARS = 128
+ID_CHARS = 255  # of an event id, as verification lets them through
+TEXT_CHARS = 256
+CODE_CHARS = 64
+ERROR_CHARS = 2_000  # the end of a traceback says where; the rest is in the logs
+
+metadata = MetaData()
+
+
+def _binary(length: int) -> TypeEngine[bytes]:
+    return LargeBinary(length).with_variant(mysql.BINARY(length), "mysql", "mariadb")
+
+
+def _exact(length: int) -> TypeEngine[str]:
+    """Text that is compared byte for byte: MySQL's default takes `A` and `a` for the same id."""
+    return String(length).with_variant(mysql.VARCHAR(length, collation="utf8mb4_bin"), "mysql", "mariadb")
+
+
+_LONG = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+_TEXT = Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4"), "mysql", "mariadb")
+_OPTIONS: Any = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_row_format": "DYNAMIC"}
+
+requests = Table(
+    PREFIX + "requests",
+    metadata,
+    Column("id", _binary(16), primary_key=True),
+    Column("source", _exact(NAME_CHARS), nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("url", _TEXT),
+    Column("headers", _TEXT, nullable=False),
+    Column("body", _LONG, nullable=False),
+    **_OPTIONS,
+)
+
+events = Table(
+    PREFIX + "events",
+    metadata,
+    Column("id", _binary(16), primary_key=True),
+    Column("source", _exact(NAME_CHARS), nullable=False),
+    Column("tenant", _exact(TENANT_CHARS), nullable=False),
+    Column("event_id", _exact(ID_CHARS), nullable=False),
+    Column("type", _exact(ID_CHARS)),
+    Column("body_sha256", _binary(32), nullable=False),
+    Column("request", _binary(16), nullable=False),
+    Column("item", Integer),
+    Column("received_at", BigInteger, nullable=False),
+    Column("occurred_at", BigInteger),
+    Column("sent_at", BigInteger),
+    Column("proven", String(64), nullable=False),
+    Column("key_id", String(TEXT_CHARS)),
+    Column("schema_version", String(CODE_CHARS)),
+    Column("correlation_id", String(TEXT_CHARS)),
+    UniqueConstraint("source", "tenant", "event_id", name=PREFIX + "events_once"),
+    **_OPTIONS,
+)
+
+runs = Table(
+    PREFIX + "runs",
+    metadata,
+    Column("id", _binary(16), primary_key=True),
+    Column("event", _binary(16), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("reason", String(TEXT_CHARS)),
+    Column("state", String(16), nullable=False),
+    Column("attempts", SmallInteger, nullable=False),
+    # When a worker may take it: at once, after a failure's wait, or when the lease lapses. Nothing to do: NULL.
+    Column("due_at", BigInteger),
+    Column("lease", _binary(16)),
+    Column("accepted_at", BigInteger, nullable=False),
+    Column("processed_at", BigInteger),
+    Column("finalized_at", BigInteger),
+    Column("handler", String(TEXT_CHARS)),
+    Column("handler_version", String(CODE_CHARS)),
+    Column("result_sha256", _binary(32)),
+    Column("changed", Boolean, nullable=False),
+    Column("error_code", String(CODE_CHARS)),
+    Column("error", _TEXT),
+    UniqueConstraint("event", "number", name=PREFIX + "runs_numbered"),
+    **_OPTIONS,
+)
+
+conflicts = Table(
+    PREFIX + "conflicts",
+    metadata,
+    Column("id", _binary(16), primary_key=True),
+    Column("event", _binary(16), nullable=False),
+    Column("body_sha256", _binary(32), nullable=False),
+    Column("request", _binary(16), nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    UniqueConstraint("event", "body_sha256", name=PREFIX + "conflicts_once"),
+    **_OPTIONS,
+)
+
+_open = runs.c.due_at.is_not(None)
+Index(PREFIX + "runs_due", runs.c.due_at, runs.c.id, sqlite_where=_open, postgresql_where=_open)
+Index(PREFIX + "requests_received", requests.c.received_at)
+Index(PREFIX + "events_received", events.c.received_at)

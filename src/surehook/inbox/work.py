@@ -1,0 +1,229 @@
+"""Workers: claim what is due, process it, and wait for more.
+
+Twins of one loop, for threads and for tasks. A worker that finds work looks again at once; one that finds none waits until
+something arrives in this process, the next run is due, or `IDLE_S` is over (another process may have stored something).
+When the database is away it waits a little longer each time; nothing is lost by that, leases lapse by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from surehook.inbox.process import Done, Processor
+from surehook.ports.inbox import AsyncStore, Book, Run, Store, StoreError, StoreUnavailable
+
+log = logging.getLogger("surehook.inbox")
+
+BATCH = 64  # runs in one transaction: handlers are the larger part of its cost by then
+LEASE_MS = 60_000  # after that, work of a worker that died or hangs is taken up by another
+IDLE_S = 1.0  # how late work is found that another process stored
+AWAY_S = (0.2, 10.0)  # first and longest wait while the database is away
+
+
+class Rules(Struct, frozen=True):
+    """How workers work. `batch` runs share a transaction; `lease_ms` must be more than such a batch takes."""
+
+    batch: int = BATCH
+    lease_ms: int = LEASE_MS
+    idle_s: float = IDLE_S
+
+
+class Claimed(Struct):
+    runs: list[Run]
+    next_due: int | None  # when there is nothing now
+
+
+class Steps:
+    """What both kinds of worker do inside transactions, and what is told of it."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        rules: Rules,
+        now: Callable[[], int],
+        token: Callable[[], bytes],
+        told: Callable[[Sequence[Run], Done], None],
+    ) -> None:
+        self.processor = processor
+        self.rules = rules
+        self.now = now
+        self.token = token
+        self.told = told
+
+    def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
+        def work(book: Book) -> Claimed:
+            rules = self.rules
+            runs = book.claim(now=self.now(), lease_ms=rules.lease_ms, token=token, limit=rules.batch)
+            return Claimed(runs, None if runs else book.next_due())
+
+        return work
+
+    def processing(self, runs: Sequence[Run], token: bytes) -> Callable[[Book], Done]:
+        return lambda book: self.processor.process(book, runs, token)
+
+    def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
+        return lambda book: self.processor.fail(book, run, token, error)
+
+    def releasing(self, runs: Sequence[Run], token: bytes) -> Callable[[Book], None]:
+        return lambda book: book.release(runs, token, due_at=self.now())
+
+    def idle_s(self, claimed: Claimed) -> float:
+        """How long to wait when nothing is due."""
+        if claimed.next_due is None:
+            return self.rules.idle_s
+        return min(max((claimed.next_due - self.now()) / 1000, 0.005), self.rules.idle_s)
+
+
+class Away:
+    """How long to wait while the database is away, and one line in the log each time."""
+
+    def __init__(self) -> None:
+        self._wait = AWAY_S[0]
+
+    def wait_s(self, error: Exception) -> float:
+        log.warning("the database of the inbox is away: %s", error)
+        wait, self._wait = self._wait, min(self._wait * 2, AWAY_S[1])
+        return wait
+
+    def over(self) -> None:
+        self._wait = AWAY_S[0]
+
+
+class Worker:
+    """One thread that processes. `stop` ends it after the batch it is in."""
+
+    def __init__(self, store: Store, steps: Steps, woken: threading.Event) -> None:
+        self._store, self._steps, self._woken = store, steps, woken
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._woken.set()
+
+    def run(self) -> None:
+        """Until stopped."""
+        away = Away()
+        while not self._stopping.is_set():
+            try:
+                idle = self.turn()
+                away.over()
+            except StoreUnavailable as error:
+                self._stopping.wait(away.wait_s(error))
+            except Exception:
+                log.exception("a worker of the inbox failed; it goes on")
+                self._stopping.wait(AWAY_S[0])
+            else:
+                if idle is not None and self._woken.wait(idle):
+                    self._woken.clear()
+
+    def turn(self) -> float | None:
+        """Claim and process once; None if there was something, else how long to wait, in seconds."""
+        steps, token = self._steps, self._steps.token()
+        claimed = self._store.run(steps.claiming(token))
+        if not claimed.runs:
+            return steps.idle_s(claimed)
+        try:
+            done = self._store.run(steps.processing(claimed.runs, token))
+        except StoreUnavailable:
+            self._give_back(claimed.runs, token)
+            raise
+        except Exception as error:
+            self._one_by_one(claimed.runs, token, error)
+        else:
+            steps.told(claimed.runs, done)
+        return None
+
+    def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
+        for run in runs:
+            try:
+                if len(runs) == 1:
+                    raise error
+                done = self._store.run(self._steps.processing([run], token))
+            except StoreUnavailable:
+                raise
+            except Exception as own:
+                done = self._store.run(self._steps.failing(run, token, own))
+            self._steps.told([run], done)
+
+    def _give_back(self, runs: list[Run], token: bytes) -> None:
+        try:
+            self._store.run(self._steps.releasing(runs, token))
+        except StoreError:
+            log.info("leases of %d runs are left to lapse", len(runs))
+
+
+class AsyncWorker:
+    """One task that processes; the twin of `Worker`."""
+
+    def __init__(self, store: AsyncStore, steps: Steps, woken: asyncio.Event) -> None:
+        self._store, self._steps, self._woken = store, steps, woken
+        self._stopping = False
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until stopped."""
+        away = Away()
+        while not self._stopping:
+            try:
+                idle = await self.turn()
+                away.over()
+            except StoreUnavailable as error:
+                await self._wait(away.wait_s(error))
+            except Exception:
+                log.exception("a worker of the inbox failed; it goes on")
+                await self._wait(AWAY_S[0])
+            else:
+                if idle is not None:
+                    await self._wait(idle)
+
+    async def turn(self) -> float | None:
+        """Claim and process once; None if there was something, else how long to wait, in seconds."""
+        steps, token = self._steps, self._steps.token()
+        claimed = await self._store.run(steps.claiming(token))
+        if not claimed.runs:
+            return steps.idle_s(claimed)
+        try:
+            done = await self._store.run(steps.processing(claimed.runs, token))
+        except StoreUnavailable:
+            await self._give_back(claimed.runs, token)
+            raise
+        except Exception as error:
+            await self._one_by_one(claimed.runs, token, error)
+        else:
+            steps.told(claimed.runs, done)
+        return None
+
+    async def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
+        for run in runs:
+            try:
+                if len(runs) == 1:
+                    raise error
+                done = await self._store.run(self._steps.processing([run], token))
+            except StoreUnavailable:
+                raise
+            except Exception as own:
+                done = await self._store.run(self._steps.failing(run, token, own))
+            self._steps.told([run], done)
+
+    async def _give_back(self, runs: list[Run], token: bytes) -> None:
+        try:
+            await self._store.run(self._steps.releasing(runs, token))
+        except StoreError:
+            log.info("leases of %d runs are left to lapse", len(runs))
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        if not self._stopping:
+            self._woken.clear()

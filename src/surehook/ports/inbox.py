@@ -1,0 +1,294 @@
+"""What the receiver library asks of a store: the values that travel, and the contract of one transaction.
+
+A **request** is what came over the wire, kept byte for byte until its retention ends. Each event in it is an **event**: the
+dedupe record, which outlives the request's body. Each processing of an event is a **run**: number 0 when it arrived, further
+ones for replays, so that a replay is a reference and changes nothing of the original.
+
+Everything happens inside a transaction of the application's database. `Store.run(work)` opens one, calls `work` with the
+`Book`, commits, and only then returns. The same `work` serves synchronous and asynchronous stores: it is an ordinary function,
+and where a handler is a coroutine, `Book.wait` waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, TypeVar
+
+from msgspec import Struct
+
+from surehook.core.errors import SurehookError
+
+T = TypeVar("T")
+
+State = Literal["accepted", "held", "parked", "processed", "finalized", "rejected", "ignored", "dead"]
+OPEN: tuple[State, ...] = ("accepted", "held")  # a worker has them to do, now or later
+# accepted   stored; waits for a worker, at first or again
+# held       came before its predecessor, which it waits for
+# parked     stored and answered, of a schema version that nobody here knows yet
+# processed  its effects are committed; somebody still has to say `finalize` or `reject`
+# finalized  its effects are committed and stand
+# rejected   refused after processing, or by a handler for good; may be replayed
+# ignored    nothing to do, and recorded as that
+# dead       all attempts failed; may be replayed
+
+
+class StoreError(SurehookError):
+    """The store could not do it."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot answer now (away, locked, out of disk); the same call may succeed later."""
+
+
+class Clash(StoreError):
+    """A row of the batch was there already, or another process was faster: look first, and do it again."""
+
+
+class LostLease(StoreError):
+    """Another worker has taken what this one had claimed; nothing of this one's work was kept."""
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One verified event on its way in.
+
+    id              16 bytes, sortable by time of arrival
+    event_id        the sender's; with source and tenant it is what repeats are recognised by
+    body_sha256     of the raw body, or of the item where several events came in one body
+    item            its place in such a body, or None
+    parked          of a schema version that no handler knows yet
+    """
+
+    id: bytes
+    source: str
+    tenant: str
+    event_id: str
+    type: str | None
+    body_sha256: bytes
+    item: int | None
+    occurred_at: int | None
+    sent_at: int | None
+    proven: str
+    key_id: str | None
+    schema_version: str | None
+    correlation_id: str | None
+    parked: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.source, self.tenant, self.event_id)
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One request as it came, with the events found in it. `headers` is JSON: pairs of names and values."""
+
+    id: bytes
+    source: str
+    received_at: int
+    url: str | None
+    headers: str
+    body: bytes
+    events: tuple[Event, ...]
+
+
+class Stored(Struct, frozen=True):
+    """What became of one event: `id` is the one that stands, whichever request brought it."""
+
+    kind: Literal["new", "duplicate", "conflict"]
+    id: bytes
+
+
+class Run(Struct, kw_only=True):
+    """One claimed processing of an event, with all that a handler may want to know."""
+
+    id: bytes
+    event: bytes
+    number: int
+    attempts: int
+    source: str
+    tenant: str
+    event_id: str
+    type: str | None
+    item: int | None
+    received_at: int
+    occurred_at: int | None
+    proven: str
+    schema_version: str | None
+    correlation_id: str | None
+    url: str | None
+    headers: str | None
+    body: bytes | None  # None: its retention has ended
+
+
+class Settlement(Struct, kw_only=True):
+    """How a run ended, or when it is tried again (`due_at`, Unix milliseconds)."""
+
+    run: bytes
+    state: State
+    attempts: int
+    due_at: int | None = None
+    processed_at: int | None = None
+    finalized_at: int | None = None
+    handler: str | None = None
+    handler_version: str | None = None
+    result_sha256: bytes | None = None
+    changed: bool = False
+    error_code: str | None = None
+    error: str | None = None
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which events are meant; what is None matters not. Times are Unix milliseconds of arrival, `until` exclusive."""
+
+    source: str | None = None
+    tenant: str | None = None
+    event_id: str | None = None
+    type: str | None = None  # exact, or `document.*`
+    document: str | None = None
+    state: State | None = None  # of the newest run
+    error_code: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One event and its newest run, as lists show it."""
+
+    id: bytes
+    source: str
+    tenant: str
+    event_id: str
+    type: str | None
+    received_at: int
+    state: State
+    number: int
+    attempts: int
+    due_at: int | None
+    processed_at: int | None
+    finalized_at: int | None
+    handler: str | None
+    handler_version: str | None
+    result_sha256: bytes | None
+    changed: bool
+    error_code: str | None
+    error: str | None
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Another body under the id of an event that stands."""
+
+    id: bytes
+    event: bytes
+    source: str
+    tenant: str
+    event_id: str
+    received_at: int
+    body_sha256: bytes
+    body: bytes | None
+
+
+class Pruned(Struct, frozen=True):
+    """What retention removed: requests with their bodies, and dedupe records with their runs."""
+
+    requests: int
+    events: int
+
+
+class Book(Protocol):
+    """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
+
+    def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+        """Write what is new, and say of every event of every request what became of it.
+
+        Of equal keys the first stands; one with another hash is kept as a conflict. Not `careful`, all are taken for new,
+        which is fast, and Clash is raised if one is not.
+        """
+        ...
+
+    def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
+        """Lease what is due, oldest first, and count the attempt. What a lapsed lease held is due again."""
+        ...
+
+    def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        """Of these runs those that the token still owns, locked until the transaction ends."""
+        ...
+
+    def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
+        """Give back what was not tried, without counting it."""
+        ...
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Write how runs ended. Only for runs that `hold` returned in this transaction."""
+        ...
+
+    def last_results(self, events: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The result hash of the newest finished earlier run of each event that has one."""
+        ...
+
+    def replay(self, wanted: Filter, *, reason: str, now: int, ids: Callable[[], bytes], limit: int) -> int:
+        """Begin a further run of each event that fits and has none open; how many were begun."""
+        ...
+
+    def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
+        """Say `finalized` or `rejected` of the newest run, if it is `processed`; whether it was."""
+        ...
+
+    def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
+        """Let parked events of schema versions that are known now be processed; how many."""
+        ...
+
+    def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
+        """Events with their newest run, newest first."""
+        ...
+
+    def conflicts(self, *, limit: int) -> list[Conflict]:
+        """Conflicts, newest first."""
+        ...
+
+    def counts(self) -> dict[tuple[str, State], int]:
+        """Runs by source and state."""
+        ...
+
+    def next_due(self) -> int | None:
+        """When the next run is due, Unix milliseconds; None: nothing waits."""
+        ...
+
+    def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
+        """Remove bodies and, later, dedupe records of events that are finished; at most `limit` of each."""
+        ...
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """What happens inside is undone when it raises; the transaction goes on."""
+        ...
+
+    def tx(self, *, is_async: bool) -> AbstractContextManager[Any]:
+        """The transaction as a handler gets it."""
+        ...
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for a handler that is a coroutine."""
+        ...
+
+
+class Store(Protocol):
+    """Where the inbox lies, for callers that block."""
+
+    def run(self, work: Callable[[Book], T]) -> T:
+        """Do it in one transaction, commit, return. Raises StoreUnavailable, or what `work` raises (then nothing is kept)."""
+        ...
+
+    def create(self) -> None:
+        """Make the tables that are missing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class AsyncStore(Protocol):
+    """The same for callers that must not block."""
+
+    def run(self, work: Callable[[Book], T]) -> Awaitable[T]: ...
+
+    def create(self) -> Awaitable[None]: ...
+
+    def close(self) -> Awaitable[None]: ...
