@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from scale_fill import park, remember
-from scale_fleet import MODES, SHAPES, Fleet, held_snapshot
+from scale_fleet import MODES, SHAPES, Fleet, held_snapshot, rest
 from tests.servers import Postgres, Rabbits, folder, missing
 
 from surehook.benches.stage import receiver
@@ -116,12 +116,16 @@ def topologies(bench: Bench, parts: list[str]) -> dict[str, Any]:
     fleets = [bench.fleet(name, name) for name in ("one", *(name for name in TOPOLOGIES if name in parts))]
     modes = [*bench.chosen.modes, "paced"]
     bench.in_turns("shapes", fleets, modes)
-    rows = {fleet.name: fleet.rows_per_delivery() for fleet in fleets[:1]}
-    rows |= {fleet.name: fleet.rows_per_delivery() for fleet in fleets[1:]}
+    idle = rest(fleets)  # the database's share is that of all fleets together
+    rows = {fleet.name: fleet.rows_per_delivery() for fleet in fleets}
     for fleet in fleets:
         fleet.stop()
-    return {"rows": rows, "ratios": [ratio(bench.runs, "shapes", mode, fleet.name, "one")
-                                     for mode in bench.chosen.modes for fleet in fleets[1:]]}  # fmt: skip
+    ratios = [
+        ratio(bench.runs, "shapes", mode, fleet.name, "one")
+        for mode in bench.chosen.modes
+        for fleet in fleets[1:]
+    ]
+    return {"rows": rows, "idle_percent": idle, "ratios": ratios}
 
 
 def loaded(bench: Bench, part: str, shape: str) -> dict[str, Any]:
@@ -222,8 +226,8 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         bench = Bench(chosen, stack)
         if "one" in chosen.part or any(part in TOPOLOGIES for part in chosen.part):
             told = topologies(bench, chosen.part)
-            document["rows"] = told["rows"]
-            document["ratios"] += told["ratios"]
+            document["ratios"] += told.pop("ratios")
+            document |= told
         for part in (part for part in LOADED if part in chosen.part):
             for shape in chosen.shapes:
                 told = loaded(bench, part, shape)
@@ -283,7 +287,7 @@ def main() -> None:
             f"{one['speed_last']}); CPU: product {one['product_cpu']}, database {one['database_cpu']}"
         )
     for name, rows in document.get("rows", {}).items():
-        say(f"{name}: rows a delivery {rows}")
+        say(f"{name}: rows a delivery {rows}; idle, percent of a core {document['idle_percent'][name]}")
     say("\n".join(document["wrong"]) or "all held")
     sys.exit(1 if document["wrong"] else 0)
 

@@ -144,8 +144,7 @@ class Fleet:
         return tuple(int(cell) for cell in self.ask(_ROWS)[0])
 
     def rows_per_delivery(self) -> dict[str, float]:
-        """The same a delivery, over all runs of this fleet; waits for the statistics."""
-        time.sleep(STATISTICS_S)  # their own clock; there is no word to flush another session's
+        """The same a delivery, over all runs of this fleet; as of `STATISTICS_S` after the last one."""
         each = zip(("inserted", "updated", "deleted"), self.rows(), self._rows, strict=True)
         return {name: round((now - then) / max(1, self.delivered), 2) for name, now, then in each}
 
@@ -249,6 +248,20 @@ class Fleet:
             "load": round(load, 1),
             "foreign_cores": round(max(0.0, foreign) / span, 2),
         }
+
+
+def rest(fleets: list[Fleet]) -> dict[str, dict[str, float]]:
+    """Let the statistics come in; what idle processes use meanwhile, in percent of a core."""
+    before = [fleet.read() for fleet in fleets]
+    time.sleep(STATISTICS_S)  # their own clock; there is no word to flush another session's
+    idle: dict[str, dict[str, float]] = {}
+    for fleet, then in zip(fleets, before, strict=True):
+        now = fleet.read()
+        span = now.at - then.at
+        idle[fleet.name] = {
+            role: round((now.cpu[role] - then.cpu[role]) / span * 100, 2) for role in then.cpu
+        }
+    return idle
 
 
 def machine_seconds() -> float:
