@@ -160,3 +160,9 @@ async def test_names_of_any_kind_are_kept_as_they_are(health):
     assert view.key == key
     assert only(await say(health, counts=[counted(1, 1, key=key)])).calls == 1
     assert not await health.take_probe("acme", key, node=A, until=NOW, now=NOW)
+
+
+async def test_a_turn_has_one_author(health):
+    assert only(await say(health, A, turns=[opened()])).author == A.hex()
+    assert only(await say(health, B, turns=[opened()])).author == A.hex(), "in the same millisecond, too"
+    assert only(await say(health, B, turns=[closed()])).author == B.hex()

@@ -117,9 +117,10 @@ class Share:
         if self._rounds % AGAIN_EVERY == 0:
             turns += self._again(turned)
         self._rounds += 1
+        node = self._node()
         try:
             word = await self._health.exchange(
-                node=self._node(),
+                node=node,
                 counted=counted,
                 turns=turns,
                 busy=self._busy(),
@@ -136,7 +137,7 @@ class Share:
             return
         self._came_back()
         self._since = word.since
-        self._learn(word, turned, failing)
+        self._learn(word, turned, failing, node.hex())
 
     def _reporting(self) -> list[Breaker]:
         touched = self._directory.touched
@@ -163,7 +164,9 @@ class Share:
 
     # -- what the others say ----------------------------------------------------------------------------
 
-    def _learn(self, word: Word, turned: dict[Place, tuple[Route, Change]], failing: set[Place]) -> None:
+    def _learn(
+        self, word: Word, turned: dict[Place, tuple[Route, Change]], failing: set[Place], author: str
+    ) -> None:
         now = self._clock.now()
         for view in word.views:
             place = (view.tenant, view.key)
@@ -175,7 +178,7 @@ class Share:
                     continue
                 breaker = self._directory.breaker(view.tenant, view.key, None)
             if place in turned:
-                self._settle(place, breaker, view)
+                self._settle(place, view, author)
             self._adopt(breaker, view)
             if view.calls is None or view.failures is None:
                 continue
@@ -183,9 +186,9 @@ class Share:
                 self._opened_together(breaker)
         self._divide(word.sharers, now)
 
-    def _settle(self, place: Place, breaker: Breaker, view: View) -> None:
+    def _settle(self, place: Place, view: View, author: str) -> None:
         """Our turn is everybody's, or another node was faster."""
-        if view.state == "closed" or view.opened_at == breaker.opened_at:
+        if view.author == author:
             self._tell(place)
         self._untold.pop(place, None)
 

@@ -76,7 +76,7 @@ class LedgerHealth:
         views = {(row["tenant"], row["key"]): _view(row, counts) for row in rows}
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
-            views[place] = View(*place, "closed", None, 0, 0, 0, *counts[place])
+            views[place] = View(*place, "closed", None, 0, 0, 0, "", *counts[place])
         return Word(views=list(views.values()), sharers=sharers, since=max(since, newest - OVERLAP_MS))
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
@@ -164,7 +164,7 @@ def _view(row: asyncpg.Record, counts: dict[tuple[str, str], tuple[int, int]]) -
     calls, failures = counts.get((row["tenant"], row["key"]), (None, None))
     return View(
         tenant=row["tenant"], key=row["key"], state=row["state"], reason=row["reason"],
-        opened_at=row["opened_at"], probe_at=row["probe_at"], generation=row["generation"],
+        opened_at=row["opened_at"], probe_at=row["probe_at"], generation=row["generation"], author=(row["author"] or b"").hex(),
         calls=calls, failures=failures,
     )  # fmt: skip
 

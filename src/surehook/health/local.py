@@ -13,12 +13,23 @@ from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, Turn, View, Word
 class Entry:
     """One breaker. `generation` 0: no state was ever told."""
 
-    __slots__ = ("buckets", "generation", "opened_at", "probe_at", "probe_until", "prober", "reason", "state")
+    __slots__ = (
+        "author",
+        "buckets",
+        "generation",
+        "opened_at",
+        "probe_at",
+        "probe_until",
+        "prober",
+        "reason",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = "closed"
         self.reason: str | None = None
         self.opened_at = self.probe_at = self.generation = 0
+        self.author = ""
         self.prober: bytes | None = None
         self.probe_until = 0
         self.buckets: dict[int, list[int]] = {}
@@ -90,7 +101,7 @@ class LocalHealth:
         entry.state, entry.reason = turn.state, turn.reason
         entry.opened_at, entry.probe_at = turn.opened_at, turn.probe_at
         entry.generation = max(now, entry.generation + 1)
-        entry.prober = None
+        entry.prober, entry.author = None, node.hex()
         if turn.state == "closed":
             entry.buckets.clear()
 
@@ -115,6 +126,7 @@ class LocalHealth:
             opened_at=entry.opened_at,
             probe_at=entry.probe_at,
             generation=entry.generation,
+            author=entry.author,
             calls=calls,
             failures=failures,
         )

@@ -48,7 +48,8 @@ class Turn(Struct, frozen=True):
 class View(Struct, frozen=True):
     """A breaker as all nodes see it. `generation` 0: the store knows no state of it (closed, if ever open).
 
-    `calls` and `failures` are those of every node within the window, where the breaker was asked for with
+    `author` is the node whose turn this state is, in hex; "" where nobody's. `calls` and `failures` are those
+    of every node within the window, where the breaker was asked for with
     counts; else None.
     """
 
@@ -59,6 +60,7 @@ class View(Struct, frozen=True):
     opened_at: int
     probe_at: int
     generation: int
+    author: str = ""
     calls: int | None = None
     failures: int | None = None
 

@@ -4,7 +4,7 @@ select pg_advisory_xact_lock(92184657318);
 create unlogged table if not exists health_breaker (
   tenant text not null, key text not null, state text not null, reason text,
   opened_at bigint not null, probe_at bigint not null, generation bigint not null,
-  prober bytea, probe_until bigint not null default 0,
+  author bytea, prober bytea, probe_until bigint not null default 0,
   primary key (tenant, key)
 );
 create index if not exists health_breaker_generation on health_breaker (generation);

@@ -1,9 +1,10 @@
 -- tenant, key, state, reason, opened_at, probe_at, now, node, again. Answers the state where the turn counted.
-insert into health_breaker as known (tenant, key, state, reason, opened_at, probe_at, generation)
-values ($1, $2, $3, $4, $5, $6, $7)
+insert into health_breaker as known (tenant, key, state, reason, opened_at, probe_at, generation, author)
+values ($1, $2, $3, $4, $5, $6, $7, $8::bytea)
 on conflict (tenant, key) do update set
   state = excluded.state, reason = excluded.reason, opened_at = excluded.opened_at,
-  probe_at = excluded.probe_at, generation = greatest($7, known.generation + 1), prober = null
+  probe_at = excluded.probe_at, generation = greatest($7, known.generation + 1), prober = null,
+  author = excluded.author
 where not $9::boolean
   and (excluded.state = 'closed' or known.state = 'closed' or known.prober = $8::bytea
        or known.reason is distinct from excluded.reason)

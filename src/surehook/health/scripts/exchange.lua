@@ -18,7 +18,7 @@ for _, turn in ipairs(ask.turns) do
     generation = math.max(now, generation + 1)
     if turn.state == 'closed' then redis.call('DEL', at) end
     redis.call('HSET', at, 'state', turn.state, 'reason', text(turn.reason), 'opened_at', turn.opened_at,
-      'probe_at', turn.probe_at, 'generation', generation, 'prober', '', 'probe_until', 0)
+      'probe_at', turn.probe_at, 'generation', generation, 'author', node, 'prober', '', 'probe_until', 0)
     redis.call('EXPIRE', at, ask.keep_s)
     redis.call('ZADD', CHANGED, generation, cjson.encode({turn.tenant, turn.key}))
   end
@@ -28,12 +28,12 @@ local views, seen = {}, {}
 
 local function view(tenant, key, calls, failures)
   local at = place(tenant, key)
-  local now_known = redis.call('HMGET', at, 'state', 'reason', 'opened_at', 'probe_at', 'generation')
+  local now_known = redis.call('HMGET', at, 'state', 'reason', 'opened_at', 'probe_at', 'generation', 'author')
   seen[at] = true
   views[#views + 1] = {
     tenant = tenant, key = key, state = now_known[1] or 'closed', reason = now_known[2] or '',
     opened_at = tonumber(now_known[3]) or 0, probe_at = tonumber(now_known[4]) or 0,
-    generation = tonumber(now_known[5]) or 0, calls = calls, failures = failures,
+    generation = tonumber(now_known[5]) or 0, author = now_known[6] or '', calls = calls, failures = failures,
   }
 end
 
