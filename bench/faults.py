@@ -2,11 +2,12 @@
 
     python bench/faults.py [--runs 1] [--seed 1] [--only fleet | --only kill9,node-kill] [--short] [--record FILE]
 
-Each run of a fault has a seed of its own and judges itself; what it saw is added up. One run is the short form, as is
+Each play of a fault has a seed of its own and judges itself; what it saw is added up. One run is the short form, as is
 each with --short; with more, each takes its longer form. `alone` are the faults of one server on SQLite, `fleet` those of
-several nodes and of the PostgreSQL, RabbitMQ and Redis that they share, one at a time. Prints one JSON document on stdout
-(and into FILE) and a table on stderr. Status 1 if a promise did not hold; a fault that this machine does not allow is
-skipped, with its reason, and where SERVICES=required, a missing server fails.
+several nodes and of the PostgreSQL, RabbitMQ and Redis that they share, one at a time. Of these several runs are played
+in one fleet, one after another: each fault is judged by itself, and where one does not hold, all of its fleet have
+failed. Prints one JSON document on stdout (and into FILE) and a table on stderr. Status 1 if a promise did not hold; a
+fault that this machine does not allow is skipped, with its reason, and where SERVICES=required, a missing server fails.
 """
 # ruff: noqa: T201, E402 (a program that prints, run from its file)
 
@@ -39,16 +40,24 @@ SUMMED = (
     "accepted", "lost", "duplicated", "refused", "unanswered", "kills", "events", "copied", "faults",
     "cut_accept", "cut_record", "cut_change", "cut_everything",
 )  # fmt: skip
+TOGETHER = 5  # runs in one fleet, whose start takes longer than most faults
 FRAMES = 6  # of a failure's trace, innermost last
 
 
-def play(name: str, seed: int, *, long: bool) -> dict[str, Any]:
-    """One run of one fault: whether it passed, why not, what it saw, and how long it took."""
+def play(name: str, seed: int, *, long: bool, rounds: int = 1) -> dict[str, Any]:
+    """One play of one fault, of so many runs: whether it passed, why not, what it saw, and how long it took."""
     began = time.monotonic()
-    result: dict[str, Any] = {"seed": seed, "passed": True, "skipped": None, "why": None, "figures": {}}
+    result: dict[str, Any] = {
+        "seed": seed,
+        "runs": rounds,
+        "passed": True,
+        "skipped": None,
+        "why": None,
+        "figures": {},
+    }
     with tempfile.TemporaryDirectory(prefix="surehook-fault-") as folder:
         try:
-            result["figures"] = FAULTS[name](Place(Path(folder), seed=seed, long=long))
+            result["figures"] = FAULTS[name](Place(Path(folder), seed=seed, long=long, rounds=rounds))
         except Impossible as why:
             result["skipped"] = str(why)
         except Exception as error:  # whatever it is, the other faults go on, and this one has failed
@@ -87,10 +96,12 @@ def summary(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "fault": name,
         "promise": " ".join((FAULTS[name].__doc__ or "").split()),
-        "runs": len(runs),
-        "passed": sum(run["passed"] and run["skipped"] is None for run in runs),
+        "runs": sum(run["runs"] for run in runs),
+        "passed": sum(run["runs"] for run in runs if run["passed"] and run["skipped"] is None),
         "skipped": skipped,
-        "failed": [{key: run[key] for key in ("seed", "why", "trace")} for run in runs if not run["passed"]],
+        "failed": [
+            {key: run[key] for key in ("seed", "runs", "why", "trace")} for run in runs if not run["passed"]
+        ],
         "too_slow": slow,
         "seconds": round(sum(run["seconds"] for run in runs), 1),
         "figures": {key: spread(of) if isinstance(of, list) else of for key, of in figures.items()},
@@ -129,14 +140,22 @@ def named(only: str) -> list[str]:
     return names or list(FAULTS)
 
 
+def dealt(runs: int, most: int) -> list[int]:
+    """So many runs in as few parts as have at most so many."""
+    return [min(most, runs - done) for done in range(0, runs, most)]
+
+
 def campaign(chosen: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """Play all runs: those of one server side by side, then the fleets one at a time, which need both cores."""
 
-    def one(place: tuple[str, int]) -> tuple[str, dict[str, Any]]:
+    long = chosen.runs > 1 and not chosen.short
+
+    def one(place: tuple[str, int], rounds: int = 1) -> tuple[str, dict[str, Any]]:
         name, seed = place
-        result = play(name, seed, long=chosen.runs > 1 and not chosen.short)
+        result = play(name, seed, long=long, rounds=rounds)
         words = result["skipped"] or result["why"] or "held"
-        print(f"{name} (seed {seed}): {words} ({result['seconds']} s)", file=sys.stderr, flush=True)
+        told = f"{name} (seed {seed}, {rounds} runs)" if rounds > 1 else f"{name} (seed {seed})"
+        print(f"{told}: {words} ({result['seconds']} s)", file=sys.stderr, flush=True)
         return name, result
 
     began = time.monotonic()
@@ -144,7 +163,9 @@ def campaign(chosen: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     alone = [(name, seed) for seed in seeds for name in names if name not in GROUPS["fleet"]]
     with ThreadPoolExecutor(chosen.side_by_side) as pool:
         results = list(pool.map(one, sorted(alone, key=lambda place: place[0] != "freeze")))
-    results += [one((name, seed)) for seed in seeds for name in names if name in GROUPS["fleet"]]
+    fleets = [name for name in names if name in GROUPS["fleet"]]
+    for seed, rounds in enumerate(dealt(chosen.runs, TOGETHER), chosen.seed):
+        results += [one((name, seed), rounds) for name in fleets]
     lines = [summary(name, [result for of, result in results if of == name]) for name in names]
     return {
         "faults": lines,

@@ -17,6 +17,7 @@ from tests.servers.proxy import When
 
 DATABASE = "surehook"
 QUEUES = ("surehook.first", "surehook.retry")
+CUTS, FLUSHES = 4, 3  # in one round
 SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a second
 # What a client sends where something is committed: the end of an explicit transaction, which changes of the configuration
 # have, and the statements that are transactions of their own, known by what they carry (the load's payload; the headers
@@ -38,7 +39,7 @@ def ledger() -> Postgres:
 def postgres_stop(place: Place) -> dict[str, Any]:
     """PostgreSQL is stopped at once and started again under load: 503 with Retry-After meanwhile, and nothing is lost."""
     with private(ledger) as server, running(SMALL, server.url(DATABASE)) as run:
-        figures = stop_postgres(run, server, place.dice, 3 if place.long else 1)
+        figures = stop_postgres(run, server, place.dice, place.rounds)
         return {**run.end(per_fault=PER_NODE * len(SMALL)).figures, **figures}
 
 
@@ -64,7 +65,7 @@ def commit_cut(place: Place) -> dict[str, Any]:
     """A connection is cut during a commit, before or after it has happened: the same ids are neither lost nor twice there."""
     with private(ledger) as server, CuttingProxy(server.port) as proxy:
         with running(SMALL, through(proxy, server)) as run:
-            kinds = cut_commits(run, proxy, place.dice, 10 if place.long else 4)
+            kinds = cut_commits(run, proxy, place.dice, CUTS * place.rounds)
             return {**run.end(per_fault=PER_NODE).figures, **kinds}
 
 
@@ -111,7 +112,7 @@ def rabbit_kill(place: Place) -> dict[str, Any]:
         with CuttingProxy(*(node.port for node in rabbits.nodes)) as proxy:
             broker = f"amqp://guest:guest@127.0.0.1:{proxy.port}/"
             with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=broker) as run:
-                for _ in range(2 if place.long else 1):
+                for _ in range(place.rounds):
                     uptime(place.dice)
                     victim = place.dice.choice(rabbits.nodes)
                     at = victim.kill()
@@ -129,7 +130,7 @@ def queue_delete(place: Place) -> dict[str, Any]:
     with private(ledger) as server, private(Rabbits.new) as rabbits:
         node = rabbits.nodes[0]
         with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=node.url) as run:
-            for number in range(4 if place.long else 2):
+            for number in range(len(QUEUES) * place.rounds):
                 uptime(place.dice)
                 at = time.monotonic_ns()
                 node.ctl("delete_queue", QUEUES[number % len(QUEUES)])
@@ -144,7 +145,7 @@ def redis_flush(place: Place) -> dict[str, Any]:
     """Redis is emptied under load: deliveries go on as if nothing had happened."""
     with private(ledger) as server, private(Redis.new) as redis:
         with running(SMALL, server.url(DATABASE), SUREHOOK_REDIS_URL=redis.url) as run:
-            for _ in range(6 if place.long else 3):
+            for _ in range(FLUSHES * place.rounds):
                 uptime(place.dice)
                 assert redis.ask("FLUSHALL") == b"OK"
                 run.sends_after(time.monotonic_ns())
@@ -157,7 +158,7 @@ def redis_restart(place: Place) -> dict[str, Any]:
     with private(ledger) as server, private(Redis.new) as redis:
         with running(SMALL, server.url(DATABASE), SUREHOOK_REDIS_URL=redis.url) as run:
             slowest = 0.0
-            for _ in range(3 if place.long else 1):
+            for _ in range(place.rounds):
                 uptime(place.dice)
                 at = redis.kill()
                 slowest = max(slowest, run.sends_after(at))

@@ -14,15 +14,20 @@ from tests.e2e.faults.place import Place
 RESCUED_S = 16.0  # the work of a node that stays dead has been taken over by then
 AGAIN_S = 3.0  # the work of a node that is started again goes on so long after its start
 ROOM = 2.0  # what a single one may exceed these by; a campaign's p99 may not
+KILLS = {False: 4, True: 10}  # in one round
 FROZEN_S = {False: 20.0, True: 60.0}  # longer than a lease, of 15 s, in the short form too
 
 
 def node_kill(place: Place) -> dict[str, Any]:
-    """Any of three workers and two API processes is killed, ten times a run; nothing is lost, and the rest goes on."""
-    kills = 10 if place.long else 4
+    """Any of three workers and two API processes is killed, ten times a round; nothing is lost, and the rest goes on."""
+    kills = KILLS[place.long]
+    ready: list[float] = []
     with private(ledger) as server, running(LARGE, server.url(DATABASE)) as run:
-        ready = kill_nodes(run, place.dice, kills, stays_dead=place.dice.randrange(kills))
-        figures = {**run.end(per_fault=PER_NODE).figures, "kills": kills, "ready_s": ready}
+        for number in range(place.rounds):
+            # Every second round does without a worker for a while: a rescue takes as long as seven other kills.
+            stays_dead = place.dice.randrange(kills) if number % 2 == 0 else None
+            ready += kill_nodes(run, place.dice, kills, stays_dead=stays_dead)
+        figures = {**run.end(per_fault=PER_NODE).figures, "kills": kills * place.rounds, "ready_s": ready}
     judge_waits(figures)
     return figures
 
@@ -65,7 +70,8 @@ def node_freeze(place: Place) -> dict[str, Any]:
     """A worker stands still past its lease and goes on: it sends nothing that somebody else has taken over."""
     frozen = FROZEN_S[place.long]
     with private(ledger) as server, running(LARGE, server.url(DATABASE)) as run:
-        freeze_worker(run, place.dice, frozen)
+        for _ in range(place.rounds):
+            freeze_worker(run, place.dice, frozen)
         figures = run.end(per_fault=PER_NODE).figures
     judge_waits(figures)
     return {**figures, "frozen_s": frozen}

@@ -29,11 +29,13 @@ class Impossible(Exception):
 
 @dataclass
 class Place:
-    """One run of one fault: an empty folder, a seed, and whether there is time for the long form."""
+    """One play of one fault: an empty folder, a seed, whether there is time for the long form, and how many rounds are
+    played in one fleet, one after another."""
 
     folder: Path
     seed: int = 1
     long: bool = False
+    rounds: int = 1
     dice: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
