@@ -176,7 +176,10 @@ def test_a_stopped_workers_retries_are_sent_by_another_at_their_time() -> None:
     in_town(story, api=API, one=WORKER, two=WORKER)
 
 
-def test_a_silent_nodes_work_goes_on_within_sixteen_seconds() -> None:
+@pytest.mark.parametrize(("is_seen", "within_s"), [(False, 16.0), (True, 2.0)])
+def test_a_silent_nodes_work_goes_on_within_sixteen_seconds_and_sooner_where_its_process_is_seen_to_be_gone(
+    is_seen: bool, within_s: float
+) -> None:
     async def story(town: Town) -> None:
         town.receivers.scripts[A] = lambda call: None  # never answers
         await town.endpoint()
@@ -187,13 +190,15 @@ def test_a_silent_nodes_work_goes_on_within_sixteen_seconds() -> None:
         for task in dead._tasks:
             task.cancel()
         dead.deliver.halted = True
+        if is_seen:
+            town.places[other].gone = {name for name in ("one", "two") if name != other}
         town.receivers.scripts[A] = answers(200)
         before = town.calls(other)
         began = asyncio.get_running_loop().time()
         await town.wait(20)
         rescued = town.sent[other].calls[before:]
         assert len(rescued) == 3
-        assert max(call.at for call in rescued) - began <= 16.0
+        assert max(call.at for call in rescued) - began <= within_s
 
     in_town(story, settings={"beat_s": 0.3, "beat_gap_s": 3.0}, api=API, one=WORKER, two=WORKER, stops=False)
 

@@ -147,7 +147,7 @@ class Engine:
             fail=self._fail,
         )
         self.heartbeat = Heartbeat(
-            **common, node=node, dead=self._others_died, beaten=self._beaten, fail=self._fail
+            **common, node=node, dead=self._others_died, beaten=self._beaten, fail=self._fail, host=self._host
         )
         self.deliver = Deliver(
             tokens=self.tokens,

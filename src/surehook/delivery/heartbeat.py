@@ -6,6 +6,9 @@ are left. Another node is judged dead when its counter stood still through fifte
 beats: a gap of more than three seconds in those starts every count anew, so that neither a ledger that was
 away nor our own freeze buries anybody. A freeze of ours cannot outlive the judgement either: the lease we
 wake up with is over before the others' count is.
+
+A node of our own host need not be waited for: when it misses a few beats and its process no longer runs, it is
+dead, and nothing of it can still be on its way.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery.around import Host
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Ledger
+
+QUIET_S = 1.0  # a node of our host that has not beaten for so long is looked for, this often
 
 
 class Heartbeat:
@@ -31,6 +37,7 @@ class Heartbeat:
         dead: Callable[[list[bytes]], None],
         beaten: Callable[[], None],
         fail: Callable[[BaseException], None],
+        host: Host,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -39,6 +46,8 @@ class Heartbeat:
         self._dead = dead
         self._beaten = beaten
         self._fail = fail
+        self._host = host
+        self._looked_at = 0.0
         self._counter = 0
         self._lease_until = 0.0
         self._last_beat = 0.0
@@ -67,6 +76,7 @@ class Heartbeat:
         await self.ask_time()
         self._judge(counters, ended)
         self._beaten()
+        await self._look_for_quiet(ended)
 
     async def ask_time(self) -> None:
         """What time is it in the book?"""
@@ -88,6 +98,18 @@ class Heartbeat:
             del self._seen[node]
         if silent:
             self._dead(silent)
+
+    async def _look_for_quiet(self, at: float) -> None:
+        """Nodes of our own host whose process is gone."""
+        quiet = {node for node, (_, since) in self._seen.items() if at - since >= QUIET_S}
+        if not quiet or at - self._looked_at < QUIET_S:
+            return
+        self._looked_at = at
+        gone = [
+            node.id for node in await self._ledger.nodes() if node.id in quiet and self._host.is_gone(node)
+        ]
+        if gone:
+            self._dead(gone)
 
     async def run(self) -> None:
         while True:

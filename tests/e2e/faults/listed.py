@@ -45,4 +45,4 @@ GROUPS: dict[str, list[str]] = {
     "fleet": [name_of(fault) for fault in FLEETS],
 }
 # In a campaign, 99 of a hundred waits of a kind are at most so long, in seconds.
-P99_S = {"rescued_s": nodes.RESCUED_S, "again_s": nodes.AGAIN_S}
+P99_S = {"rescued_s": nodes.RESCUED_S, "seen_s": nodes.SEEN_S, "again_s": nodes.AGAIN_S}
