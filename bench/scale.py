@@ -163,8 +163,9 @@ def ratio(runs: list[dict[str, Any]], part: str, mode: str, fleet: str, base: st
     of = {(run["round"], run["fleet"]): run for run in runs if run["part"] == part and run["mode"] == mode}
     pairs = [(of[number, fleet], of[number, base]) for number, name in sorted(of) if name == fleet]
     speed = [one["delivered_per_s"] / other["delivered_per_s"] for one, other in pairs]
-    product = [other["product_cpu_us"] / one["product_cpu_us"] for one, other in pairs]
-    database = [other["database_cpu_us"] / one["database_cpu_us"] for one, other in pairs]
+    # The kernel counts CPU in hundredths of a second, which may be none in a short run.
+    product = [other["product_cpu_us"] / max(0.1, one["product_cpu_us"]) for one, other in pairs]
+    database = [other["database_cpu_us"] / max(0.1, one["database_cpu_us"]) for one, other in pairs]
     return {
         "part": part, "mode": mode, "fleet": fleet, "of": base, "rounds": len(pairs),
         "speed": round(statistics.median(speed), 3), "speed_last": round(speed[-1], 3),
@@ -206,7 +207,7 @@ def verdicts(document: dict[str, Any]) -> list[str]:
         for line in document["medians"]
         if line["lost"] > 0
     ]
-    for one in document["ratios"]:
+    for one in document.get("ratios", []):
         least = LOADED_LEAST if one["part"] != "shapes" else SPLIT_LEAST if one["fleet"] == "split" else None
         if least is not None and one["speed"] < least:
             wrong.append(
@@ -215,15 +216,16 @@ def verdicts(document: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def measure(chosen: argparse.Namespace) -> dict[str, Any]:
-    """All parts that were asked for."""
-    document: dict[str, Any] = {
+def measure(chosen: argparse.Namespace, document: dict[str, Any]) -> None:
+    """All parts that were asked for. What is measured is in the document even where a later part fails."""
+    document |= {
         "seconds": chosen.seconds, "rounds": chosen.rounds, "parked": chosen.parked, "old": chosen.old,
         "held_s": chosen.held, "ratios": [], "postgresql": SETTINGS,
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
     }  # fmt: skip
     with ExitStack() as stack:
         bench = Bench(chosen, stack)
+        document["runs"] = bench.runs
         if "one" in chosen.part or any(part in TOPOLOGIES for part in chosen.part):
             told = topologies(bench, chosen.part)
             document["ratios"] += told.pop("ratios")
@@ -233,10 +235,6 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
                 told = loaded(bench, part, shape)
                 document["ratios"] += told.pop("ratios")
                 document[f"{part} {shape}"] = told
-        document["medians"] = medians(bench.runs)
-        document["runs"] = bench.runs
-    document["wrong"] = verdicts(document)
-    return document
 
 
 def main() -> None:
@@ -268,18 +266,21 @@ def main() -> None:
             options.error(f"not known: {', '.join(sorted(unknown))}; known: {', '.join(allowed)}")
     if absent := missing():
         options.error(f"not installed: {', '.join(absent)}; `make services` installs them")
+    document: dict[str, Any] = {}
     well = False
     try:
-        document = measure(chosen)
+        measure(chosen, document)
         well = True
     finally:
+        document["medians"] = medians(document.get("runs", []))
+        document["wrong"] = verdicts(document)
+        text = json.dumps(document, indent=2)
+        print(text)
+        if chosen.record is not None:
+            chosen.record.write_text(text + "\n")
         kept = folder.end(well=well)
         if kept is not None:
             say(f"logs: {kept}")
-    text = json.dumps(document, indent=2)
-    print(text)
-    if chosen.record is not None:
-        chosen.record.write_text(text + "\n")
     say(f"\n{table(document['medians'])}\n")
     for one in document["ratios"]:
         say(
