@@ -586,8 +586,8 @@ def test_a_history_reads_as_lines():
         "2026-11-18T11:06:40.000Z  #3 document.signed evt_s  early  sent stays: number 3, while 2 is missing [gap]"
     )
     assert lines[4] == (
-        "2026-11-18T11:06:40.000Z  #3 document.signed evt_s  applied after it waited  viewed → signed: "
-        "viewed → signed; ana: viewed → signed [move]"
+        "2026-11-18T11:06:40.000Z  #3 document.signed evt_s  applied after it waited  viewed → signed; "
+        "ana: viewed → signed [move]"
     )
     assert lines[-2:] == ["now signed; number 4 comes next", "  ana is signed"]
     story.tell("completed", 9, id="evt_c")

@@ -86,8 +86,16 @@ def flaws(table: Table) -> Iterator[Flaw]:
 def _names(table: Table) -> Iterator[Flaw]:
     written = {"document_type": table.document_type, "version": table.version}
     written |= {f"states.{number}": state for number, state in enumerate(table.states)}
-    written |= {f"moves.{kind}": kind for kind in table.moves}
     written |= {f"aliases.{name}": name for name in table.aliases}
+    for part, names in (
+        ("moves", table.moves),
+        ("remedies", table.remedies),
+        ("branches", table.branches),
+        ("informational", table.informational),
+    ):
+        written |= {f"{part}.{kind}": kind for kind in names}
+    if table.parties is not None:
+        written |= {f"parties.states.{number}": state for number, state in enumerate(table.parties.states)}
     for field, name in written.items():
         if not 0 < len(name) <= NAME_CHARS or not name.isprintable() or name != name.strip() or name == ANY:
             yield Flaw("bad_name", field, f"1 to {NAME_CHARS} visible characters that are not only `*`")

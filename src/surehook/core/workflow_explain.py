@@ -13,7 +13,7 @@ _NO_EVENT = "(no event)"
 def explain(history: Iterable[Step], document: Document | None = None) -> list[str]:
     """One line for each step, in the order in which they were decided, and how the document stands, if it is given.
 
-    2026-11-21T10:00:00.000Z  #2 document.signed evt_2  applied  viewed → signed  ana: viewed → signed
+    2026-11-21T10:00:00.000Z  #3 document.signed evt_3  applied  viewed → signed; ana: viewed → signed [move]
     """
     lines: list[str] = []
     table = None
@@ -33,7 +33,8 @@ def line(step: Step) -> str:
     what = f"{number}{step.type} {step.event}" if step.event else _NO_EVENT
     moved = f"{step.before} → {step.after}" if step.before != step.after else f"{step.before} stays"
     waited = " after it waited" if step.released else ""
-    return f"{render(step.at)}  {what}  {step.verdict}{waited}  {moved}: {step.reason} [{step.rule}]"
+    why = step.reason if step.reason.startswith(moved) else f"{moved}: {step.reason}"
+    return f"{render(step.at)}  {what}  {step.verdict}{waited}  {why} [{step.rule}]"
 
 
 def standing(document: Document) -> list[str]:

@@ -182,10 +182,12 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
 
 
 def _plain(value: Any) -> Any:
-    """Structs as mappings without what is None, tuples as lists."""
+    """Structs as mappings without what is None, tuples as lists, whole numbers without a point."""
     if isinstance(value, Struct):
         pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {name: _plain(one) for name, one in pairs if one is not None}
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,108 @@
+"""`surehook workflow`: transition tables of documents: draw, check, export. Needs no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, line
+
+app = group("Transition tables of documents: draw, check, export. Needs no server.")
+
+Which = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="A ready table (signing), or a JSON or TOML file; - reads JSON."),
+]
+
+
+@app.command()
+def draw(
+    table: Which = "signing",
+    form: Annotated[
+        Literal["text", "mermaid", "svg"], typer.Option("--format", help="Text, Mermaid, or an SVG picture.")
+    ] = "text",
+) -> None:
+    """Draw a table as a diagram."""
+    from surehook.core.workflow_draw import draw_mermaid, draw_text
+    from surehook.core.workflow_svg import draw_svg
+
+    drawn = {"text": draw_text, "mermaid": draw_mermaid, "svg": draw_svg}[form](_table(table))
+    line(drawn.rstrip("\n"))
+
+
+@app.command()
+def check(table: Which, json: Json = False) -> None:
+    """Check a table: every flaw with its place, or its digest. Exit code 5 if something is wrong."""
+    from surehook.cli.faults import REJECTED
+    from surehook.core.workflow_check import WorkflowError
+
+    try:
+        made = _parsed(table)
+    except WorkflowError as error:
+        if not json:
+            raise _refused(table, error) from None
+        document({"ok": False, "flaws": _flaws(error)})
+        raise typer.Exit(REJECTED) from None
+    if json:
+        document(
+            {"ok": True, "document_type": made.document_type, "version": made.version, "digest": made.digest}
+        )
+        return
+    line(f"{made.document_type} {made.version}: {len(made.states)} states, {len(made.types)} event types")
+    line(f"digest {made.digest}")
+
+
+@app.command()
+def export(
+    table: Which = "signing",
+    form: Annotated[Literal["json", "toml"], typer.Option("--format", help="JSON or TOML.")] = "json",
+) -> None:
+    """Print a table as data with its digest, for every service to share."""
+    from surehook.core.workflow_data import render_table
+
+    line(render_table(_table(table), form).rstrip("\n"))
+
+
+def _table(written: str) -> Any:
+    from surehook.core.workflow_check import WorkflowError
+
+    try:
+        return _parsed(written)
+    except WorkflowError as error:
+        raise _refused(written, error) from None
+
+
+def _parsed(written: str) -> Any:
+    """A ready table by name, or the one in a file. Raises WorkflowError."""
+    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.inputs import text_of
+    from surehook.core.workflow_data import parse_table
+    from surehook.core.workflow_signing import SIGNING
+
+    if written == SIGNING.document_type:
+        return SIGNING
+    if written == "-":
+        return parse_table(text_of("-"), "json")
+    form: Literal["json", "toml"] = "toml" if Path(written).suffix == ".toml" else "json"
+    if Path(written).suffix not in (".toml", ".json"):
+        raise CommandError(
+            f"there is no table {written!r}",
+            hint="signing, or a file that ends in .json or .toml",
+            code=NOT_FOUND,
+        )
+    return parse_table(text_of(f"@{written}"), form)
+
+
+def _refused(written: str, error: Any) -> Exception:
+    from surehook.cli.faults import REJECTED, CommandError
+
+    return CommandError(f"{written}: {error}", hint=error.hint, code=REJECTED)
+
+
+def _flaws(error: Any) -> list[dict[str, str]]:
+    if not error.flaws:
+        return [{"code": error.code, "field": error.field, "text": error.detail}]
+    return [{"code": flaw.code, "field": flaw.field, "text": flaw.text} for flaw in error.flaws]

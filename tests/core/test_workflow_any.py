@@ -1,0 +1,241 @@
+"""What holds for every table and every stream of events, however odd."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surehook.core.workflow import Arrival, Document, Order, Parties, Step, Table, decide, release
+from surehook.core.workflow_data import parse_table, render_table
+from surehook.core.workflow_draw import draw_mermaid, draw_text
+from surehook.core.workflow_svg import draw_svg
+
+KINDS = [f"t{number}" for number in range(6)]
+NAMES = ["ana", "bob"]
+few = settings(max_examples=150, deadline=None)
+
+
+@st.composite
+def flows(draw, prefix: str = "s") -> dict:
+    """States in a row, moves only to the right, a way in and a way out for each."""
+    opened = draw(st.integers(1, 4))
+    ends = draw(st.integers(1, 3))
+    states = [f"{prefix}{number}" for number in range(opened + ends)]
+    ways: dict[str, dict[str, str]] = {}
+
+    def add(source: int, target: int) -> None:
+        kind = draw(st.sampled_from(KINDS))
+        ways.setdefault(kind, {}).setdefault(states[source], states[target])
+
+    def leads(source: int, target: int) -> bool:
+        return any(each.get(states[source]) == states[target] for each in ways.values())
+
+    for target in range(1, len(states)):
+        source = draw(st.integers(0, min(target, opened) - 1))
+        while not leads(source, target):
+            kind = draw(st.sampled_from(KINDS))
+            if states[source] in ways.get(kind, {}):
+                kind = f"k{source}_{target}"
+            ways.setdefault(kind, {})[states[source]] = states[target]
+    for source in range(opened):
+        if not any(leads(source, target) for target in range(source + 1, len(states))):
+            ways.setdefault(f"k{source}", {})[states[source]] = states[-1]
+    for _ in range(draw(st.integers(0, 4))):
+        source = draw(st.integers(0, opened - 1))
+        add(source, draw(st.integers(source, len(states) - 1)))
+    remedies = {}
+    if draw(st.booleans()):
+        remedies = {draw(st.sampled_from(KINDS)): {states[opened]: draw(st.sampled_from(states[:opened]))}}
+    return {
+        "states": tuple(states),
+        "initial": states[0],
+        "terminal": tuple(states[opened:]),
+        "moves": ways,
+        "remedies": remedies,
+    }
+
+
+@st.composite
+def orders(draw) -> Order:
+    mode = draw(st.sampled_from(["strict", "buffer", "free"]))
+    count = draw(st.integers(1, 5))
+    if mode != "buffer":
+        return Order(mode=mode, count=count)
+    return Order(
+        mode=mode,
+        count=count,
+        wait_s=draw(st.sampled_from([1, 2.0, 0.7, 5])),
+        then=draw(st.sampled_from(["skip", "refuse"])),
+    )
+
+
+@st.composite
+def tables(draw) -> Table:
+    order = draw(orders())
+    parties = draw(st.none() | flows("p").map(lambda flow: Parties(**flow, replaced=flow["terminal"][-1])))
+    flow = draw(flows())
+    rules = ["supersede", "beside"] if parties is None else ["supersede", "beside", "replace"]
+    return Table(
+        document_type="any",
+        **flow,
+        parties=parties,
+        order=order,
+        branches={"b": draw(st.sampled_from(rules))},
+        informational=("info",),
+        precedence=flow["terminal"] if draw(st.booleans()) else (),
+        on_stale=draw(st.sampled_from(["record", "conflict"])),
+        on_conflict="record" if order.mode == "free" else draw(st.sampled_from(["record", "stop"])),
+        on_unknown=draw(st.sampled_from(["conflict", "informational"])),
+        memory=draw(st.integers(1, 12)),
+    )
+
+
+def happenings(ids: int = 12, numbers: bool = True) -> st.SearchStrategy[Arrival]:
+    """Events from a small world, so that they repeat, contradict and refer to each other."""
+    some = st.integers(0, ids).map(lambda number: f"e{number}")
+    return st.builds(
+        Arrival,
+        id=some,
+        type=st.sampled_from([*KINDS, "b", "info", "what"]),
+        sequence=st.none() | st.integers(-1, 9) | st.just(2**62) if numbers else st.none(),
+        version=st.none() | st.sampled_from(["1", "2", "v3", "odd"]),
+        cause=st.none() | some,
+        party=st.none() | st.sampled_from(NAMES),
+        replaces=st.none() | st.sampled_from(NAMES),
+        remediated=st.booleans(),
+        flaw=st.none() | st.none() | st.just("odd"),
+    )
+
+
+streams = st.lists(st.tuples(st.none() | happenings(), st.integers(0, 3000)), max_size=25)
+
+
+@few
+@given(tables(), streams, st.integers(0, 25))
+def test_no_stream_of_events_breaks_a_document(table, stream, operator):
+    document: Document | None = None
+    now = 0
+    for place, (event, wait) in enumerate(stream):
+        now += wait
+        if place == operator and document is not None:
+            document = release(table, document, now).document
+        before = msgspec.json.encode(document)
+        decision = decide(table, document, event, now)
+        assert msgspec.json.encode(document) == before
+        assert decide(table, document, event, now) == decision
+        document = check(table, document, event, decision, now)
+
+
+def check(table, before: Document | None, event, decision, now: int) -> Document:
+    """What holds for every single decision."""
+    document = decision.document
+    stored = msgspec.json.encode(document)
+    assert msgspec.json.decode(stored, type=Document) == document
+    assert document.state in table.states
+    assert len(document.seen) <= table.memory
+    assert len(document.waiting) <= table.order.count
+    assert before is None or document.next >= before.next
+    assert (event is None) == (decision.own is None)
+    assert decision.wake_at is None or decision.wake_at > now
+    state = table.initial if before is None else before.state
+    for step in decision.steps:
+        assert step.before == state
+        assert step.before == step.after or step.verdict == "applied"
+        if step.before in table.terminal and step.after != step.before:
+            assert step.rule in ("remedy", "precedence")
+        state = step.after
+    assert state == document.state
+    if decision.verdict == "duplicate":
+        assert decision.own.before == decision.own.after
+    waited = {one.event.id for one in before.waiting} if before is not None else set()
+    waits = {one.event.id for one in document.waiting}
+    left = {step.event for step in decision.released}
+    assert waited - waits <= left
+    assert left <= waited | {event.id if event else ""}
+    return document
+
+
+def lived(table: Table, stream: list[tuple[Arrival | None, int]]) -> tuple[Document | None, list[tuple]]:
+    document, told = None, []
+    for event, now in stream:
+        decision = decide(table, document, event, now)
+        document = decision.document
+        told += [(step.event, step.verdict, step.before, step.after, step.rule) for step in decision.steps]
+    return document, told
+
+
+@few
+@given(tables(), streams, st.lists(st.integers(0, 40_000), max_size=20))
+def test_it_makes_no_difference_when_the_clock_is_looked_at(table, stream, ticks):
+    now, timed = 0, []
+    for event, wait in stream:
+        now += wait
+        timed.append((event, now))
+    timed.append((None, 100_000))
+    more = sorted([*timed, *((None, tick) for tick in ticks)], key=lambda one: one[1])
+    assert lived(table, more) == lived(table, timed)
+
+
+@few
+@given(tables(), st.data())
+def test_in_strict_order_arrival_makes_no_difference(table, data):
+    table = msgspec.structs.replace(table, order=Order(count=10), memory=20)
+    kinds = data.draw(st.lists(happenings(numbers=False), min_size=1, max_size=8))
+    events = [
+        msgspec.structs.replace(event, id=f"e{number}", sequence=number)
+        for number, event in enumerate(kinds, start=1)
+    ]
+    mixed = data.draw(st.permutations(events))
+    in_order, settled = lived(table, [(event, 0) for event in events])
+    document, told = lived(table, [(event, 0) for event in mixed])
+    assert document == in_order
+    # At a conflict that stops the document the rest is early, in whichever order it comes.
+    assert [one for one in told if one[1] != "early"] == [one for one in settled if one[1] != "early"]
+
+
+@few
+@given(tables(), streams, st.data())
+def test_a_repeat_changes_nothing(table, stream, data):
+    table = msgspec.structs.replace(table, memory=64)
+    document: Document | None = None
+    for event, _ in stream:
+        decision = decide(table, document, event, 0)
+        if event is not None and decision.own.rule not in ("jump", "line_full", "waited_too_long"):
+            again = decide(table, decision.document, event, 0)
+            assert again.document == decision.document
+            assert again.verdict == "duplicate"
+        document = decision.document
+
+
+@few
+@given(tables())
+def test_every_table_goes_through_text_and_can_be_drawn(table):
+    for form in ("json", "toml"):
+        assert parse_table(render_table(table, form), form) == table
+    for drawn in (draw_text(table), draw_mermaid(table), draw_svg(table)):
+        assert all(state in drawn for state in table.states)
+
+
+@few
+@given(
+    st.lists(
+        st.text(max_size=5).filter(lambda name: name.isprintable() and name.strip() == name != ""), max_size=4
+    )
+)
+def test_any_name_goes_through_text(names):
+    table = Table(
+        document_type="any", states=("a", "b"), initial="a", terminal=("b",), moves={"something": {"a": "b"}},
+        informational=tuple(name for name in names if name != "*"),
+    )  # fmt: skip
+    for form in ("json", "toml"):
+        assert parse_table(render_table(table, form), form) == table
+
+
+def test_a_step_says_by_which_table_it_was_made():
+    table = Table(
+        document_type="any", states=("a", "b"), initial="a", terminal=("b",), moves={"kind": {"a": "b"}}
+    )
+    (step,) = decide(table, None, Arrival(id="e", type="kind", sequence=1), 0).steps
+    assert isinstance(step, Step)
+    assert step.table == table.label
