@@ -206,7 +206,10 @@ def test_what_lies_behind_is_stale_and_can_be_made_a_conflict():
     assert says(begun("sent", "signed").tell("viewed")) == ("stale", "past", "signed", "signed")
     story = begun("sent", "signed", table=replace(SIGNING, on_stale="conflict"))
     assert says(story.tell("viewed")) == ("conflict", "past", "signed", "signed")
-    assert says(story.tell("viewed", 0))[:2] == ("conflict", "settled_number")
+    story = Story(replace(BUFFER, on_stale="conflict"))
+    story.tell("certificate", 2)
+    story.wait(60)
+    assert says(story.tell("sent", 1))[:2] == ("conflict", "settled_number")
 
 
 def test_states_do_not_leap_forward_without_proof():
@@ -423,6 +426,20 @@ def test_two_events_with_one_number_conflict_and_the_first_stands():
     assert story.tell("voided", 3, id="third").verdict == "duplicate"
 
 
+def test_numbers_do_not_begin_before_the_first():
+    story = Story()
+    assert says(story.tell("sent", 0)) == ("conflict", "before_first", "draft", "draft")
+    assert says(story.tell("sent", -7))[:2] == ("conflict", "before_first")
+    story = Story(replace(SIGNING, order=Order(first=0)))
+    assert story.tell("sent", 0).verdict == "applied"
+
+
+def test_a_settled_number_is_late_though_who_had_it_was_forgotten():
+    story = begun("sent", table=replace(SIGNING, memory=1))
+    story.tell("certificate", None)
+    assert says(story.tell("viewed", 1))[:2] == ("stale", "settled_number")
+
+
 def test_a_number_far_ahead_is_a_conflict_and_can_be_handed_in_again():
     story = begun("sent")
     assert says(story.tell("signed", 10_003, id="far"))[:2] == ("conflict", "jump")
@@ -471,6 +488,16 @@ def test_a_document_can_stand_still_at_a_conflict_until_it_is_released():
     assert [step.rule for step in story.history[-3:]] == ["released", "move", "move"]
     assert (story.state, story.document.next) == ("signed", 5)
     assert story.tell("completed", id="bad").verdict == "duplicate"
+
+
+def test_a_conflict_without_a_number_stops_a_document_too():
+    story = begun("sent", table=replace(BUFFER, on_conflict="stop"))
+    story.tell("document.eaten", None, id="bad")
+    assert says(story.tell("viewed", 2))[:2] == ("early", "stopped")
+    assert says(story.tell("signed", None))[:2] == ("early", "stopped")
+    assert story.wake_at is None
+    story.release()
+    assert (story.state, story.document.next) == ("signed", 3)
 
 
 def test_a_full_line_hands_events_back_and_loses_none():

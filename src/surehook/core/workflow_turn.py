@@ -71,6 +71,10 @@ class Turn:
             return self._place(event)
         if number is None:
             return self._take_unnumbered(event)
+        if number < self.order.first:
+            return self._settle(
+                event, "conflict", "before_first", f"number {number}; they begin at {self.order.first}"
+            )
         if draft.has_number(number):
             return self._settle(event, "conflict", "same_number", f"another event has the number {number}")
         if number < draft.next:

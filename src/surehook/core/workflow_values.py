@@ -38,6 +38,7 @@ RULES: dict[str, str] = {
     "stopped": "the document stands still at a conflict",
     "line_full": "too many events wait for this document",
     "same_number": "another event has its number",
+    "before_first": "its number lies before that of a document's first event",
     "jump": "its number is too far ahead",
     "no_number": "strict order needs a number, and it has none",
     "flaw": "something of it could not be read",
