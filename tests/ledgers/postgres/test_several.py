@@ -173,6 +173,32 @@ async def test_two_nodes_that_take_parked_rows_at_once_get_each_once(desk: Desk,
     assert sorted(ids) == sorted(item.deliveries[0].id for item in items)
 
 
+async def test_what_others_parked_behind_where_taking_back_stands_is_taken(desk: Desk, other: Desk) -> None:
+    items = [desk.make.incoming(desk.endpoint, parked="share") for _ in range(8)]
+    ids = [item.deliveries[0].id for item in items]
+    assert ids == sorted(ids)
+
+    async def take(limit: int) -> list[bytes]:
+        rows = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=limit, now=NOW)
+        return [row.id for row in rows]
+
+    await _accept(desk, *items[3:])
+    assert await take(3) == ids[3:6]
+    await _accept(other, *items[:3])
+    found = await take(4)  # what lies ahead is too little
+    assert len(found) == 4
+    assert sorted(found + await take(4)) == [*ids[:3], *ids[6:]]
+
+
+async def test_what_a_node_parks_again_it_takes_back_before_what_is_younger(desk: Desk) -> None:
+    items = [desk.make.incoming(desk.endpoint, parked="share") for _ in range(6)]
+    await _accept(desk, *items)
+    held = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=2, now=NOW)
+    await desk.ledger.park(held[:1], "share", node=desk.node, now=NOW)
+    again = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=2, now=NOW)
+    assert [row.id for row in again] == [items[0].deliveries[0].id, items[2].deliveries[0].id]
+
+
 async def test_a_node_that_waits_too_long_for_a_lock_is_told_so(desk: Desk, beside: Any) -> None:
     """Somebody else's lock costs this call, and no more: the next one after it goes through."""
     await beside.execute("begin; lock table delivery in exclusive mode")

@@ -72,26 +72,52 @@ async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now:
     return [by_id[id] for id in asked if id in by_id]
 
 
-async def unpark(
-    session: Session,
-    endpoint: bytes,
-    reasons: Sequence[str],
-    *,
-    node: bytes,
-    limit: int,
-    now: int,
-    restart: bool = False,
-) -> list[Delivery]:
-    """The oldest rows of all the reasons together, by id."""
-    asked = list(dict.fromkeys(reasons))
-    found = await session.change(query("restart" if restart else "unpark"), node, endpoint, asked, limit, now)
-    return _leased(found, node)
+class Parked:
+    """Where taking back begins, for endpoints of which the last call gave as much as was asked: the same as `Marks`,
+    by id. What was parked behind the mark by others is found by looking back, and whenever a call finds too little."""
 
+    def __init__(self) -> None:
+        self._from: dict[tuple[bytes, tuple[str, ...]], tuple[bytes, float]] = {}  # and when to look back
 
-async def park(
-    session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
-) -> None:
-    check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
+    async def unpark(
+        self,
+        session: Session,
+        endpoint: bytes,
+        reasons: Sequence[str],
+        *,
+        node: bytes,
+        limit: int,
+        now: int,
+        restart: bool = False,
+    ) -> list[Delivery]:
+        """The oldest rows of all the reasons together, by id."""
+        asked = list(dict.fromkeys(reasons))
+        place = (endpoint, tuple(asked))
+        sql = query("restart" if restart else "unpark")
+        began = time.monotonic()
+        begin, look_back_at = self._from.pop(place, (b"", 0.0))
+        if began >= look_back_at:
+            begin = b""
+        leased = _leased(await session.change(sql, node, endpoint, asked, limit, now, begin), node)
+        if len(leased) == limit and limit:
+            if not begin:
+                ended = time.monotonic()
+                look_back_at = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
+            self._from[place] = (leased[-1].id, look_back_at)
+        elif begin:
+            rest = await session.change(sql, node, endpoint, asked, limit - len(leased), now, b"")
+            leased = sorted([*leased, *_leased(rest, node)], key=lambda delivery: delivery.id)
+        return leased
+
+    async def park(
+        self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
+    ) -> None:
+        """Aside; what lies before a mark lowers it."""
+        for place, (begin, look_back_at) in list(self._from.items()):
+            lowest = min([one.id for one in deliveries if one.endpoint == place[0]], default=begin)
+            if lowest < begin:
+                self._from[place] = (lowest, look_back_at)
+        check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:

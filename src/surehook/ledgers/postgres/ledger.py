@@ -35,6 +35,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         super().__init__(url, writers=writers, workers=workers, listers=listers)
         self._accept = Accepting()
         self._marks = claim.Marks()
+        self._parked = claim.Parked()
         self._held_from = nodes_.HeldFrom()
         self._sweeping = handing_.Sweeping()
         self._endpoint_walks = endings.EndpointWalks()
@@ -97,7 +98,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         restart: bool = False,
     ) -> list[Delivery]:
         return await self._lease(
-            node, claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
+            node, self._parked.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
         )
 
     async def _lease(
@@ -113,7 +114,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         return leased
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
-        await self._surely(claim.park, deliveries, reason, node=node, now=now)
+        await self._surely(self._parked.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
         await self._surely(claim.release, deliveries, node=node, now=now)

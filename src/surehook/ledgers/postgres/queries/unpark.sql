@@ -3,7 +3,8 @@ with fence as materialized (select number from node where id = $1 and buried_at 
 picked as materialized (
   select x.id, x.parked, x.parked_at from unnest($3::text[]) r(reason) cross join lateral (
     select d.id, d.parked, d.parked_at from delivery d
-    where d.parked is not null and (d.endpoint, d.parked) >= ($2, r.reason) and (d.endpoint, d.parked) <= ($2, r.reason)
+    where d.parked is not null and (d.endpoint, d.parked, d.id) >= ($2, r.reason, $6)
+      and (d.endpoint, d.parked) <= ($2, r.reason)
     order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
 ), held as (
