@@ -46,8 +46,9 @@ class MariaDb(Program):
             ])  # fmt: skip
         socket = Path(tempfile.gettempdir()) / f"surehook-{os.getpid()}-{self.port}.sock"
         start = self.place / "start.sql"
+        # One statement in each line: that is how the server reads this file.
         start.write_text(
-            f"create user if not exists {USER}@'127.0.0.1'; grant all on *.* to {USER}@'127.0.0.1';\n"
+            f"create user if not exists {USER}@'127.0.0.1';\ngrant all on *.* to {USER}@'127.0.0.1';\n"
         )
         folder.give(start)
         self.spawn([

@@ -25,6 +25,7 @@ lease cannot commit.
     receive.py      one request, judged            answers.py   what a sender is told
     line.py         group commit                   refusals.py  what was not believed
     handlers.py     who does what                  process.py   runs, in one transaction
+    following.py    documents and their workflows  ends.py      how one run ends
     work.py         workers                        event.py     what a handler sees
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
@@ -39,17 +40,17 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from surehook.inbox.async_inbox import AsyncInbox as AsyncInbox
+    from surehook.inbox.ends import Backoff as Backoff
     from surehook.inbox.event import Event as Event
     from surehook.inbox.handlers import Ignore as Ignore
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
-    from surehook.inbox.process import Backoff as Backoff
     from surehook.inbox.work import Rules as Rules
 
 _PLACES = {
     "AsyncInbox": "async_inbox",
-    "Backoff": "process",
+    "Backoff": "ends",
     "Event": "event",
     "Ignore": "handlers",
     "Inbox": "inbox",

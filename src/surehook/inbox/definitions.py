@@ -10,18 +10,22 @@ from typing import TypeVar
 
 from surehook.core import ids
 from surehook.core.errors import SettingsError
+from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
+from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
+from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.process import Backoff, Done, Processor
+from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.sources.source import Source
 from surehook.inbox.work import Rules, Steps
+from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Run, Stored
+from surehook.ports.inbox import Stored
 
 log = logging.getLogger("surehook.inbox")
 F = TypeVar("F", bound=Callable[..., object])
@@ -47,9 +51,9 @@ class Definitions:
         self.receiver = Receiver(self.identify)
         self.handlers = Handlers(may_wait=may_wait)
         self.tally: Counter[tuple[str, str]] = Counter()
-        processor = Processor(
-            self.handlers, self.receiver.sources, backoff or Backoff(), self._fraction, self.clock.now
-        )
+        self.following = Following(lambda: self.identify(self.clock.now()))
+        ends = Ends(self.handlers, backoff or Backoff(), self._fraction, self.clock.now)
+        processor = Processor(ends, self.receiver.sources, self.following)
         self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told)
         for source in sources:
             self.add(source)
@@ -83,6 +87,15 @@ class Definitions:
 
         return define
 
+    def follow(self, workflow: Workflow | Table, source: str, pattern: str = "*") -> Workflow:
+        """Let a workflow decide what the events of a source mean; handlers hear of those that move something.
+
+        Raises WorkflowError for a second table of one document type.
+        """
+        made = Workflow(workflow) if isinstance(workflow, Table) else workflow
+        self.following.add(made, source, pattern)
+        return made
+
     def samples(self, source: str) -> list[Sample]:
         """The last refused messages of a source, redacted."""
         return self.receiver.refusals.samples(source)
@@ -108,10 +121,8 @@ class Definitions:
                     ids.text(PREFIX, end.id),
                 )
 
-    def _told(self, runs: Sequence[Run], done: Done) -> None:
-        sources = {run.id: run for run in runs}
-        for ended in done.settlements:
-            run = sources[ended.run]
+    def _told(self, done: Done) -> None:
+        for run, ended in done.settlements:
             self.tally[run.source, ended.state if ended.due_at is None else "retry"] += 1
             if ended.state == "dead":
                 log.error("dead: %s of %s (%s)", ids.text(PREFIX, run.event), run.source, ended.error_code)

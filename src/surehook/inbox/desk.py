@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from surehook.core import ids, instants
 from surehook.core.errors import SettingsError
+from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
+from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Book, Filter, Pruned, State
 
@@ -123,6 +125,14 @@ def conflicting(limit: int) -> Callable[[Book], list[Conflicting]]:
         )
         for one in book.conflicts(limit=rows)
     ]
+
+
+def explaining(document: str, document_type: str | None, tenant: str) -> Callable[[Book], list[str]]:
+    def work(book: Book) -> list[str]:
+        found = book.history(document, document_type=document_type, tenant=tenant)
+        return [line for row, steps in found for line in explain(steps_of(steps), document_of(row.body))]
+
+    return work
 
 
 def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, int]]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.core.sources import payload
 from surehook.core.sources.request import Request as Read
+from surehook.core.workflow import Step
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Run
 
@@ -31,6 +32,7 @@ class Event(Struct, frozen=True, kw_only=True):
     occurred_at     by the sender's word, or None. Never order by it
     attempt         1, 2, …: how often this run was begun
     replay          0 for the event's own arrival; the number of the replay otherwise
+    change          where a workflow follows it: what it moved, from `before` to `after`
     """
 
     ref: str
@@ -50,6 +52,7 @@ class Event(Struct, frozen=True, kw_only=True):
     correlation_id: str | None
     attempt: int
     replay: int
+    change: Step | None = None
 
 
 def read(run: Run, source: Source) -> Event:

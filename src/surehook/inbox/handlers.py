@@ -80,7 +80,7 @@ class Handler(Struct, frozen=True, gc=False):
     is_async: bool
 
     def fits(self, source: str, type: str | None) -> bool:
-        return self.source in ("*", source) and _matches(self.pattern, type)
+        return self.source in ("*", source) and matches(self.pattern, type)
 
 
 class Handlers:
@@ -127,7 +127,7 @@ def check_pattern(pattern: str) -> str:
     return pattern
 
 
-def _matches(pattern: str, type: str | None) -> bool:
+def matches(pattern: str, type: str | None) -> bool:
     if pattern == "*":
         return True
     if type is None:

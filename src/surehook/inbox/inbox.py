@@ -18,8 +18,8 @@ from surehook.inbox import desk
 from surehook.inbox.asgi import AsgiApp
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed
+from surehook.inbox.ends import Backoff
 from surehook.inbox.line import AsyncLine, Line
-from surehook.inbox.process import Backoff
 from surehook.inbox.receive import Call, Taken
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
@@ -200,6 +200,10 @@ class Inbox(Definitions):
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
         return desk.by_source(self.store.run(lambda book: book.counts()))
+
+    def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
+        """A document's history as lines: every decision, what it changed and why, and how the document stands."""
+        return self.store.run(desk.explaining(document, document_type, tenant))
 
     def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished."""

@@ -10,188 +10,133 @@ either the effects and the mark are both there, or neither is.
 
 from __future__ import annotations
 
-import hashlib
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from surehook.core.verification import VerifyError
+from surehook.core.workflow import Arrival
 from surehook.inbox import event as events
-from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
+from surehook.inbox.ends import Ends
+from surehook.inbox.event import Event
+from surehook.inbox.following import Desk, Following
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Book, Run, Settlement, StoreError
-
-
-class Backoff(Struct, frozen=True):
-    """How long a failed event waits: `first_s`, then `factor` times as long each time, up to `max_s`, plus up to `jitter` of it.
-
-    The defaults give up after ten attempts and about three hours: a handler that still fails needs a person.
-    """
-
-    first_s: float = 1.0
-    factor: float = 4.0
-    max_s: float = 3600.0
-    attempts: int = 10
-    jitter: float = 0.2
-
-    def wait_ms(self, attempts: int, fraction: float) -> int | None:
-        """After so many attempts the wait, in milliseconds; None: it was the last. `fraction` is in [0, 1)."""
-        if attempts >= self.attempts:
-            return None
-        wait = min(self.first_s * self.factor ** min(attempts - 1, 60), self.max_s)
-        return round(wait * (1 + self.jitter * fraction) * 1000)
+from surehook.inbox.workflow import NoDocument, Workflow
+from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
 
 
 class Done(Struct):
     """What a batch came to: how each run was settled, and which events gave another result than before."""
 
-    settlements: list[Settlement]
+    settlements: list[tuple[Run, Settlement]]
     changed: list[Run]
     lost: int = 0  # runs that another worker had taken
 
 
+class Todo(Struct):
+    """A run that can be handled, or how it ended before that."""
+
+    run: Run
+    event: Event | None = None
+    ended: Settlement | None = None
+    workflow: Workflow | None = None
+    key: DocumentKey | None = None
+    arrival: Arrival | None = None
+
+
 class Processor:
-    """Handlers, sources and rules, ready to process. `fraction()` gives chance for waits."""
+    """Handlers, sources, workflows and rules, ready to process."""
 
-    def __init__(
-        self,
-        handlers: Handlers,
-        sources: Mapping[str, Source],
-        backoff: Backoff,
-        fraction: Callable[[], float],
-        now: Callable[[], int],
-    ) -> None:
-        self._handlers = handlers
+    def __init__(self, ends: Ends, sources: Mapping[str, Source], following: Following) -> None:
+        self._ends = ends
         self._sources = sources
-        self._backoff = backoff
-        self._fraction = fraction
-        self._now = now
+        self._following = following
 
-    def process(self, book: Book, runs: Sequence[Run], token: bytes) -> Done:
-        """Handle what is still ours, settle it, and leave the commit to the caller."""
-        mine = book.hold([run.id for run in runs], token)
-        held = [run for run in runs if run.id in mine]
-        settlements = [self._one(book, run) for run in held]
-        changed = self._changed(book, held, settlements)
-        book.settle(settlements)
-        return Done(settlements, changed, len(runs) - len(held))
+    def process(
+        self, book: Book, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
+    ) -> Done:
+        """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller."""
+        mine = book.hold([run.id for run in runs], token) if runs else set()
+        todo = [self._prepare(run) for run in runs if run.id in mine]
+        keys = [one.key for one in todo if one.key is not None]
+        asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
+        desk = Desk(book, self._ends, self.read, [*keys, *(key for key, _ in asleep)])
+        for key, workflow in asleep:
+            desk.wake(workflow, key)
+        for one in todo:
+            self._one(book, desk, one)
+        ended = list(desk.settled.values())
+        changed = self._changed(book, ended)
+        book.settle([settlement for _, settlement in ended])
+        desk.keep(self._following.identify)
+        return Done(ended, changed, len(runs) - len(mine))
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
         """Settle a run whose transaction could not be committed."""
         mine = book.hold([run.id], token)
-        settlements = [self._failed(run, error, "commit_failed")] if mine else []
-        book.settle(settlements)
-        return Done(settlements, [], 0 if mine else 1)
+        ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine else []
+        book.settle([settlement for _, settlement in ended])
+        return Done(ended, [], 0 if mine else 1)
 
-    def _one(self, book: Book, run: Run) -> Settlement:
-        if run.attempts > self._backoff.attempts:  # the last ones ended with their process
-            return self._end(run, "dead", code="attempts_exhausted")
-        source = self._sources.get(run.source)
-        if source is None:
-            return self._failed(run, None, "unknown_source")
+    def read(self, run: Run) -> Event:
+        """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
+        return events.read(run, self._sources[run.source])
+
+    def _prepare(self, run: Run) -> Todo:
+        ends = self._ends
+        if run.attempts > ends.backoff.attempts:  # the last ones ended with their process
+            return Todo(run, ended=ends.end(run, "dead", code="attempts_exhausted"))
         if run.body is None:
-            return self._end(run, "rejected", code="body_expired")
-        handlers = self._handlers.fitting(run.source, run.type)
-        if not handlers:
-            return self._end(run, "ignored", code="no_handler")
+            return Todo(run, ended=ends.end(run, "rejected", code="body_expired"))
         try:
-            event = events.read(run, source)
+            event = self.read(run)
+        except KeyError:
+            return Todo(run, ended=ends.failed(run, "unknown_source"))
         except VerifyError as error:  # it was read before it was stored: the source was changed since
-            return self._failed(run, error, "unreadable")
+            return Todo(run, ended=ends.failed(run, "unreadable", str(error)))
+        workflow = self._following.of(run.source, run.type)
+        if workflow is None:
+            return Todo(run, event)
+        try:
+            document, arrival = workflow.read(event, source=run.source)
+        except NoDocument as error:
+            return Todo(run, ended=ends.end(run, "rejected", code="no_document", error=str(error)))
+        return Todo(
+            run, event, workflow=workflow, key=(workflow.document_type, run.tenant, document), arrival=arrival
+        )
+
+    def _one(self, book: Book, desk: Desk, one: Todo) -> None:
+        if one.ended is not None:
+            desk.settle(one.run, one.ended)
+            return
+        assert one.event is not None
+        if one.workflow is not None and one.key is not None and one.arrival is not None:
+            desk.arrives(one.workflow, one.key, one.arrival, one.run, one.event)
+        else:
+            desk.settle(one.run, self._plain(book, one.run, one.event))
+
+    def _plain(self, book: Book, run: Run, event: Event) -> Settlement:
+        """An event that no workflow follows."""
+        if not self._ends.handlers.fitting(run.source, run.type):
+            return self._ends.end(run, "ignored", code="no_handler")
         try:
             with book.savepoint():
-                result = [_called(book, handler, event) for handler in handlers]
-                sha256 = hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest()
-        except Say as said:
-            return self._said(run, said, handlers)
+                called = self._ends.call(book, run, event)
         except StoreError:
             raise
         except Exception as error:
-            return self._failed(run, error, "handler_failed", handlers)
-        return self._well(run, handlers, sha256)
+            return self._ends.badly(run, error)
+        return self._ends.well(run, called)
 
-    def _well(self, run: Run, handlers: Sequence[Handler], sha256: bytes) -> Settlement:
-        now = self._now()
-        final = all(one.final for one in handlers)
-        ended = self._end(run, "finalized" if final else "processed", handlers=handlers)
-        ended.processed_at = now
-        ended.finalized_at = now if final else None
-        ended.result_sha256 = sha256
-        return ended
-
-    def _said(self, run: Run, said: Say, handlers: Sequence[Handler]) -> Settlement:
-        if isinstance(said, Later):
-            ended = self._end(run, "accepted", code="later", error=str(said), handlers=handlers)
-            ended.due_at = self._now() + said.wait_ms
-            ended.attempts = run.attempts - 1
-            return ended
-        if isinstance(said, Refuse):
-            return self._end(run, "rejected", code=said.code, error=str(said), handlers=handlers)
-        assert isinstance(said, Ignore)
-        return self._end(run, "ignored", code="ignored", error=str(said), handlers=handlers)
-
-    def _failed(
-        self, run: Run, error: Exception | None, code: str, handlers: Sequence[Handler] = ()
-    ) -> Settlement:
-        wait = self._backoff.wait_ms(run.attempts, self._fraction())
-        text = None if error is None else "".join(traceback.format_exception(error))
-        ended = self._end(
-            run, "dead" if wait is None else "accepted", code=code, error=text, handlers=handlers
-        )
-        ended.due_at = None if wait is None else self._now() + wait
-        return ended
-
-    def _end(
-        self,
-        run: Run,
-        state: Any,
-        *,
-        code: str | None = None,
-        error: str | None = None,
-        handlers: Sequence[Handler] = (),
-    ) -> Settlement:
-        name, version = named(handlers) if handlers else (None, None)
-        return Settlement(
-            run=run.id,
-            state=state,
-            attempts=run.attempts,
-            handler=name,
-            handler_version=version,
-            error_code=code,
-            error=_plain(error),
-        )
-
-    def _changed(self, book: Book, held: Sequence[Run], settlements: Sequence[Settlement]) -> list[Run]:
+    def _changed(self, book: Book, ended: list[tuple[Run, Settlement]]) -> list[Run]:
         """Replays that gave another result than the event gave before, marked as such."""
-        again = [
-            (run, ended)
-            for run, ended in zip(held, settlements, strict=True)
-            if run.number > 0 and ended.result_sha256 is not None
-        ]
+        again = [(run, one) for run, one in ended if run.number > 0 and one.result_sha256 is not None]
         if not again:
             return []
         before = book.last_results([run.event for run, _ in again])
         changed = []
-        for run, ended in again:
-            ended.changed = before.get(run.event, ended.result_sha256) != ended.result_sha256
-            if ended.changed:
+        for run, one in again:
+            one.changed = before.get(run.event, one.result_sha256) != one.result_sha256
+            if one.changed:
                 changed.append(run)
         return changed
-
-
-def _called(book: Book, handler: Handler, event: events.Event) -> Any:
-    with book.tx(is_async=handler.is_async) as tx:
-        result = handler.function(event, tx)
-        if handler.is_async:
-            result = book.wait(result)
-    if isinstance(result, Say):
-        raise result
-    return result
-
-
-def _plain(text: str | None) -> str | None:
-    """PostgreSQL stores no NUL in a text, and no database half a surrogate pair."""
-    return None if text is None else text.replace("\0", "␀").encode("utf-8", "replace").decode()

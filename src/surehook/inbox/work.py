@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from surehook.inbox.process import Done, Processor
-from surehook.ports.inbox import AsyncStore, Book, Run, Store, StoreError, StoreUnavailable
+from surehook.ports.inbox import AsyncStore, Book, DocumentKey, Run, Store, StoreError, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
 
 BATCH = 64  # runs in one transaction: handlers are the larger part of its cost by then
 LEASE_MS = 60_000  # after that, work of a worker that died or hangs is taken up by another
 IDLE_S = 1.0  # how late work is found that another process stored
+BUSY_S = 0.1  # until the next look at what others have locked
 AWAY_S = (0.2, 10.0)  # first and longest wait while the database is away
 
 
@@ -35,6 +36,7 @@ class Rules(Struct, frozen=True):
 
 class Claimed(Struct):
     runs: list[Run]
+    waking: list[DocumentKey]  # documents for which time has passed
     next_due: int | None  # when there is nothing now
 
 
@@ -47,7 +49,7 @@ class Steps:
         rules: Rules,
         now: Callable[[], int],
         token: Callable[[], bytes],
-        told: Callable[[Sequence[Run], Done], None],
+        told: Callable[[Done], None],
     ) -> None:
         self.processor = processor
         self.rules = rules
@@ -59,12 +61,15 @@ class Steps:
         def work(book: Book) -> Claimed:
             rules = self.rules
             runs = book.claim(now=self.now(), lease_ms=rules.lease_ms, token=token, limit=rules.batch)
-            return Claimed(runs, None if runs else book.next_due())
+            waking = book.waking(now=self.now(), limit=rules.batch)
+            return Claimed(runs, waking, None if runs or waking else book.next_due())
 
         return work
 
-    def processing(self, runs: Sequence[Run], token: bytes) -> Callable[[Book], Done]:
-        return lambda book: self.processor.process(book, runs, token)
+    def processing(
+        self, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
+    ) -> Callable[[Book], Done]:
+        return lambda book: self.processor.process(book, runs, token, waking)
 
     def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
         return lambda book: self.processor.fail(book, run, token, error)
@@ -76,7 +81,9 @@ class Steps:
         """How long to wait when nothing is due."""
         if claimed.next_due is None:
             return self.rules.idle_s
-        return min(max((claimed.next_due - self.now()) / 1000, 0.005), self.rules.idle_s)
+        wait = (claimed.next_due - self.now()) / 1000
+        # What is due and was not given is another worker's just now, or followed elsewhere: no reason to hurry.
+        return min(wait if wait > 0 else BUSY_S, self.rules.idle_s)
 
 
 class Away:
@@ -125,20 +132,22 @@ class Worker:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
         claimed = self._store.run(steps.claiming(token))
-        if not claimed.runs:
+        if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
         try:
-            done = self._store.run(steps.processing(claimed.runs, token))
+            done = self._store.run(steps.processing(claimed.runs, token, claimed.waking))
         except StoreUnavailable:
             self._give_back(claimed.runs, token)
             raise
         except Exception as error:
             self._one_by_one(claimed.runs, token, error)
         else:
-            steps.told(claimed.runs, done)
+            steps.told(done)
         return None
 
     def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
+        if not runs:  # a document that cannot be woken keeps nobody else from going on
+            raise error
         for run in runs:
             try:
                 if len(runs) == 1:
@@ -148,7 +157,7 @@ class Worker:
                 raise
             except Exception as own:
                 done = self._store.run(self._steps.failing(run, token, own))
-            self._steps.told([run], done)
+            self._steps.told(done)
 
     def _give_back(self, runs: list[Run], token: bytes) -> None:
         try:
@@ -188,20 +197,22 @@ class AsyncWorker:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
         claimed = await self._store.run(steps.claiming(token))
-        if not claimed.runs:
+        if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
         try:
-            done = await self._store.run(steps.processing(claimed.runs, token))
+            done = await self._store.run(steps.processing(claimed.runs, token, claimed.waking))
         except StoreUnavailable:
             await self._give_back(claimed.runs, token)
             raise
         except Exception as error:
             await self._one_by_one(claimed.runs, token, error)
         else:
-            steps.told(claimed.runs, done)
+            steps.told(done)
         return None
 
     async def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
+        if not runs:  # a document that cannot be woken keeps nobody else from going on
+            raise error
         for run in runs:
             try:
                 if len(runs) == 1:
@@ -211,7 +222,7 @@ class AsyncWorker:
                 raise
             except Exception as own:
                 done = await self._store.run(self._steps.failing(run, token, own))
-            self._steps.told([run], done)
+            self._steps.told(done)
 
     async def _give_back(self, runs: list[Run], token: bytes) -> None:
         try:

@@ -187,6 +187,31 @@ class Conflict(Struct, frozen=True, kw_only=True):
     body: bytes | None
 
 
+DocumentKey = tuple[str, str, str]  # document type, tenant, document id
+
+
+class DocumentRow(Struct, frozen=True, kw_only=True):
+    """A document as stored: `body` is its state as JSON, None before anything was decided; `wake_at` Unix milliseconds."""
+
+    key: DocumentKey
+    body: str | None
+    state: str = ""
+    wake_at: int | None = None
+    updated_at: int = 0
+
+
+class StepRow(Struct, frozen=True, kw_only=True):
+    """One decision about a document, for the journal: `body` is the step as JSON, `event` whose it is, or None."""
+
+    id: bytes
+    key: DocumentKey
+    event: bytes | None
+    event_id: str
+    verdict: str
+    at: int
+    body: str
+
+
 class Pruned(Struct, frozen=True):
     """What retention removed: requests with their bodies, and dedupe records with their runs."""
 
@@ -245,12 +270,42 @@ class Book(Protocol):
         """Conflicts, newest first."""
         ...
 
+    def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+        """The documents, made if they are missing, in the order of their keys, each locked until the transaction ends."""
+        ...
+
+    def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
+        """Write documents that `documents` gave."""
+        ...
+
+    def journal(self, steps: Sequence[StepRow]) -> None:
+        """Write decisions; they are never changed."""
+        ...
+
+    def held_runs(self, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
+        """The runs of a document's events that are `held`, locked."""
+        ...
+
+    def applied_step(self, event: bytes) -> str | None:
+        """The latest decision by which an event took effect."""
+        ...
+
+    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
+        """Documents for which time has passed."""
+        ...
+
+    def history(
+        self, document: str, *, document_type: str | None, tenant: str
+    ) -> list[tuple[DocumentRow, list[str]]]:
+        """Documents of this id, each with its decisions in order."""
+        ...
+
     def counts(self) -> dict[tuple[str, State], int]:
         """Runs by source and state."""
         ...
 
     def next_due(self) -> int | None:
-        """When the next run is due, Unix milliseconds; None: nothing waits."""
+        """When the next run or document is due, Unix milliseconds; None: nothing waits."""
         ...
 
     def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:

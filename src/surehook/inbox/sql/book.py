@@ -10,9 +10,11 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
-from surehook.inbox.sql import arriving, claiming, settling, showing
+from surehook.inbox.sql import arriving, claiming, documenting, settling, showing
 from surehook.ports.inbox import (
     Conflict,
+    DocumentKey,
+    DocumentRow,
     Entry,
     Filter,
     Pruned,
@@ -20,6 +22,7 @@ from surehook.ports.inbox import (
     Run,
     Settlement,
     State,
+    StepRow,
     Stored,
     StoreError,
 )
@@ -86,6 +89,29 @@ class SqlBook:
 
     def conflicts(self, *, limit: int) -> list[Conflict]:
         return showing.conflicting(self.connection, limit=limit)
+
+    def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+        return documenting.locked(self.connection, keys)
+
+    def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
+        documenting.keep(self.connection, rows)
+
+    def journal(self, steps: Sequence[StepRow]) -> None:
+        documenting.journal(self.connection, steps)
+
+    def held_runs(self, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
+        return documenting.held(self.connection, key, event_ids)
+
+    def applied_step(self, event: bytes) -> str | None:
+        return documenting.applied(self.connection, event)
+
+    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
+        return documenting.waking(self.connection, now=now, limit=limit)
+
+    def history(
+        self, document: str, *, document_type: str | None, tenant: str
+    ) -> list[tuple[DocumentRow, list[str]]]:
+        return documenting.history(self.connection, document, document_type=document_type, tenant=tenant)
 
     def counts(self) -> dict[tuple[str, State], int]:
         return showing.counts(self.connection)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from surehook.inbox.sql.tables import events, requests, runs
+from surehook.inbox.sql.tables import documents, events, requests, runs
 from surehook.ports.inbox import Run
 
 _COLUMNS = (
@@ -20,7 +20,7 @@ _COLUMNS = (
     events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
     events.c.schema_version, events.c.correlation_id, requests.c.url, requests.c.headers, requests.c.body,
 )  # fmt: skip
-_LOADED = select(*_COLUMNS).select_from(
+LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
 
@@ -43,11 +43,11 @@ def claim(connection: Connection, *, now: int, lease_ms: int, token: bytes, limi
         .where(runs.c.id.in_(ids))
         .values(lease=token, due_at=now + lease_ms, attempts=runs.c.attempts + 1)
     )
-    rows = connection.execute(_LOADED.where(runs.c.id.in_(ids)).order_by(runs.c.id))
-    return [_run(row) for row in rows]
+    rows = connection.execute(LOADED.where(runs.c.id.in_(ids)).order_by(runs.c.id))
+    return [loaded(row) for row in rows]
 
 
-def _run(row: Any) -> Run:
+def loaded(row: Any) -> Run:
     values: dict[str, Any] = dict(zip(Run.__struct_fields__, row, strict=True))
     for name in ("id", "event", "body"):
         if values[name] is not None:
@@ -74,5 +74,8 @@ def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_a
 
 
 def next_due(connection: Connection) -> int | None:
-    found = connection.execute(select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))).scalar()
-    return None if found is None else int(found)
+    run = connection.execute(select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))).scalar()
+    document = connection.execute(
+        select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None))
+    ).scalar()
+    return min((int(one) for one in (run, document) if one is not None), default=None)

@@ -15,8 +15,8 @@ DRIVERS = {
     "sqlite": ("sqlite+pysqlite", "sqlite+aiosqlite"),
     "postgresql": ("postgresql+psycopg", "postgresql+asyncpg"),
     "postgres": ("postgresql+psycopg", "postgresql+asyncpg"),
-    "mysql": ("mysql+pymysql", "mysql+aiomysql"),
-    "mariadb": ("mariadb+pymysql", "mariadb+aiomysql"),
+    "mysql": ("mysql+pymysql", "mysql+asyncmy"),
+    "mariadb": ("mariadb+pymysql", "mariadb+asyncmy"),
 }
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select, true
 
-from surehook.inbox.sql.tables import events, runs
+from surehook.inbox.sql.tables import events, runs, steps
 from surehook.ports.inbox import Filter
 
 _any = runs.alias()
@@ -33,6 +33,9 @@ def fits(wanted: Filter) -> list[Any]:
             conditions.append(column == value)
     if wanted.type is not None and wanted.type != "*":
         conditions.append(_type(wanted.type))
+    if wanted.document is not None:
+        decided = select(steps.c.event).where(steps.c.document == wanted.document, steps.c.event.is_not(None))
+        conditions.append(events.c.id.in_(decided))
     if wanted.since is not None:
         conditions.append(events.c.received_at >= wanted.since)
     if wanted.until is not None:

@@ -99,5 +99,5 @@ def unpark(connection: Connection, source: str, versions: Sequence[str], *, now:
 
 
 def is_open() -> Any:
-    """Whether a run still has something to come: due, or parked until a version is known."""
-    return or_(runs.c.due_at.is_not(None), runs.c.state == "parked")
+    """Whether a run still has something to come: due, waiting for a predecessor, or for its schema version."""
+    return or_(runs.c.due_at.is_not(None), runs.c.state.in_(("parked", "held")))

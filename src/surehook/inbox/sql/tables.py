@@ -4,6 +4,8 @@
     events     the dedupe record: unique (source, tenant, event_id); written once, outlives the request
     runs       each processing of an event: state, lease, result; small, and the only rows that change
     conflicts  other bodies under the id of an event that stands
+    documents  where each document stands in its workflow
+    steps      every decision about a document, with the state before and after; only ever added to
 
 Times are Unix milliseconds. Hashes and ids are bytes.
 """
@@ -124,7 +126,39 @@ conflicts = Table(
     **_OPTIONS,
 )
 
+documents = Table(
+    PREFIX + "documents",
+    metadata,
+    Column("document_type", _exact(TENANT_CHARS), primary_key=True),
+    Column("tenant", _exact(TENANT_CHARS), primary_key=True),
+    Column("document", _exact(ID_CHARS), primary_key=True),
+    Column("state", String(TENANT_CHARS), nullable=False),
+    Column("body", _TEXT),
+    Column("wake_at", BigInteger),
+    Column("updated_at", BigInteger, nullable=False),
+    **_OPTIONS,
+)
+
+steps = Table(
+    PREFIX + "steps",
+    metadata,
+    Column("id", _binary(16), primary_key=True),
+    Column("document_type", _exact(TENANT_CHARS), nullable=False),
+    Column("tenant", _exact(TENANT_CHARS), nullable=False),
+    Column("document", _exact(ID_CHARS), nullable=False),
+    Column("event", _binary(16)),
+    Column("event_id", _exact(ID_CHARS), nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("decided_at", BigInteger, nullable=False),
+    Column("body", _TEXT, nullable=False),
+    **_OPTIONS,
+)
+
 _open = runs.c.due_at.is_not(None)
 Index(PREFIX + "runs_due", runs.c.due_at, runs.c.id, sqlite_where=_open, postgresql_where=_open)
 Index(PREFIX + "requests_received", requests.c.received_at)
 Index(PREFIX + "events_received", events.c.received_at)
+_waits = documents.c.wake_at.is_not(None)
+Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
+Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
+Index(PREFIX + "steps_event", steps.c.event)

@@ -1,0 +1,248 @@
+"""Documents that workflows follow: what an event means is decided by the table, and handlers hear only of moves.
+
+A document is locked before it is read, so its events take effect one after the other, whichever worker has them. The decision,
+the document, the journal and the handlers' effects are one commit. What comes early waits in the document, its run is `held`;
+when its predecessor has come, both take effect in the same transaction, in their order.
+
+If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
+the document's line and is tried again by its own backoff, and the event that let it go on stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowError
+from surehook.inbox.ends import Called, Ends
+from surehook.inbox.event import Event
+from surehook.inbox.handlers import check_pattern, matches
+from surehook.inbox.workflow import Workflow, Workflows
+from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
+
+log = logging.getLogger("surehook.inbox")
+
+UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
+AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
+
+# What a verdict that moves nothing makes of a run.
+_ENDS: dict[str, State] = {
+    "duplicate": "ignored",
+    "stale": "ignored",
+    "informational": "ignored",
+    "no_op": "ignored",
+    "conflict": "rejected",
+    "early": "held",
+}
+
+_document = msgspec.json.Decoder(Document)
+_step = msgspec.json.Decoder(Step)
+
+
+class _Rule(NamedTuple):
+    source: str
+    pattern: str
+    workflow: Workflow
+
+
+class Following:
+    """Which events go to which workflow. `identify()` makes an id of sixteen bytes."""
+
+    def __init__(self, identify: Callable[[], bytes]) -> None:
+        self.workflows = Workflows()
+        self._rules: list[_Rule] = []
+        self.identify = identify
+
+    def add(self, workflow: Workflow, source: str, pattern: str) -> None:
+        check_pattern(pattern)
+        if workflow not in list(self.workflows):
+            self.workflows.add(workflow)
+        self._rules.append(_Rule(source, pattern, workflow))
+
+    def of(self, source: str, type: str | None) -> Workflow | None:
+        """The workflow of an event, the first rule that fits."""
+        for rule in self._rules:
+            if rule.source in ("*", source) and matches(rule.pattern, type):
+                return rule.workflow
+        return None
+
+    def by_type(self, document_type: str) -> Workflow | None:
+        """None: documents of this type are followed elsewhere."""
+        return next((one for one in self.workflows if one.document_type == document_type), None)
+
+
+class Desk:
+    """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
+
+    def __init__(
+        self, book: Book, ends: Ends, read: Callable[[Run], Event], keys: Sequence[DocumentKey]
+    ) -> None:
+        self._book, self._ends, self._read = book, ends, read
+        self._rows = book.documents(keys) if keys else {}
+        self._standing = {
+            key: None if row.body is None else _document.decode(row.body) for key, row in self._rows.items()
+        }
+        self._wake: dict[DocumentKey, int | None] = {}
+        self._steps: list[tuple[DocumentKey, Step, bytes | None]] = []
+        self._held: dict[
+            tuple[DocumentKey, str], tuple[Run, Event]
+        ] = {}  # in this batch, so not yet in the database
+        self.settled: dict[
+            bytes, tuple[Run, Settlement]
+        ] = {}  # by run: one that was held may leave in the same batch
+
+    def arrives(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, event: Event) -> None:
+        """Decide on an event, call the handlers of what moves, and note how every run that it concerns ended."""
+        if run.number > 0 and (before := self._book.applied_step(run.event)) is not None:
+            self._again(run, structs.replace(event, change=_step.decode(before)))
+            return
+        self._decide(workflow, key, arrival, (run, event))
+
+    def settle(self, run: Run, settlement: Settlement) -> None:
+        """Note how a run ended."""
+        self.settled[run.id] = (run, settlement)
+
+    def wake(self, workflow: Workflow, key: DocumentKey) -> None:
+        """Let time pass for a document, if it still waits for that."""
+        wake_at = self._rows[key].wake_at
+        if wake_at is not None and wake_at <= self._ends.now() and self._standing[key] is not None:
+            self._decide(workflow, key, None, None)
+
+    def keep(self, identify: Callable[[], bytes]) -> None:
+        """Write the documents that were decided on, and the journal."""
+        now = self._ends.now()
+        rows = []
+        for key, wake_at in self._wake.items():
+            document = self._standing[key]
+            assert document is not None
+            body = msgspec.json.encode(document).decode()
+            rows.append(
+                DocumentRow(key=key, body=body, state=document.state, wake_at=wake_at, updated_at=now)
+            )
+        self._book.keep_documents(rows)
+        self._book.journal(
+            [
+                StepRow(
+                    id=identify(),
+                    key=key,
+                    event=event,
+                    event_id=step.event,
+                    verdict=step.verdict,
+                    at=step.at,
+                    body=msgspec.json.encode(step).decode(),
+                )
+                for key, step, event in self._steps
+            ]
+        )
+
+    def _again(self, run: Run, event: Event) -> None:
+        """A replay of an event that took effect: its handlers, with the move that it made then; the document stays."""
+        try:
+            with self._book.savepoint():
+                called = self._ends.call(self._book, run, event)
+        except StoreError:
+            raise
+        except Exception as error:
+            self.settle(run, self._ends.badly(run, error))
+        else:
+            self.settle(run, self._ends.well(run, called))
+
+    def _decide(
+        self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
+    ) -> None:
+        document = self._standing[key]
+        while True:  # once more for each waiting event whose handler fails: at most as often as events wait
+            try:
+                decision = workflow.decide(document, arrival, now=self._ends.now())
+            except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
+                if own is None:
+                    log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
+                    self._wake[key] = self._ends.now() + UNREADABLE_MS
+                    return
+                self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
+                return
+            runs = self._concerned(key, decision, own)
+            failed = self._handle(decision, runs, own)
+            if failed is None:
+                break
+            if own is not None and failed.id == own[0].id:
+                return
+            assert document is not None
+            document = _without(document, failed.event_id)
+        self._standing[key] = decision.document
+        self._wake[key] = decision.wake_at
+        for step in decision.steps:
+            concerned = runs.get(step.event)
+            self._steps.append((key, step, None if concerned is None else concerned[0].event))
+            if concerned is not None and step.verdict == "early" and not decision.again:
+                self._held[key, step.event] = concerned
+
+    def _concerned(
+        self, key: DocumentKey, decision: Decision, own: tuple[Run, Event] | None
+    ) -> dict[str, tuple[Run, Event]]:
+        """Runs by event id: the event's own, and those of events that leave the line."""
+        leaving = [step.event for step in decision.released]
+        found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}
+        if stored := [one for one in leaving if one not in found]:
+            found |= {run.event_id: (run, self._read(run)) for run in self._book.held_runs(key, stored)}
+        if own is not None:
+            found[own[0].event_id] = own
+        return found
+
+    def _handle(
+        self, decision: Decision, runs: dict[str, tuple[Run, Event]], own: tuple[Run, Event] | None
+    ) -> Run | None:
+        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone."""
+        ended: list[tuple[Run, Settlement]] = []
+        current: Run | None = None
+        try:
+            with self._book.savepoint():
+                for step in decision.steps:
+                    if step.event not in runs:
+                        if step.is_move and step.event:
+                            log.error("%s took effect, and its run is not there to be handled", step.event)
+                        continue
+                    current, event = runs[step.event]
+                    ended.append(
+                        (current, self._ended(step, current, event, again=decision.again and own is not None))
+                    )
+        except StoreError:
+            raise
+        except Exception as error:
+            assert current is not None
+            self.settle(current, self._ends.badly(current, error))
+            return current
+        for run, settlement in ended:
+            self.settle(run, settlement)
+        return None
+
+    def _ended(self, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
+        ends = self._ends
+        if step.is_move:
+            called: Called = ends.call(self._book, run, structs.replace(event, change=step))
+            return ends.well(run, called)
+        if step.verdict == "early" and again:
+            later = ends.end(run, "accepted", code="line_full", error=step.reason)
+            return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
+        return ends.end(run, _ENDS[step.verdict], code=step.verdict, error=step.reason)
+
+
+def _without(document: Document, event_id: str) -> Document:
+    """The document, with one event out of its line: it is handed in again when its run is due."""
+    return structs.replace(
+        document, waiting=tuple(one for one in document.waiting if one.event.id != event_id)
+    )
+
+
+def steps_of(bodies: Iterable[str]) -> list[Step]:
+    """Steps as the journal has them."""
+    return [_step.decode(body) for body in bodies]
+
+
+def document_of(body: str | None) -> Document | None:
+    """A document as its row has it."""
+    return None if body is None else _document.decode(body)

@@ -1,0 +1,156 @@
+"""Documents and their decisions. Documents are locked in the order of their keys, so two workers never wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, insert, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from surehook.inbox.sql.claiming import LOADED, loaded
+from surehook.inbox.sql.tables import documents, runs, steps
+from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
+
+_KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
+_KEEP = (
+    update(documents)
+    .where(*(column == bindparam("key_" + column.name) for column in _KEY))
+    .values(
+        state=bindparam("new_state"),
+        body=bindparam("new_body"),
+        wake_at=bindparam("new_wake_at"),
+        updated_at=bindparam("new_updated_at"),
+    )
+)
+
+
+def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+    ordered = sorted(set(keys))
+    if not ordered:
+        return {}
+    rows = [dict(zip(("document_type", "tenant", "document"), key, strict=True)) for key in ordered]
+    connection.execute(
+        _unless_there(connection.dialect.name), [{**row, "state": "", "updated_at": 0} for row in rows]
+    )
+    found = connection.execute(
+        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
+        .where(tuple_(*_KEY).in_(ordered))
+        .order_by(*_KEY)
+        .with_for_update()
+    )
+    return {row.key: row for row in map(_row, found)}
+
+
+def _unless_there(dialect: str) -> Any:
+    if dialect == "postgresql":
+        return postgresql.insert(documents).on_conflict_do_nothing()
+    if dialect == "sqlite":
+        return sqlite.insert(documents).on_conflict_do_nothing()
+    return insert(documents).prefix_with("IGNORE")
+
+
+def _row(found: Any) -> DocumentRow:
+    document_type, tenant, document, body, state, wake_at, updated_at = found
+    return DocumentRow(
+        key=(document_type, tenant, document), body=body, state=state, wake_at=wake_at, updated_at=updated_at
+    )
+
+
+def keep(connection: Connection, rows: Sequence[DocumentRow]) -> None:
+    if rows:
+        connection.execute(_KEEP, [_kept(row) for row in rows])
+
+
+def _kept(row: DocumentRow) -> dict[str, Any]:
+    document_type, tenant, document = row.key
+    return {
+        "key_document_type": document_type,
+        "key_tenant": tenant,
+        "key_document": document,
+        "new_state": row.state,
+        "new_body": row.body,
+        "new_wake_at": row.wake_at,
+        "new_updated_at": row.updated_at,
+    }
+
+
+def journal(connection: Connection, rows: Sequence[StepRow]) -> None:
+    if rows:
+        connection.execute(insert(steps), [_step(row) for row in rows])
+
+
+def _step(row: StepRow) -> dict[str, Any]:
+    document_type, tenant, document = row.key
+    return {
+        "id": row.id,
+        "document_type": document_type,
+        "tenant": tenant,
+        "document": document,
+        "event": row.event,
+        "event_id": row.event_id,
+        "verdict": row.verdict,
+        "decided_at": row.at,
+        "body": row.body,
+    }
+
+
+def _of(key: DocumentKey) -> Any:
+    document_type, tenant, document = key
+    return and_(
+        steps.c.document == document, steps.c.document_type == document_type, steps.c.tenant == tenant
+    )
+
+
+def held(connection: Connection, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
+    came_early = select(steps.c.event).where(
+        _of(key), steps.c.verdict == "early", steps.c.event_id.in_(event_ids)
+    )
+    found = connection.execute(
+        LOADED.where(runs.c.event.in_(came_early), runs.c.state == "held")
+        .order_by(runs.c.id)
+        .with_for_update(of=runs)
+    )
+    return [loaded(row) for row in found]
+
+
+def applied(connection: Connection, event: bytes) -> str | None:
+    body = connection.execute(
+        select(steps.c.body)
+        .where(steps.c.event == event, steps.c.verdict == "applied")
+        .order_by(steps.c.id.desc())
+        .limit(1)
+    ).scalar()
+    return None if body is None else str(body)
+
+
+def waking(connection: Connection, *, now: int, limit: int) -> list[DocumentKey]:
+    found = connection.execute(
+        select(*_KEY).where(documents.c.wake_at <= now).order_by(documents.c.wake_at).limit(limit)
+    )
+    return [(document_type, tenant, document) for document_type, tenant, document in found]
+
+
+def history(
+    connection: Connection, document: str, *, document_type: str | None, tenant: str
+) -> list[tuple[DocumentRow, list[str]]]:
+    wanted = [documents.c.document == document, documents.c.tenant == tenant]
+    if document_type is not None:
+        wanted.append(documents.c.document_type == document_type)
+    rows = connection.execute(
+        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
+        .where(*wanted, documents.c.body.is_not(None))
+        .order_by(*_KEY)
+    ).all()
+    return [
+        (
+            row,
+            [
+                str(body)
+                for (body,) in connection.execute(
+                    select(steps.c.body).where(_of(row.key)).order_by(steps.c.id)
+                )
+            ],
+        )
+        for row in map(_row, rows)
+    ]
