@@ -320,6 +320,33 @@ def test_versions_compare_by_their_numbers(version, than, newer):
     assert is_newer(version, than) is newer
 
 
+def test_a_document_that_was_sent_again_does_not_free_those_who_declined():
+    story = begun("sent")
+    story.tell("declined", party="ana", version="1")
+    story.tell("sent", version="2")
+    step = story.tell("signed", party="ana")
+    assert says(step) == ("conflict", "locked", "sent", "sent")
+    assert step.reason.startswith("ana is declined")
+    story.grant("t")
+    assert says(story.tell("signed", party="ana", token="t"))[:2] == ("applied", "move")
+    assert story.document.grants == ()
+
+
+def test_a_token_is_used_up_where_no_signer_is_named():
+    story = begun("sent", "voided")
+    story.grant("t")
+    assert says(story.tell("sent", token="t")) == ("applied", "remedy", "voided", "sent")
+    assert story.document.grants == ()
+
+
+def test_one_who_has_signed_may_reopen_what_another_declined():
+    story = begun("sent")
+    story.tell("signed", party="ana")
+    story.tell("declined", party="bob")
+    assert says(story.tell("signed", party="ana", version="2")) == ("applied", "remedy", "declined", "signed")
+    assert story.party("ana") == "signed"
+
+
 def test_who_was_replaced_cannot_act_and_who_came_can():
     story = begun("sent")
     story.tell("viewed", party="ana", id="seen")
@@ -340,6 +367,15 @@ def test_who_came_back_does_not_answer_for_what_was_before():
     story.tell("replaced", party="ana", replaces="bob", cause="swap", id="back")
     assert says(story.tell("signed", party="ana", cause="seen"))[:2] == ("stale", "replaced")
     assert says(story.tell("signed", party="ana", cause="back"))[:2] == ("applied", "move")
+
+
+def test_who_takes_a_place_begins_anew():
+    story = begun("sent")
+    story.tell("viewed", party="carl", id="seen")
+    story.tell("replaced", party="carl", replaces="ana", id="swap")
+    assert story.party("carl") == "pending"
+    assert says(story.tell("signed", party="carl", cause="seen"))[:2] == ("stale", "replaced")
+    assert says(story.tell("signed", party="carl", cause="swap"))[:2] == ("applied", "move")
 
 
 def test_a_signature_stands_when_the_signer_is_replaced():
@@ -375,6 +411,13 @@ def test_what_was_caused_before_a_document_was_voided_is_stale_after_it_is_sent_
     assert says(story.tell("signed", party="ana", cause="first")) == ("stale", "ended_branch", "sent", "sent")
     assert says(story.tell("signed", party="ana", cause="second"))[:2] == ("applied", "move")
     assert says(story.tell("signed", party="bob"))[:2] == ("applied", "signer")
+
+
+def test_what_has_no_cause_belongs_to_the_present_branch():
+    story = begun("sent")
+    story.tell("voided")
+    story.tell("sent", id="second", version="2")
+    assert says(story.tell("signed", cause="second"))[:2] == ("applied", "move")
 
 
 def test_what_grew_from_an_ended_branch_has_ended_too():
@@ -525,6 +568,14 @@ def test_buffer_gives_numbers_up_after_the_wait_and_goes_on():
     ]
     assert (story.state, story.wake_at) == ("completed", None)
     assert says(story.tell("signed", 3))[:2] == ("stale", "settled_number")
+
+
+def test_one_gap_excuses_one_leap():
+    story = Story(BUFFER)
+    story.tell("viewed", 2)
+    story.wait(60)
+    assert story.last == ("applied", "leap")
+    assert says(story.tell("completed", 3))[:2] == ("conflict", "unproven")
 
 
 def test_no_event_waits_longer_than_it_may_for_the_sake_of_another():

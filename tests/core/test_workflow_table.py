@@ -8,7 +8,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.workflow import Fields, Order, Table, WorkflowError
+from surehook.core.workflow import Arrival, Fields, Order, Table, WorkflowError, decide
 from surehook.core.workflow_check import FLAWS
 from surehook.core.workflow_data import parse_table, render_table, table_of
 from surehook.core.workflow_draw import arrows, draw_mermaid, draw_mermaid_parties, draw_text
@@ -199,6 +199,26 @@ def test_a_diagram_shows_every_state_and_every_move(table):
         for kind in one.types:
             assert kind in text
             assert kind in svg
+
+
+def test_a_branch_may_lead_back_and_what_is_late_stays_late():
+    seen = moves(seen={"asked": "seen"}, unseen={"seen": "asked"}, granted={"seen": "granted"})
+    table = table_of(
+        changed(
+            states=[*LEAVE["states"], "seen"],
+            moves=seen,
+            branches={"leave.unseen": "supersede"},
+            order={"mode": "free"},
+        )
+    )
+    document, verdicts = None, []
+    for number, kind in enumerate(["seen", "unseen", "seen", "granted", "seen"]):
+        decision = decide(table, document, Arrival(id=str(number), type=f"leave.{kind}"), 0)
+        document = decision.document
+        verdicts.append((decision.verdict, document.state))
+    assert [verdict for verdict, _ in verdicts] == ["applied", "applied", "applied", "applied", "stale"]
+    assert [state for _, state in verdicts] == ["seen", "asked", "seen", "granted", "granted"]
+    assert table.flow.beyond["seen"] == {"granted"}
 
 
 def test_a_mermaid_diagram_takes_any_name():
