@@ -144,7 +144,11 @@ class Directory:
     """The configuration in memory. `version` is what accepting transactions are checked against."""
 
     def __init__(
-        self, *, make_target: Callable[[Endpoint], Target], make_heads: Callable[[Endpoint], tuple[bytes, bytes]], slots: int
+        self,
+        *,
+        make_target: Callable[[Endpoint], Target],
+        make_heads: Callable[[Endpoint], tuple[bytes, bytes]],
+        slots: int,
     ) -> None:
         self._make_target = make_target
         self._make_heads = make_heads
