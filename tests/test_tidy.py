@@ -64,6 +64,7 @@ SLEEPING_TESTS = {
     "tests/docs/test_walkthrough.py": "polls what a terminal shows",
     "tests/servers/": "waits for other people's programs to start and to end",
     "tests/e2e/": "polls servers that run as processes of their own",
+    "tests/inbox/test_failures.py": "polls a process of its own",
 }
 
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|\bNotImplementedError\b")
