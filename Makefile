@@ -61,6 +61,9 @@ SECONDS ?= 8
 bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
 	$(BIN)/python bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
 
+bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing
+	$(BIN)/python bench/inbox.py
+
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
 	$(BIN)/python bench/hostile.py
 

@@ -33,6 +33,7 @@ class Commands(LazyGroup):
         Entry("Look", "lanes", "surehook.cli.lanes", "Slots, waiting and parked deliveries of each lane."),
         Entry("Look", "policy", "surehook.cli.policy", "Policies and their timelines in clock time."),
         Entry("Look", "workflow", "surehook.cli.workflow", "Transition tables of documents: draw, check, export."),
+        Entry("Look", "inbox", "surehook.cli.inbox", "A receiving application's inbox: tables, workers, what is in it."),
         Entry("Act", "resend", "surehook.cli.resend", "Deliver again, or at once."),
         Entry("Act", "dead-letters", "surehook.cli.dead_letters", "What gave up: list, dismiss with a note."),
         Entry("Act", "replays", "surehook.cli.replays", "Deliver again by filter."),

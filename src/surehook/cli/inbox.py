@@ -1,0 +1,210 @@
+"""`surehook inbox`: the receiver's inbox in your application's database: tables, workers, looks, words of people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from surehook.cli.lazy import group
+from surehook.cli.output import Json, document, line, note, table
+
+app = group("The inbox of a receiving application: tables, workers, what is in it.")
+
+Place = Annotated[
+    str,
+    typer.Argument(metavar="MODULE:INBOX", help="Where the inbox is defined, such as `shop.hooks:inbox`."),
+]
+Limit = Annotated[int, typer.Option(help="At most so many, newest first.")]
+Source = Annotated[str | None, typer.Option(help="Only of this source.")]
+Tenant = Annotated[str | None, typer.Option(help="Only of this tenant.")]
+EventType = Annotated[str | None, typer.Option("--type", help="A type, or `document.*`.")]
+State = Annotated[
+    str | None, typer.Option(help="accepted, held, parked, processed, finalized, rejected, ignored, dead.")
+]
+Id = Annotated[str | None, typer.Option("--id", help="The sender's event id.")]
+Document = Annotated[str | None, typer.Option(help="Events that were decided on for this document.")]
+Code = Annotated[str | None, typer.Option(help="Why it failed, such as handler_failed.")]
+Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339.")]
+Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339.")]
+
+
+@app.command()
+def ddl(
+    dialect: Annotated[str, typer.Option(help="sqlite, postgresql, mysql or mariadb.")] = "postgresql",
+) -> None:
+    """Print the tables as SQL."""
+    from surehook.inbox.sql.ddl import script
+
+    line(script(dialect).rstrip("\n"))
+
+
+@app.command()
+def work(
+    place: Place,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Batches at the same time.")] = 1,
+) -> None:
+    """Process what is in the inbox until SIGTERM or Ctrl-C."""
+    from surehook.inbox.running import until_stopped
+
+    inbox = _inbox(place)
+    note(f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
+    until_stopped(inbox, workers)
+
+
+@app.command()
+def status(place: Place, json: Json = False) -> None:
+    """Count runs by source and state."""
+    counts = _ask(place, "counts")
+    if json:
+        document(counts)
+        return
+    rows = [[source, state, count] for source, states in counts.items() for state, count in states.items()]
+    table(["source", "state", "runs"], rows) if rows else note("the inbox is empty")
+
+
+@app.command()
+def events(
+    place: Place,
+    source: Source = None,
+    tenant: Tenant = None,
+    type: EventType = None,
+    state: State = None,
+    id: Id = None,
+    document_id: Document = None,
+    code: Code = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    json: Json = False,
+) -> None:
+    """List events with their newest run."""
+    wanted = _given(
+        source=source,
+        tenant=tenant,
+        type=type,
+        state=state,
+        id=id,
+        document=document_id,
+        code=code,
+        since=since,
+        until=until,
+    )
+    found = _ask(place, "events", limit=limit, **wanted)
+    _show(
+        found,
+        ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
+        json,
+        "no event fits",
+    )
+
+
+@app.command()
+def conflicts(place: Place, limit: Limit = 50, json: Json = False) -> None:
+    """List other bodies that came under the id of an event that stands."""
+    found = _ask(place, "conflicts", limit=limit)
+    _show(found, ["received_at", "source", "id", "body_sha256", "ref"], json, "there is no conflict")
+
+
+@app.command()
+def replay(
+    place: Place,
+    reason: Annotated[str, typer.Option(help="Why; kept with each replay.")],
+    source: Source = None,
+    tenant: Tenant = None,
+    type: EventType = None,
+    state: State = None,
+    id: Id = None,
+    document_id: Document = None,
+    code: Code = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, typer.Option(help="At most so many, oldest first.")] = 1_000,
+) -> None:
+    """Process again what fits and is finished; originals stay as they are."""
+    wanted = _given(
+        source=source,
+        tenant=tenant,
+        type=type,
+        state=state,
+        id=id,
+        document=document_id,
+        code=code,
+        since=since,
+        until=until,
+    )
+    line(f"{_ask(place, 'replay', reason=reason, limit=limit, **wanted)} events will be processed again")
+
+
+@app.command()
+def finalize(
+    place: Place,
+    ref: Annotated[str, typer.Argument(help="inb_…")],
+    note_: Annotated[str, typer.Option("--note")] = "",
+) -> int:
+    """Say that a processed event stands. Exit code 7 if it was not waiting for that."""
+    return _word(_ask(place, "finalize", ref, note_), "finalized")
+
+
+@app.command()
+def reject(
+    place: Place,
+    ref: Annotated[str, typer.Argument(help="inb_…")],
+    code: Annotated[str, typer.Option(help="A word for machines.")],
+    note_: Annotated[str, typer.Option("--note")] = "",
+) -> int:
+    """Say that a processed event does not stand. Exit code 7 if it was not waiting for that."""
+    return _word(_ask(place, "reject", ref, code, note_), "rejected")
+
+
+@app.command()
+def explain(
+    place: Place, document_id: Annotated[str, typer.Argument(metavar="DOCUMENT")], tenant: str = ""
+) -> None:
+    """Tell a document's history: every decision, what it changed, and why."""
+    for one in _ask(place, "explain", document_id, tenant=tenant):
+        line(one)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _show(found: Sequence[Any], columns: list[str], json: bool, nothing: str) -> None:
+    if json:
+        document(
+            {
+                "data": [
+                    {name: _plain(getattr(one, name)) for name in one.__struct_fields__} for one in found
+                ],
+                "next": None,
+            }
+        )
+    elif found:
+        table(columns, [[getattr(one, name) for name in columns] for one in found])
+    else:
+        note(nothing)
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _word(done: bool, what: str) -> int:
+    from surehook.cli.faults import NOT_MET, OK
+
+    note(what if done else "it was not waiting for that")
+    return OK if done else NOT_MET
+
+
+def _inbox(place: str) -> Any:
+    from surehook.inbox.running import inbox_at
+
+    return inbox_at(place)
+
+
+def _ask(place: str, name: str, *words: Any, **named: Any) -> Any:
+    from surehook.inbox.running import asked
+
+    return asked(_inbox(place), name, *words, **named)

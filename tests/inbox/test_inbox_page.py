@@ -1,0 +1,128 @@
+"""docs/inbox.md: its examples run, and its tables say what the code says."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox.answers import CODES
+from surehook.verify import sign
+from tests.docs.pages import examples, section
+from tests.inbox.house import SECRET
+from tests.inbox.signers import hex_of
+
+PAGE = "docs/inbox.md"
+OLD, NEW = "the old secret of yousign", "the new secret of yousign"
+BODY = b'{"event_id":"e1","event_name":"signature_request.done","data":{"signature_request":{"id":"c1"}}}'
+
+
+def ran(name: str, url: str) -> dict[str, Any]:
+    scope: dict[str, Any] = {"DATABASE": url, "OLD": OLD, "NEW": NEW, "SECRET": SECRET, "__name__": "example"}
+    exec(compile(examples(PAGE)[name], PAGE, "exec"), scope)
+    return scope
+
+
+def prepare(url: str) -> None:
+    from surehook.inbox import Inbox
+
+    inbox = Inbox(url)
+    inbox.create_tables()
+    with inbox.store.engine.begin() as connection:
+        connection.execute(text("create table contracts (id varchar(20), state varchar(20))"))
+        connection.execute(text("insert into contracts values ('c1', 'sent')"))
+    inbox.close()
+
+
+def state(url: str) -> str:
+    from surehook.inbox import Inbox
+
+    inbox = Inbox(url)
+    with inbox.store.engine.begin() as connection:
+        found = connection.execute(text("select state from contracts")).scalar()
+    inbox.close()
+    return str(found)
+
+
+def headers(secret: str) -> dict[str, str]:
+    return {"X-Yousign-Signature-256": "sha256=" + hex_of(secret, BODY), "content-type": "application/json"}
+
+
+@pytest.mark.parametrize(("name", "becomes"), [("fastapi", "signed"), ("starlette", "done")])
+def test_the_asgi_examples_receive_and_process(name, becomes, tmp_path):
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    prepare(url)
+    scope = ran(name, url)
+    inbox = scope["inbox"]
+
+    async def go() -> None:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(scope["app"]), base_url="http://app"
+        ) as client:
+            for secret in (OLD, NEW):
+                assert (
+                    await client.post("/hooks/yousign", content=BODY, headers=headers(secret))
+                ).status_code == 200
+            refused = await client.post("/hooks/yousign", content=BODY + b" ", headers=headers(NEW))
+            assert (refused.status_code, refused.json()["code"]) == (401, "bad_signature")
+            assert (await client.get("/hooks/yousign")).status_code == 405
+            assert (await client.post("/hooks/other", content=BODY)).json()["code"] == "unknown_source"
+        async with scope["app"].router.lifespan_context(scope["app"]):
+            async with asyncio.timeout(10):
+                while state(url) != becomes:  # noqa: ASYNC110 (another connection writes it)
+                    await asyncio.sleep(0.02)
+        closed = inbox.close()
+        if closed is not None:
+            await closed
+
+    asyncio.run(go())
+
+
+def test_the_flask_example_receives_and_processes(tmp_path):
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    prepare(url)
+    scope = ran("flask", url)
+    client = scope["app"].test_client()
+    for secret in (OLD, NEW):
+        assert client.post("/hooks/yousign", data=BODY, headers=headers(secret)).status_code == 200
+    refused = client.post("/hooks/yousign", data=BODY + b" ", headers=headers(NEW))
+    assert (refused.status_code, refused.json["code"]) == (401, "bad_signature")
+    assert client.get("/hooks/yousign").status_code == 405
+    scope["inbox"].work()
+    assert state(url) == "signed"
+    assert scope["inbox"].counts() == {"yousign": {"finalized": 1}}
+    scope["inbox"].close()
+
+
+def test_the_workflow_example_moves_a_document(tmp_path):
+    import json
+
+    from surehook.inbox.receive import Call
+
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    prepare(url)
+    inbox = ran("workflow", url)["inbox"]
+    for n, type in ((2, "document.viewed"), (1, "document.sent")):
+        body = json.dumps({"type": type, "subject": "c1", "sequence": n, "data": {}}).encode()
+        call = Call(
+            method="POST", source="surehook", query="", url="http://app/hooks/surehook",
+            headers=list(sign(SECRET, f"evt_{n}", body).items()), peer="127.0.0.1", body=body,
+        )  # fmt: skip
+        assert inbox.receive(call).status == 200
+    inbox.work()
+    assert state(url) == "viewed"
+    assert any("sent → viewed" in line for line in inbox.explain("c1"))
+    inbox.close()
+
+
+def test_the_table_of_answers_is_that_of_the_code():
+    rows = re.findall(
+        r"^\| `([a-z_]+)` \| (\d+) \| (yes|no) \|", section(PAGE, "What a sender is told"), re.MULTILINE
+    )
+    assert {code: (int(status), again == "yes") for code, status, again in rows} == {
+        code: (status, retryable) for code, (status, _, retryable, _) in CODES.items()
+    }
