@@ -29,9 +29,12 @@ class _Gone(Exception):
 
 
 class AsgiApp:
-    """`receive_call` judges, stores and answers a whole request."""
+    """`receive_call` judges, stores and answers a whole request; `body_s` is the deadline for its body, in seconds."""
 
-    def __init__(self, receiver: Receiver, receive_call: Callable[[Call], Awaitable[Reply]]) -> None:
+    def __init__(
+        self, receiver: Receiver, receive_call: Callable[[Call], Awaitable[Reply]], *, body_s: float = BODY_S
+    ) -> None:
+        self._body_s = body_s
         self._receiver = receiver
         self._receive = receive_call
 
@@ -51,7 +54,7 @@ class AsgiApp:
         if early is not None:
             return early if call.method == "GET" else _closing(early)
         try:
-            async with asyncio.timeout(BODY_S):
+            async with asyncio.timeout(self._body_s):
                 body = await _body(receive, self._receiver.body_bytes(call.source))
         except TimeoutError:
             return _closing(problem("body_too_slow"))

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
-from surehook.inbox.asgi import AsgiApp
+from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed
 from surehook.inbox.ends import Backoff
@@ -54,9 +54,9 @@ class AsyncInbox(Definitions):
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def asgi(self) -> AsgiApp:
-        """An ASGI application: POST /SOURCE."""
-        return AsgiApp(self.receiver, self.receive)
+    def asgi(self, *, body_s: float = BODY_S) -> AsgiApp:
+        """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come."""
+        return AsgiApp(self.receiver, self.receive, body_s=body_s)
 
     async def receive(self, call: Call) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""

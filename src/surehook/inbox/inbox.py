@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
-from surehook.inbox.asgi import AsgiApp
+from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed
 from surehook.inbox.ends import Backoff
@@ -73,9 +73,9 @@ class Inbox(Definitions):
         """A WSGI application: POST /SOURCE."""
         return WsgiApp(self.receiver, self.receive)
 
-    def asgi(self) -> AsgiApp:
-        """An ASGI application: POST /SOURCE. The database is written from a thread of its own."""
-        return AsgiApp(self.receiver, self.receive_async)
+    def asgi(self, *, body_s: float = BODY_S) -> AsgiApp:
+        """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come. A thread writes."""
+        return AsgiApp(self.receiver, self.receive_async, body_s=body_s)
 
     def receive(self, call: Call) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -60,11 +61,12 @@ class AsyncSqlStore:
     def __init__(self, engine: AsyncEngine, *, sessions: bool = False) -> None:
         self.engine = engine
         self._sessions = sessions
+        self._turn: Any = asyncio.Lock() if engine.dialect.name == "sqlite" else nullcontext()
         _guard(engine.sync_engine)
 
     async def run(self, work: Callable[[Book], T]) -> T:
         with translated():
-            async with self.engine.begin() as connection:
+            async with self._turn, self.engine.begin() as connection:
 
                 def inside(blocking: Connection) -> T:
                     return _inside(blocking, SqlBook(blocking, connection, sessions=self._sessions), work)

@@ -1,0 +1,93 @@
+"""Bugs planted in a copy of the inbox: each must be found by the test that is there for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS_S = 120.0  # one test in a fresh process, on a busy machine
+
+# file, the line as it is, the line with the bug, the test that finds it
+PLANTED = {
+    "a worker does not look whether the lease is still its own": (
+        "sql/claiming.py", ".where(runs.c.id.in_(ids), runs.c.lease == token)", ".where(runs.c.id.in_(ids))",
+        "test_inbox.py::test_a_worker_that_lost_its_lease_does_nothing",
+    ),
+    "a leased run is still due": (
+        "sql/claiming.py", "due_at=now + lease_ms", "due_at=now",
+        "test_inbox.py::test_what_is_leased_is_nobody_elses_until_the_lease_lapses",
+    ),
+    "another body under a known id is taken for a repeat": (
+        "sql/arriving.py", "elif found[1] == event.body_sha256:", "elif found[1]:",
+        "test_inbox.py::test_another_body_under_a_known_id_is_kept_answered_409_and_changes_nothing",
+    ),
+    "what a failing handler did is kept": (
+        "sql/book.py", 'f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}"', 'f"RELEASE SAVEPOINT {_SAVEPOINT}"',
+        "test_inbox.py::test_one_that_fails_spoils_nothing_for_those_beside_it",
+    ),
+    "the answer is given without a commit": (
+        "sql/stores.py", "with self._turn, translated(), self.engine.begin() as connection:\n            return",
+        "with self._turn, translated(), self.engine.connect() as connection:\n            return",
+        "test_inbox.py::test_what_was_answered_2xx_is_in_the_database_byte_for_byte",
+    ),
+    "a handler may commit": (
+        "sql/stores.py", 'event.listen(engine, "commit", refuse)', "",
+        "test_inbox.py::test_a_handler_that_commits_is_refused_before_its_effects_stand",
+    ),
+    "later counts as an attempt": (
+        "ends.py", "attempts=max(run.attempts - 1, 0)", "attempts=run.attempts",
+        "test_inbox.py::test_later_undoes_waits_and_does_not_count",
+    ),
+    "what leaves the line in its own batch is forgotten": (
+        "following.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
+        "found: dict[str, tuple[Run, Event]] = {}",
+        "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
+    ),
+    "handlers hear of what moved nothing": (
+        "following.py", "if step.is_move:\n            called", "if True:\n            called",
+        "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
+    ),
+    "retention removes what is still open": (
+        "sql/settling.py", "return or_(runs.c.due_at.is_not(None), runs.c.state.in_((\"parked\", \"held\")))",
+        'return runs.c.state == "parked"',
+        "test_inbox.py::test_dedupe_outlives_bodies_and_what_is_open_is_never_removed",
+    ),
+}  # fmt: skip
+
+
+def found(source: Path, test: str) -> bool:
+    """Whether a test fails with the product of this folder, on SQLite with blocking handlers."""
+    name = test.partition("::")[2]
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-x", f"tests/inbox/{test}", "-k", f"{name} and sqlite and sync and not async",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TESTS_S, check=False
+    )
+    assert ended.returncode in (0, 1), ended.stdout[-3_000:]
+    return ended.returncode == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug, tmp_path):
+    file, right, wrong, test = PLANTED[bug]
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    place = tmp_path / "src" / "surehook" / "inbox" / file
+    text = place.read_text()
+    assert right in text, "the line has changed: renew the bug"
+    place.write_text(text.replace(right, wrong))
+    assert found(tmp_path / "src", test)
+
+
+@pytest.mark.slow
+def test_without_a_bug_nothing_is_found(tmp_path):
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    assert not found(tmp_path / "src", PLANTED["later counts as an attempt"][3])
