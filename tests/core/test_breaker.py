@@ -104,3 +104,13 @@ def test_it_goes_on_after_a_restart_where_the_book_says_it_stood() -> None:
     again = a_breaker()
     again.restore(breaker.row())
     assert (again.state, again.probe_at, again.reason) == ("open", breaker.probe_at, "failures")
+
+
+def test_a_clock_that_is_set_back_does_not_put_the_probe_off_for_days() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    breaker.mind_the_clock(NOW + 1_000)
+    assert breaker.probe_at == NOW + 300_000, "an honest clock changes nothing"
+    weeks_ago = NOW - 20 * 86_400_000
+    breaker.mind_the_clock(weeks_ago)
+    assert breaker.probe_at == weeks_ago + 300_000

@@ -77,6 +77,10 @@ class Breaker:
         self.probing = True
         return True
 
+    def mind_the_clock(self, now: int) -> None:
+        """A probe is never further away than `probe_after`: where it seems so, the clock was set back."""
+        self.probe_at = min(self.probe_at, now + self._probe_after_ms())
+
     def give_up_probe(self) -> None:
         """The probe was not sent after all: the next asker may be it."""
         self.probing = False
@@ -172,8 +176,10 @@ class Breaker:
 
     def _open(self, now: int, reason: str) -> None:
         self.state, self.reason, self.opened_at = "open", reason, now
-        probe_after = self.policy.probe_after if self.policy is not None else KEY_PROBE_AFTER_S
-        self.probe_at = now + int(probe_after * 1000)
+        self.probe_at = now + self._probe_after_ms()
+
+    def _probe_after_ms(self) -> int:
+        return int((self.policy.probe_after if self.policy is not None else KEY_PROBE_AFTER_S) * 1000)
 
     def _is_over(self, policy: BreakerPolicy) -> bool:
         calls, failures = self._together()

@@ -144,6 +144,8 @@ class Park:
     async def look(self) -> None:
         """The ten-second look: every (endpoint, reason) group that the book has is known here again, and age ends
         what it ends."""
+        for breaker in self._directory.breakers.values():
+            breaker.mind_the_clock(self._clock.now())
         for group in await self._ledger.parked_groups():
             route = self._directory.routes.get(group.endpoint)
             if route is None:
