@@ -15,18 +15,21 @@ PROGRAM = """
 import os, select, signal, sys, time
 from surehook.host.children import Children
 
+def out(*words):  # whole lines: several processes share the pipe, and may be told to write without a buffer
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
 def say(line):
-    print("say", line, flush=True)
+    out("say", line)
 
 def told(facts):
-    print("told", facts["process"], facts["pid"], facts.get("word"), flush=True)
+    out("told", facts["process"], facts["pid"], facts.get("word"))
 
 def serve(child, *, ends=0, ignores=False):
     signal.signal(signal.SIGTERM, (lambda *a: None) if ignores else (lambda *a: os._exit(ends)))
     child.tell(word="up")
     while not select.select([child.parent], [], [], 1.0)[0]:
         pass
-    print("orphaned", child.number, flush=True)
+    out("orphaned", child.number)
     return 0
 
 """
