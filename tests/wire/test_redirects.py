@@ -128,7 +128,9 @@ def test_a_relative_redirect_stays_on_its_host(location, path):
 
     async def case():
         wire = client(names=NAMES, dialer=network, allow_networks=())
-        answer = await post(wire, "https://a.company.com/in/hook?x=1", redirects=1, headers=OURS, private=THEIRS)
+        answer = await post(
+            wire, "https://a.company.com/in/hook?x=1", redirects=1, headers=OURS, private=THEIRS
+        )
         await wire.close()
         return answer
 
