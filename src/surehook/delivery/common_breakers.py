@@ -1,4 +1,4 @@
-"""What other processes know of breakers, by way of the ledger.
+"""What other processes know of breakers by way of the ledger, while they cannot be asked (delivery/share.py).
 
 Every opening, reopening and closing is written with the results that caused it (`record`), so at each look a
 process learns what the others found: a newer opening holds here as well, and a breaker whose row is gone was

@@ -142,6 +142,9 @@ class Share:
     def _reporting(self) -> list[Breaker]:
         touched = self._directory.touched
         taken, touched[:] = touched[:REPORTS_MAX], touched[REPORTS_MAX:]
+        for breaker in taken:
+            if breaker.policy is None:  # it has none any more: what was counted means nothing
+                breaker.alone()
         return [breaker for breaker in taken if breaker.policy is not None]
 
     @staticmethod
@@ -155,7 +158,8 @@ class Share:
             for place, breaker in self._directory.breakers.items()
             if not breaker.is_closed and place not in turned
         ]
-        return [_turn(breaker, again=True) for breaker in open_ones[:REPORTS_MAX]]
+        first = self._rounds // AGAIN_EVERY * REPORTS_MAX % max(1, len(open_ones))  # others the next time
+        return [_turn(breaker, again=True) for breaker in open_ones[first : first + REPORTS_MAX]]
 
     def _busy(self) -> list[bytes]:
         """Endpoints that use half of what they may and more: only they need to know of other nodes."""

@@ -48,9 +48,8 @@ class Turn(Struct, frozen=True):
 class View(Struct, frozen=True):
     """A breaker as all nodes see it. `generation` 0: the store knows no state of it (closed, if ever open).
 
-    `author` is the node whose turn this state is, in hex; "" where nobody's. `calls` and `failures` are those
-    of every node within the window, where the breaker was asked for with
-    counts; else None.
+    `author` is the node whose turn this state is, in hex; "" where nobody's. `calls` and `failures` are those of
+    every node within the window, where the breaker was reported in this exchange; else None.
     """
 
     tenant: str

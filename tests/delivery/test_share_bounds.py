@@ -1,0 +1,89 @@
+"""How much one exchange carries, and that nothing is left behind by it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from surehook.core.breaker import Breaker
+from surehook.core.policy import BreakerPolicy
+from surehook.delivery.share import AGAIN_EVERY, REPORTS_MAX, Share
+from surehook.health.local import LocalHealth
+
+NOW = 1_790_000_000_000
+POLICY = BreakerPolicy(window=600.0, failure_ratio=0.4, calls=20, probe_after=300.0)
+
+
+class Listening(LocalHealth):
+    """The store, which notes what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[dict[str, Any]] = []
+
+    async def exchange(self, **asked: Any) -> Any:
+        self.asked.append(asked)
+        return await super().exchange(**asked)
+
+
+def make(count: int) -> tuple[Share, Listening, list[Breaker]]:
+    touched: list[Breaker] = []
+    breakers = [Breaker("acme", f"https://e{n}.example:443/", POLICY, touched) for n in range(count)]
+    directory: Any = SimpleNamespace(
+        breakers={(b.tenant, b.key): b for b in breakers}, touched=touched, routes={}
+    )
+    health = Listening()
+    share = Share(
+        health=health,
+        clock=SimpleNamespace(now=lambda: NOW),  # type: ignore[arg-type]
+        directory=directory,
+        telemetry=SimpleNamespace(fact=lambda name, **fields: None),  # type: ignore[arg-type]
+        node=lambda: b"n" * 16,
+        flights=set,
+        slots=32,
+        told=lambda route, change: None,
+        stands=lambda breaker: None,
+    )
+    return share, health, breakers
+
+
+def test_every_open_breaker_is_told_again_in_its_turn() -> None:
+    share, health, breakers = make(2 * REPORTS_MAX + 500)
+    for breaker in breakers:
+        breaker.trip("failures", NOW)
+
+    async def main() -> None:
+        for _ in range(3 * AGAIN_EVERY):
+            await share.exchange()
+
+    asyncio.run(main())
+    told = [turn.key for asked in health.asked for turn in asked["turns"]]
+    assert set(told) == {breaker.key for breaker in breakers}
+    assert max(len(asked["turns"]) for asked in health.asked) == REPORTS_MAX
+
+
+def test_what_does_not_fit_into_one_exchange_comes_with_the_next() -> None:
+    share, health, breakers = make(REPORTS_MAX + 5)
+    for breaker in breakers:
+        breaker.after(True, NOW, probe=False)
+
+    async def main() -> None:
+        await share.exchange()
+        await share.exchange()
+
+    asyncio.run(main())
+    assert [len(asked["counted"]) for asked in health.asked] == [REPORTS_MAX, 5]
+
+
+def test_a_breaker_whose_policy_went_away_and_came_back_reports_again() -> None:
+    share, health, (breaker,) = make(1)
+    breaker.after(True, NOW, probe=False)
+    breaker.policy = None
+    asyncio.run(share.exchange())
+    assert health.asked[-1]["counted"] == []
+    breaker.policy = POLICY
+    breaker.after(True, NOW, probe=False)
+    asyncio.run(share.exchange())
+    ((_, calls, failures),) = health.asked[-1]["counted"][0].buckets
+    assert (calls, failures) == (1, 1)
