@@ -225,8 +225,14 @@ def test_workers_on_the_same_documents_apply_each_event_once(houses):
     ]
     random.Random(3).shuffle(calls)
     house.inbox.start(workers=4)
-    house.at_once(calls + calls[::5])
+    calls += calls[::5]
+    for _ in range(
+        5
+    ):  # a sender sends again what could not be stored: the writer may lose to the workers for a while
+        answers = house.at_once(calls)
+        calls = [sent for sent, answer in zip(calls, answers, strict=True) if answer.status == 503]
     house.inbox.stop()
+    assert not calls
     for _ in range(20):  # what a deadlock or a lock gave back is due a moment later
         house.clock.passes(61)
         house.work()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from surehook.core.errors import Overloaded, SettingsError
 from surehook.inbox import AsyncInbox, Inbox, line, sources
 from surehook.inbox.sql import ddl
-from surehook.ports.inbox import StoreUnavailable
+from surehook.ports.inbox import Contended, StoreUnavailable
 from surehook.verify import sign
 from tests.inbox.house import NOW, SECRET, Clock, call, message, partner
 
@@ -204,6 +204,27 @@ def test_a_database_that_is_away_is_told_to_all_who_wait_after_one_try(inbox):
     line.Line(Away())._write(tickets)  # type: ignore[arg-type]
     assert len(tries) == 1
     assert all(isinstance(ticket.error, StoreUnavailable) for ticket in tickets)
+
+
+def test_a_batch_that_lost_a_race_for_locks_is_written_again_and_not_for_ever(inbox):
+    tries = []
+
+    class Busy:
+        def __init__(self, losses):
+            self.losses = losses
+
+        def run(self, work):
+            tries.append(work)
+            if len(tries) <= self.losses:
+                raise Contended("deadlock")
+            return inbox.store.run(work)
+
+    for losses, stored in ((line.CLASHES, True), (line.CLASHES + 1, False)):
+        tries.clear()
+        ticket = line.Ticket(inbox.receiver.judge(call(*message(f"evt_{losses}"), at=NOW), now=NOW).request)
+        line.Line(Busy(losses))._write([ticket])  # type: ignore[arg-type]
+        assert (ticket.error is None) == stored
+        assert len(tries) == line.CLASHES + 1
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "mysql", "mariadb"])

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from surehook.core.errors import Overloaded
-from surehook.ports.inbox import Book, Clash, Request, Store, Stored, StoreError, StoreUnavailable
+from surehook.ports.inbox import Book, Clash, Contended, Request, Store, Stored, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ BATCH_EVENTS = 512  # in one transaction: beyond that, a larger one saves nothin
 BATCH_BYTES = 8 * 1024 * 1024  # bodies of one transaction
 LINE_REQUESTS = 10_000  # waiting: two seconds' worth; more would be answered after their senders gave up
 LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
-CLASHES = 5  # times in a row that another process may be faster with the same events
+CLASHES = 5  # times in a row that another process may be faster with the same events, or hold the same locks
 
 Ends = list[Stored]
 
@@ -188,7 +188,7 @@ class _Plan:
             ticket.finish(end)
 
     def badly(self, part: Part[Ticket], error: Exception) -> None:
-        if isinstance(error, Clash) and part.clashes < CLASHES:
+        if isinstance(error, Clash | Contended) and part.clashes < CLASHES:
             self._todo.appendleft(Part(part.tickets, part.clashes + 1))
         elif (
             len(part.tickets) > 1

@@ -15,7 +15,16 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from surehook.inbox.process import Done, Processor
-from surehook.ports.inbox import AsyncStore, Book, DocumentKey, Run, Store, StoreError, StoreUnavailable
+from surehook.ports.inbox import (
+    AsyncStore,
+    Book,
+    Contended,
+    DocumentKey,
+    Run,
+    Store,
+    StoreError,
+    StoreUnavailable,
+)
 
 log = logging.getLogger("surehook.inbox")
 
@@ -119,6 +128,9 @@ class Worker:
             try:
                 idle = self.turn()
                 away.over()
+            except Contended as error:
+                log.info("workers wanted the same rows, and this one waits: %s", error)
+                self._stopping.wait(BUSY_S)
             except StoreUnavailable as error:
                 self._stopping.wait(away.wait_s(error))
             except Exception:
@@ -184,6 +196,9 @@ class AsyncWorker:
             try:
                 idle = await self.turn()
                 away.over()
+            except Contended as error:
+                log.info("workers wanted the same rows, and this one waits: %s", error)
+                await self._wait(BUSY_S)
             except StoreUnavailable as error:
                 await self._wait(away.wait_s(error))
             except Exception:

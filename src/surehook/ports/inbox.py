@@ -41,6 +41,10 @@ class StoreUnavailable(StoreError):
     """The database cannot answer now (away, locked, out of disk); the same call may succeed later."""
 
 
+class Contended(StoreUnavailable):
+    """Others wanted the same rows, and the database ended this transaction for it (a deadlock, a lock waited for too long)."""
+
+
 class Clash(StoreError):
     """A row of the batch was there already, or another process was faster: look first, and do it again."""
 

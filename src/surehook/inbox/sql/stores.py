@@ -23,13 +23,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from surehook.core.errors import SurehookError
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
 from surehook.inbox.sql.tables import metadata
-from surehook.ports.inbox import Book, StoreError, StoreUnavailable
+from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
 # serialization), and lock_not_available.
 _AWAY = ("08", "53", "57", "58", "40", "55P03")
+_CONTENDED = ("40", "55P03")
+_CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 
 
 class SqlStore:
@@ -113,9 +115,23 @@ def translated() -> Iterator[None]:
     except (DisconnectionError, PoolTimeout, OSError) as error:
         raise StoreUnavailable(_first_line(error)) from error
     except DBAPIError as error:
-        raise (StoreUnavailable if is_away(error) else StoreError)(_first_line(error)) from error
+        raise _ours(error)(_first_line(error)) from error
     except SQLAlchemyError as error:
         raise StoreError(_first_line(error)) from error
+
+
+def _ours(error: DBAPIError) -> type[StoreError]:
+    if is_contended(error):
+        return Contended
+    return StoreUnavailable if is_away(error) else StoreError
+
+
+def is_contended(error: DBAPIError) -> bool:
+    """Whether others wanted the same rows, so that the same transaction may do at once."""
+    state = _state(error)
+    if state is not None:
+        return state.startswith(_CONTENDED)
+    return bool(error.orig and error.orig.args and error.orig.args[0] in _CONTENDED_MYSQL)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -124,10 +140,15 @@ def is_away(error: DBAPIError) -> bool:
         return True
     if isinstance(error, IntegrityError):
         return False
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-    if isinstance(state, str):
+    state = _state(error)
+    if state is not None:
         return state.startswith(_AWAY)
     return isinstance(error, OperationalError | InterfaceError)
+
+
+def _state(error: DBAPIError) -> str | None:
+    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    return state if isinstance(state, str) else None
 
 
 def _first_line(error: BaseException) -> str:
