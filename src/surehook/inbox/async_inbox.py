@@ -26,15 +26,15 @@ from surehook.inbox.storing import answered, unstored
 from surehook.inbox.work import AsyncWorker, Rules
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Pruned
+from surehook.ports.inbox import AsyncStore, Pruned
 
 
 class AsyncInbox(Definitions):
-    """The twin of `Inbox` for event loops: an `AsyncEngine` or a URL, handlers that are coroutines or not."""
+    """The twin of `Inbox` for event loops: an `AsyncEngine`, a URL or a store of one's own, handlers that are coroutines or not."""
 
     def __init__(
         self,
-        engine: AsyncEngine | str,
+        engine: AsyncEngine | AsyncStore | str,
         sources: Iterable[Source] = (),
         *,
         sessions: bool = False,
@@ -47,7 +47,7 @@ class AsyncInbox(Definitions):
         if isinstance(engine, Engine):
             raise SettingsError("engine", "a blocking engine needs an Inbox")
         made = engines.async_engine(engine) if isinstance(engine, str) else engine
-        self.store = AsyncSqlStore(made, sessions=sessions)
+        self.store: Any = AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         self._line = AsyncLine(self.store.run)
         self.woken = asyncio.Event()
         self._workers: list[tuple[AsyncWorker, asyncio.Task[None]]] = []
