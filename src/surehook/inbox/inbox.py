@@ -37,7 +37,7 @@ T = TypeVar("T")
 class Inbox(Definitions):
     """A durable inbox on an engine or URL of SQLAlchemy, for WSGI, threads, and ASGI with blocking handlers.
 
-    engine    an `Engine`, or a URL (`postgresql://…`, `sqlite:///app.db`, `mysql://…`)
+    engine    an `Engine`, or a URL (`postgresql://…`, `sqlite:///app.db`, `mysql://…`); or a store, as Django's inbox has one
     sources   who may send, see `surehook.inbox.sources`
     sessions  True: handlers get an ORM `Session` in place of the `Connection`
     backoff   how failed events are tried again
@@ -46,7 +46,7 @@ class Inbox(Definitions):
 
     def __init__(
         self,
-        engine: Engine | str,
+        engine: Engine | str | SqlStore,
         sources: Iterable[Source] = (),
         *,
         sessions: bool = False,
@@ -58,9 +58,9 @@ class Inbox(Definitions):
         super().__init__(sources, may_wait=False, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
         if isinstance(engine, AsyncEngine):
             raise SettingsError("engine", "an asynchronous engine needs an AsyncInbox")
-        self.store = SqlStore(
-            engines.engine(engine) if isinstance(engine, str) else engine, sessions=sessions
-        )
+        if isinstance(engine, str):
+            engine = engines.engine(engine)
+        self.store = engine if isinstance(engine, SqlStore) else SqlStore(engine, sessions=sessions)
         self._line = Line(self.store)
         self.woken = threading.Event()
         self._workers: list[tuple[Worker, threading.Thread]] = []
@@ -123,9 +123,15 @@ class Inbox(Definitions):
         """Process in threads of this process."""
         for number in range(workers):
             worker = Worker(self.store, self.steps, self.woken)
-            thread = threading.Thread(target=worker.run, name=f"surehook-inbox-{number}", daemon=True)
+            thread = threading.Thread(
+                target=self.labour, args=(worker,), name=f"surehook-inbox-{number}", daemon=True
+            )
             self._workers.append((worker, thread))
             thread.start()
+
+    def labour(self, worker: Worker) -> None:
+        """What each thread of `start` does: the place for what a thread has to let go at its end."""
+        worker.run()
 
     def stop(self) -> None:
         """End the workers after the batch that each is in."""
