@@ -15,6 +15,7 @@ from tests.inbox.house import House
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 GROUNDS = [(database, kind) for database in DATABASES for kind in ("sync", "async")]
+GROUNDS += [("sqlite", "django"), ("postgresql", "django")]
 
 
 @pytest.fixture
@@ -23,32 +24,51 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-@pytest.fixture(params=GROUNDS, ids=lambda ground: "-".join(ground))
-def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The kind of inbox, and the URL of an empty database."""
-    database, kind = request.param
+@pytest.fixture
+def ground_of(tmp_path: Path) -> Iterator[Callable[[str, str], tuple[str, str]]]:
+    """Makes a ground: the kind of inbox, and the URL of an empty database."""
     with ExitStack() as stack:
-        if database == "sqlite":
-            url = f"sqlite:///{tmp_path / 'inbox.db'}"
-        elif database == "postgresql":
-            url = stack.enter_context(servers.postgres().database())
-        else:
-            url = stack.enter_context(servers.mariadb().database())
-        yield kind, url
+
+        def make(database: str, kind: str) -> tuple[str, str]:
+            if database == "sqlite":
+                return kind, f"sqlite:///{tmp_path / 'inbox.db'}"
+            server: Any = servers.postgres() if database == "postgresql" else servers.mariadb()
+            return kind, stack.enter_context(server.database())
+
+        yield make
+
+
+@pytest.fixture(params=GROUNDS, ids=lambda ground: "-".join(ground))
+def ground(
+    request: pytest.FixtureRequest, ground_of: Callable[[str, str], tuple[str, str]]
+) -> tuple[str, str]:
+    """The kind of inbox, and the URL of an empty database."""
+    return ground_of(*request.param)
 
 
 @pytest.fixture
 def houses(ground: tuple[str, str], runner: asyncio.Runner) -> Iterator[Callable[..., House]]:
     """Makes houses with options of the inbox."""
     made: list[House] = []
+    kind, url = ground
+    with ExitStack() as stack:
+        if kind == "django":
+            from tests.inbox import djangos
 
-    def make(**options: Any) -> House:
-        made.append(House(*ground, runner, **options).prepare())
-        return made[-1]
+            stack.enter_context(djangos.at(url))
 
-    yield make
-    for house in made:
-        house.close()
+        def make(**options: Any) -> House:
+            house = (
+                djangos.DjangoHouse(runner, **options)
+                if kind == "django"
+                else House(*ground, runner, **options)
+            )
+            made.append(house.prepare())
+            return made[-1]
+
+        yield make
+        for house in made:
+            house.close()
 
 
 @pytest.fixture

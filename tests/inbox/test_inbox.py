@@ -38,7 +38,7 @@ def test_a_duplicate_gets_the_same_answer_and_no_handler_hears_of_it(house):
     assert house.receive("evt_1") == first
     assert house.work() == 0
     assert [event.id for event in seen] == ["evt_1"]
-    assert house.inbox.tally["partner", "duplicate"] == 1
+    assert house.inbox.watch.events["partner", "duplicate"] == 1
 
 
 def test_another_body_under_a_known_id_is_kept_answered_409_and_changes_nothing(house):
@@ -289,16 +289,12 @@ def test_a_handler_that_commits_is_refused_before_its_effects_stand(house):
     committed = []
 
     def blocking(event, tx):
-        from sqlalchemy import text
-
-        tx.execute(text("insert into effects (event_id) values ('evt_1')"))
+        house.write(tx, "evt_1")
         committed.append(event)
         tx.commit()
 
     async def waiting(event, tx):
-        from sqlalchemy import text
-
-        await tx.execute(text("insert into effects (event_id) values ('evt_1')"))
+        await house.write(tx, "evt_1")
         committed.append(event)
         await tx.commit()
 
@@ -443,7 +439,7 @@ def test_dedupe_outlives_bodies_and_what_is_open_is_never_removed(house):
     pruned = house.do(house.inbox.prune())
     assert (pruned.requests, pruned.events) == (1, 0)
     assert house.receive("evt_1").status == 200
-    assert house.inbox.tally["partner", "duplicate"] == 1
+    assert house.inbox.watch.events["partner", "duplicate"] == 1
     house.clock.passes(60 * 86_400)
     assert house.do(house.inbox.prune()).events == 1
     assert set(house.states()) == {"evt_2", "evt_3"}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, line, note, table
+from surehook.cli.output import Json, document, facts, line, note, table
 
 app = group("The inbox of a receiving application: tables, workers, what is in it.")
 
@@ -27,6 +27,7 @@ Id = Annotated[str | None, typer.Option("--id", help="The sender's event id.")]
 Document = Annotated[str | None, typer.Option(help="Events that were decided on for this document.")]
 Code = Annotated[str | None, typer.Option(help="Why it failed, such as handler_failed.")]
 Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339.")]
+_WAITS = ("ready", "scheduled", "held", "parked", "dead")
 Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339.")]
 
 
@@ -62,6 +63,43 @@ def status(place: Place, json: Json = False) -> None:
         return
     rows = [[source, state, count] for source, states in counts.items() for state, count in states.items()]
     table(["source", "state", "runs"], rows) if rows else note("the inbox is empty")
+
+
+@app.command()
+def stats(place: Place, json: Json = False) -> None:
+    """Count what waits, by source: cheap whatever the backlog, so up to 10,000 of each kind."""
+    from surehook.core import instants
+
+    rows = [
+        {
+            "source": one.source,
+            **{name: getattr(one, name) for name in _WAITS},
+            "oldest_due_at": instants.render_optional(one.oldest_due_at),
+        }
+        for one in _ask(place, "depth")
+    ]
+    if json:
+        document({"data": rows, "next": None})
+    elif rows:
+        table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        note("nothing waits")
+
+
+@app.command()
+def prune(
+    place: Place,
+    bodies_days: Annotated[float, typer.Option(help="Bodies and headers stay so long.")] = 30,
+    events_days: Annotated[
+        float, typer.Option(help="Dedupe records stay so long: longer than any sender repeats.")
+    ] = 90,
+    json: Json = False,
+) -> None:
+    """Remove bodies, and later dedupe records, of finished events; nothing that still has something to come."""
+    from surehook.inbox.running import pruned
+
+    removed = pruned(_inbox(place), bodies_days=bodies_days, events_days=events_days)
+    facts({"requests": removed.requests, "events": removed.events}, json=json)
 
 
 @app.command()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
+from surehook.core.histogram import Histogram
 from surehook.core.model import LANES, Lane
 
 # Upper bounds in milliseconds; the last bucket is open.
@@ -26,21 +25,6 @@ LATENCY_MS = (
     86_400_000,
 )
 LATENESS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 60_000)
-
-
-class Histogram:
-    """Counts by bucket, and the sum (milliseconds)."""
-
-    __slots__ = ("bounds", "buckets", "total")
-
-    def __init__(self, bounds: tuple[int, ...]) -> None:
-        self.bounds = bounds
-        self.buckets = [0] * (len(bounds) + 1)
-        self.total = 0
-
-    def note(self, value_ms: int) -> None:
-        self.buckets[bisect_left(self.bounds, value_ms)] += 1
-        self.total += value_ms
 
 
 class Watch:

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.answers import problem
 from surehook.inbox.receive import Call, Receiver
 
 BODY_S = 10.0  # for the whole body: 1 MiB over a slow mobile line; a trickle would hold memory for hours
@@ -57,9 +56,9 @@ class AsgiApp:
             async with asyncio.timeout(self._body_s):
                 body = await _body(receive, self._receiver.body_bytes(call.source))
         except TimeoutError:
-            return _closing(problem("body_too_slow"))
+            return _closing(self._receiver.refuse(call.source, "body_too_slow"))
         if body is None:
-            return _closing(problem("too_large"))
+            return _closing(self._receiver.refuse(call.source, "too_large"))
         return await self._receive(structs.replace(call, body=body))
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:

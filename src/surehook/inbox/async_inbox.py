@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,15 +22,15 @@ from surehook.inbox.receive import Call
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import AsyncSqlStore
-from surehook.inbox.storing import answered, unstored
+from surehook.inbox.storing import answered
 from surehook.inbox.work import AsyncWorker, Rules
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import AsyncStore, Pruned
+from surehook.ports.inbox import AsyncStore, Depth, Pruned
 
 
 class AsyncInbox(Definitions):
-    """The twin of `Inbox` for event loops: an `AsyncEngine`, a URL or a store of one's own, handlers that are coroutines or not."""
+    """The twin of `Inbox` for event loops: an `AsyncEngine`, a URL or a store of one's own; handlers may be coroutines."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AsyncInbox(Definitions):
         try:
             ends = await self._line.put(judged.request)
         except Exception as error:
-            return unstored(error)
+            return self.unstored(judged, error)
         self.arrived(judged, ends)
         self.woken.set()
         return answered(judged, ends)
@@ -148,6 +148,17 @@ class AsyncInbox(Definitions):
     async def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
         return desk.by_source(await self.store.run(lambda book: book.counts()))
+
+    async def depth(self) -> Sequence[Depth]:
+        """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
+        found: Sequence[Depth] = await self.store.run(self.looking())
+        return found
+
+    async def metrics(self) -> bytes:
+        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError, StoreError."""
+        collector = self.collector()
+        await self.depth()
+        return collector.render()
 
     async def explain(
         self, document: str, *, document_type: str | None = None, tenant: str = ""

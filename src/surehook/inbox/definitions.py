@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from surehook.core import ids
 from surehook.core.errors import SettingsError
+from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
-from surehook.inbox.handlers import Handlers
+from surehook.inbox.handlers import Handlers, named
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.sources.source import Source
+from surehook.inbox.storing import unstored
+from surehook.inbox.transitions import Observer, Transitions
+from surehook.inbox.watch import Watch
 from surehook.inbox.work import Rules, Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Stored
+from surehook.ports.inbox import Book, Depth, Stored
+
+if TYPE_CHECKING:
+    from surehook.inbox.prometheus import Collector
 
 log = logging.getLogger("surehook.inbox")
 F = TypeVar("F", bound=Callable[..., object])
+
+DEPTH_ROWS = 10_000  # of each kind that are counted: more is "far behind", and costs no more to find out
+DEPTH_MS = 10_000  # between two looks of the workers, for those who scrape
 
 
 class Definitions:
@@ -50,11 +59,13 @@ class Definitions:
         self._counted = self._count = 0
         self.receiver = Receiver(self.identify)
         self.handlers = Handlers(may_wait=may_wait)
-        self.tally: Counter[tuple[str, str]] = Counter()
+        self.watch = Watch()
+        self.transitions = Transitions()
+        self._collector: Collector | None = None
         self.following = Following(lambda: self.identify(self.clock.now()))
         ends = Ends(self.handlers, backoff or Backoff(), self._fraction, self.clock.now)
         processor = Processor(ends, self.receiver.sources, self.following)
-        self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told)
+        self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told, self._look)
         for source in sources:
             self.add(source)
 
@@ -73,6 +84,7 @@ class Definitions:
         version: str | None = None,
         final: bool = True,
         name: str | None = None,
+        timeout_s: float | None = None,
     ) -> Callable[[F], F]:
         """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
 
@@ -80,10 +92,13 @@ class Definitions:
         version  of what it does; None: made from its text
         final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
         name     in the rows; None: module and name
+        timeout_s  of a coroutine: cancelled after that, undone, and tried again like any failure; None: no bound
         """
 
         def define(function: F) -> F:
-            return self.handlers.add(function, source, pattern, version=version, final=final, name=name)
+            return self.handlers.add(
+                function, source, pattern, version=version, final=final, name=name, timeout_s=timeout_s
+            )
 
         return define
 
@@ -110,20 +125,69 @@ class Definitions:
             self._counted = now
             return ids.uuid7(now, (self._count & 0xFFF).to_bytes(2, "big") + self._entropy.bits(8))
 
+    def observe(self, observer: Observer) -> Observer:
+        """Call `observer(transition)` after each commit for each change of state (`inbox.transitions`), as for a span.
+
+        It runs in the worker: what it raises is logged, what it waits for is waited for.
+        """
+        self.transitions.observe(observer)
+        return observer
+
+    def collector(self) -> Collector:
+        """A collector for a registry of `prometheus_client`; depth in it is looked at by workers, every ten seconds.
+
+        Raises SettingsError without that package.
+        """
+        from surehook.inbox.prometheus import Collector
+
+        if self._collector is None:
+            self._collector = Collector(self.watch, self.receiver.refusals.counted, self.clock.now)
+        return self._collector
+
+    def looking(self) -> Callable[[Book], Sequence[Depth]]:
+        """A look at how much waits, which metrics show from then on."""
+
+        def work(book: Book) -> Sequence[Depth]:
+            now = self.clock.now()
+            found = book.depth(now=now, limit=DEPTH_ROWS)
+            self.watch.saw(found, now)
+            return found
+
+        return work
+
     def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
         """Count what became of a stored request, and say it where it is not as usual."""
-        for end in ends:
-            self.tally[taken.source.name, end.kind] += 1
-            if end.kind == "conflict":
+        self.watch.arrived(taken.source.name, ends)
+        for event, end in zip(taken.request.events, ends, strict=True):
+            if end.kind == "new":
+                continue
+            if end.kind == "duplicate":
+                handlers = self.handlers.fitting(event.source, event.type)
+                version = named(handlers)[1] if handlers else ""
+                self.watch.duplicate(taken.source.name, taken.headers, version)
+            else:
                 log.warning(
                     "another body under a known id of %s: kept as a conflict of %s",
                     taken.source.name,
                     ids.text(PREFIX, end.id),
                 )
 
+    def unstored(self, taken: Taken, error: Exception) -> Reply:
+        """What to answer when nothing was committed, or nobody knows; counted as a refusal."""
+        reply, code = unstored(error)
+        self.receiver.refusals.count(taken.source.name, code)
+        return reply
+
+    def _look(self, book: Book) -> None:
+        """What a worker does while it is there, if somebody scrapes."""
+        looked = self.watch.looked_at
+        if self._collector is not None and (looked is None or not 0 <= self.clock.now() - looked < DEPTH_MS):
+            self.looking()(book)
+
     def _told(self, done: Done) -> None:
+        self.watch.told(done)
+        self.transitions.told(done)
         for run, ended in done.settlements:
-            self.tally[run.source, ended.state if ended.due_at is None else "retry"] += 1
             if ended.state == "dead":
                 log.error("dead: %s of %s (%s)", ids.text(PREFIX, run.event), run.source, ended.error_code)
         for run in done.changed:

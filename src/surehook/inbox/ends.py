@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
+from surehook.core.errors import SurehookError
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.ports.inbox import Book, Run, Settlement, State
@@ -32,6 +35,10 @@ class Backoff(Struct, frozen=True):
             return None
         wait = min(self.first_s * self.factor ** min(attempts - 1, 60), self.max_s)
         return round(wait * (1 + self.jitter * fraction) * 1000)
+
+
+class HandlerTimeout(SurehookError):
+    """A handler was cancelled, as it was not done in time."""
 
 
 class Called(Struct, frozen=True):
@@ -79,6 +86,10 @@ class Ends:
             return self.end(run, "rejected", code=error.code, error=str(error), handlers=handlers)
         if isinstance(error, Ignore):
             return self.end(run, "ignored", code="ignored", error=str(error), handlers=handlers)
+        # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
+        late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
+        if late is not None:
+            return self.failed(run, "handler_timeout", str(late), handlers=handlers)
         return self.failed(run, code, "".join(traceback.format_exception(error)), handlers=handlers)
 
     def failed(
@@ -117,10 +128,20 @@ def _called(book: Book, handler: Handler, event: Event) -> object:
     with book.tx(is_async=handler.is_async) as tx:
         result = handler.function(event, tx)
         if handler.is_async:
-            result = book.wait(result)
+            result = book.wait(result if handler.timeout_s is None else _bounded(result, handler.timeout_s))
         if isinstance(result, Say):
             raise result
     return result
+
+
+async def _bounded(coroutine: Coroutine[Any, Any, object], seconds: float) -> object:
+    try:
+        async with asyncio.timeout(seconds) as bound:
+            return await coroutine
+    except TimeoutError as error:
+        if bound.expired():
+            raise HandlerTimeout(f"not done after {seconds:g} seconds") from error
+        raise
 
 
 def _plain(text: str | None) -> str | None:

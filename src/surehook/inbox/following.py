@@ -43,6 +43,14 @@ _document = msgspec.json.Decoder(Document)
 _step = msgspec.json.Decoder(Step)
 
 
+class Decided(NamedTuple):
+    """A decision about a document, and the run of the event that it was about, where there is one."""
+
+    key: DocumentKey
+    step: Step
+    run: Run | None
+
+
 class _Rule(NamedTuple):
     source: str
     pattern: str
@@ -87,7 +95,7 @@ class Desk:
             key: None if row.body is None else _document.decode(row.body) for key, row in self._rows.items()
         }
         self._wake: dict[DocumentKey, int | None] = {}
-        self._steps: list[tuple[DocumentKey, Step, bytes | None]] = []
+        self.decided: list[Decided] = []
         self._held: dict[
             tuple[DocumentKey, str], tuple[Run, Event]
         ] = {}  # in this batch, so not yet in the database
@@ -129,13 +137,13 @@ class Desk:
                 StepRow(
                     id=identify(),
                     key=key,
-                    event=event,
+                    event=None if run is None else run.event,
                     event_id=step.event,
                     verdict=step.verdict,
                     at=step.at,
                     body=msgspec.json.encode(step).decode(),
                 )
-                for key, step, event in self._steps
+                for key, step, run in self.decided
             ]
         )
 
@@ -177,7 +185,7 @@ class Desk:
         self._wake[key] = decision.wake_at
         for step in decision.steps:
             concerned = runs.get(step.event)
-            self._steps.append((key, step, None if concerned is None else concerned[0].event))
+            self.decided.append(Decided(key, step, None if concerned is None else concerned[0]))
             if concerned is not None and step.verdict == "early" and not decision.again:
                 self._held[key, step.event] = concerned
 

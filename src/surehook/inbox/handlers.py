@@ -29,6 +29,7 @@ NAME_CHARS = 256
 VERSION_CHARS = 64
 CODE_CHARS = 64
 LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was waited for
+TIMEOUT_S = 3_600  # a handler holds the transaction of its batch
 MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
 
@@ -69,6 +70,7 @@ class Handler(Struct, frozen=True, gc=False):
 
     version  of what it does; two results of one event are compared with it
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
+    timeout_s  a coroutine is cancelled after that; None: no bound
     """
 
     function: Callable[..., Any]
@@ -78,6 +80,7 @@ class Handler(Struct, frozen=True, gc=False):
     version: str
     final: bool
     is_async: bool
+    timeout_s: float | None = None
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -92,7 +95,15 @@ class Handlers:
         self.fitting = lru_cache(maxsize=MEMO)(self._fitting)
 
     def add(
-        self, function: F, source: str, pattern: str, *, version: str | None, final: bool, name: str | None
+        self,
+        function: F,
+        source: str,
+        pattern: str,
+        *,
+        version: str | None,
+        final: bool,
+        name: str | None,
+        timeout_s: float | None,
     ) -> F:
         check_pattern(pattern)
         is_async = inspect.iscoroutinefunction(function)
@@ -100,6 +111,8 @@ class Handlers:
             raise SettingsError(
                 "handler", "a coroutine needs an AsyncInbox", hint="AsyncInbox(url), or an ordinary function"
             )
+        if timeout_s is not None:
+            _check_timeout(timeout_s, is_async=is_async)
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
             function=function,
@@ -109,6 +122,7 @@ class Handlers:
             version=(version or _version(function))[:VERSION_CHARS],
             final=final,
             is_async=is_async,
+            timeout_s=timeout_s,
         )
         self._all.append(made)
         self.fitting.cache_clear()
@@ -116,6 +130,18 @@ class Handlers:
 
     def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
         return tuple(one for one in self._all if one.fits(source, type))
+
+
+def _check_timeout(timeout_s: float, *, is_async: bool) -> None:
+    """A thread cannot be stopped from outside: an ordinary function would go on, in a transaction that was given up."""
+    if not is_async:
+        raise SettingsError(
+            "timeout_s",
+            "only a coroutine can be stopped",
+            hint="give what it waits for a timeout: the HTTP client, statement_timeout of the database",
+        )
+    if not 0 < timeout_s <= TIMEOUT_S:
+        raise SettingsError("timeout_s", f"more than 0 and at most {TIMEOUT_S} seconds")
 
 
 def check_pattern(pattern: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -24,12 +24,12 @@ from surehook.inbox.receive import Call, Taken
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import SqlStore
-from surehook.inbox.storing import answered, unstored
+from surehook.inbox.storing import answered
 from surehook.inbox.work import Rules, Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Pruned, Stored
+from surehook.ports.inbox import Book, Depth, Pruned, Stored
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class Inbox(Definitions):
         try:
             ends = self._line.put(judged.request)
         except Exception as error:
-            return unstored(error)
+            return self.unstored(judged, error)
         return self._stored(judged, ends)
 
     async def receive_async(self, call: Call) -> Reply:
@@ -96,7 +96,7 @@ class Inbox(Definitions):
         try:
             ends = await self._from_loop().put(judged.request)
         except Exception as error:
-            return unstored(error)
+            return self.unstored(judged, error)
         return self._stored(judged, ends)
 
     def _stored(self, taken: Taken, ends: list[Stored]) -> Reply:
@@ -206,6 +206,16 @@ class Inbox(Definitions):
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
         return desk.by_source(self.store.run(lambda book: book.counts()))
+
+    def depth(self) -> Sequence[Depth]:
+        """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
+        return self.store.run(self.looking())
+
+    def metrics(self) -> bytes:
+        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError, StoreError."""
+        collector = self.collector()
+        self.depth()
+        return collector.render()
 
     def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""

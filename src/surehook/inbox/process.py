@@ -19,18 +19,27 @@ from surehook.core.workflow import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
-from surehook.inbox.following import Desk, Following
+from surehook.inbox.following import Decided, Desk, Following
 from surehook.inbox.sources.source import Source
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
 
 
 class Done(Struct):
-    """What a batch came to: how each run was settled, and which events gave another result than before."""
+    """What a batch came to.
+
+    settlements  how each run was settled
+    changed      runs that gave another result than the event gave before
+    lost         runs that another worker had taken
+    decided      every decision about a document
+    released     ids of runs that had been held before this batch
+    """
 
     settlements: list[tuple[Run, Settlement]]
     changed: list[Run]
-    lost: int = 0  # runs that another worker had taken
+    lost: int = 0
+    decided: Sequence[Decided] = ()
+    released: frozenset[bytes] = frozenset()
 
 
 class Todo(Struct):
@@ -69,7 +78,8 @@ class Processor:
         changed = self._changed(book, ended)
         book.settle([settlement for _, settlement in ended])
         desk.keep(self._following.identify)
-        return Done(ended, changed, len(runs) - len(mine))
+        released = frozenset(run.id for run, _ in ended) - mine
+        return Done(ended, changed, len(runs) - len(mine), desk.decided, released)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
         """Settle a run whose transaction could not be committed."""

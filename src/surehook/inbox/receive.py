@@ -74,22 +74,27 @@ class Receiver:
         """An answer that needs no body, or None. `length` is what the sender says of it."""
         source = self.sources.get(call.source)
         if source is None:
-            return problem("unknown_source")
+            return self.refuse("", "unknown_source")  # a name that a stranger made up is no label
         if len(call.headers) > HEADERS or sum(len(n) + len(v) for n, v in call.headers) > HEADER_BYTES:
-            return problem("headers_too_large")
+            return self.refuse(call.source, "headers_too_large")
         forwarded = [value for name, value in call.headers if name == "x-forwarded-for"]
         if not source.admits(call.peer, forwarded):
-            return problem("caller_refused")
+            return self.refuse(call.source, "caller_refused")
         if call.method == "GET":
             return self._greet(source, call)
         if call.method != "POST":
-            return problem("method_not_allowed", headers=(("allow", "POST"),))
+            return self.refuse(call.source, "method_not_allowed")
         encodings = [value.strip().lower() for name, value in call.headers if name == "content-encoding"]
         if any(encoding not in ("", "identity") for encoding in encodings):
-            return problem("unsupported_encoding")
+            return self.refuse(call.source, "unsupported_encoding")
         if length is not None and length > source.body_bytes:
-            return problem("too_large")
+            return self.refuse(call.source, "too_large")
         return None
+
+    def refuse(self, source: str, code: str) -> Reply:
+        """A refusal of what was not looked at further: a number, and no sample."""
+        self.refusals.count(source, code)
+        return problem(code, headers=(("allow", "POST"),) if code == "method_not_allowed" else ())
 
     def body_bytes(self, name: str) -> int:
         """The largest body of a source that is read."""
@@ -118,10 +123,11 @@ class Receiver:
             return source.greet(query=dict(parse_qsl(call.query)), headers=call.headers)
         except VerifyError as error:
             if error.code == "malformed":
-                return problem("method_not_allowed", headers=(("allow", "POST"),))
+                return self.refuse(source.name, "method_not_allowed")
+            self.refusals.count(source.name, error.code)
             return refused(error)
         except ValueError:  # a query with more fields than anybody sends
-            return problem("malformed")
+            return self.refuse(source.name, "malformed")
 
     def _request(self, source: Source, message: Message, call: Call, now: int) -> Request:
         messages = message.each()

@@ -13,6 +13,9 @@ from typing import Any
 from surehook.core.errors import SettingsError
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
+from surehook.ports.inbox import Pruned
+
+PORTION = 1_000  # rows in one transaction: some tens of milliseconds
 
 
 def inbox_at(place: str) -> Inbox | AsyncInbox:
@@ -46,6 +49,25 @@ def asked(inbox: Inbox | AsyncInbox, name: str, *words: Any, **named: Any) -> An
             return await getattr(inbox, name)(*words, **named)
         finally:
             await inbox.close()
+
+    return asyncio.run(go())
+
+
+def pruned(inbox: Inbox | AsyncInbox, *, bodies_days: float, events_days: float) -> Pruned:
+    """Remove all that retention allows, in transactions of `PORTION` rows, between which workers have their turn."""
+
+    async def go() -> Pruned:
+        requests = events = 0
+        try:
+            while True:
+                some = inbox.prune(bodies_days=bodies_days, events_days=events_days, limit=PORTION)
+                done = some if isinstance(some, Pruned) else await some
+                requests, events = requests + done.requests, events + done.events
+                if max(done.requests, done.events) < PORTION:
+                    return Pruned(requests, events)
+        finally:
+            if (closing := inbox.close()) is not None:
+                await closing
 
     return asyncio.run(go())
 

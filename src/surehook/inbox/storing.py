@@ -23,12 +23,12 @@ def answered(taken: Taken, ends: Sequence[Stored]) -> Reply:
         return refused(error)
 
 
-def unstored(error: Exception) -> Reply:
-    """What to answer when nothing was committed, or nobody knows."""
+def unstored(error: Exception) -> tuple[Reply, str]:
+    """What to answer when nothing was committed, or nobody knows; and its code."""
     if isinstance(error, Overloaded):
-        return problem("overloaded")
+        return problem("overloaded"), "overloaded"
     if isinstance(error, StoreError):
         log.warning("an event could not be stored: %s", error)
     else:
         log.error("an event could not be stored", exc_info=error)
-    return problem("storage_unavailable")
+    return problem("storage_unavailable"), "storage_unavailable"

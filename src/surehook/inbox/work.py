@@ -59,18 +59,21 @@ class Steps:
         now: Callable[[], int],
         token: Callable[[], bytes],
         told: Callable[[Done], None],
+        look: Callable[[Book], None],
     ) -> None:
         self.processor = processor
         self.rules = rules
         self.now = now
         self.token = token
         self.told = told
+        self.look = look
 
     def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
         def work(book: Book) -> Claimed:
             rules = self.rules
             runs = book.claim(now=self.now(), lease_ms=rules.lease_ms, token=token, limit=rules.batch)
             waking = book.waking(now=self.now(), limit=rules.batch)
+            self.look(book)
             return Claimed(runs, waking, None if runs or waking else book.next_due())
 
         return work

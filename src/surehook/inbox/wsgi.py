@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.answers import problem
 from surehook.inbox.receive import Call, Receiver
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
@@ -33,20 +32,23 @@ class WsgiApp:
         return [reply.body]
 
     def _answer(self, environ: Mapping[str, Any]) -> Reply:
-        call = _call(environ)
-        length = _length(environ)
+        call = call_of(environ)
+        length = length_of(environ)
         early = self._receiver.before_body(call, length)
         if early is not None:
             return early
         if length is None:
-            return problem("no_body")
+            return self._receiver.refuse(call.source, "no_body")
         body = environ["wsgi.input"].read(length)
         if len(body) != length:
-            return problem("body_too_slow")  # the sender hung up, or the server gave up waiting
+            return self._receiver.refuse(
+                call.source, "body_too_slow"
+            )  # the sender hung up, or the server gave up waiting
         return self._receive(structs.replace(call, body=body))
 
 
-def _call(environ: Mapping[str, Any]) -> Call:
+def call_of(environ: Mapping[str, Any]) -> Call:
+    """The head of a request, without its body."""
     headers = [
         (name[5:].replace("_", "-").lower(), value)
         for name, value in environ.items()
@@ -72,7 +74,8 @@ def _call(environ: Mapping[str, Any]) -> Call:
     )
 
 
-def _length(environ: Mapping[str, Any]) -> int | None:
+def length_of(environ: Mapping[str, Any]) -> int | None:
+    """How long the body is by the sender's word; None where it does not say."""
     said = environ.get("CONTENT_LENGTH") or ""
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 

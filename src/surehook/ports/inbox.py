@@ -216,6 +216,24 @@ class StepRow(Struct, frozen=True, kw_only=True):
     body: str
 
 
+class Depth(Struct, frozen=True, kw_only=True):
+    """How many runs of a source wait, counted up to a bound, so that asking costs the same whatever the backlog.
+
+    ready          due now
+    scheduled      due later: in a worker's hands, or put off
+    held           for a predecessor; parked: for a schema version; dead: for a person
+    oldest_due_at  since when the oldest one is due that nobody took, Unix milliseconds; None: nothing is
+    """
+
+    source: str
+    ready: int = 0
+    scheduled: int = 0
+    held: int = 0
+    parked: int = 0
+    dead: int = 0
+    oldest_due_at: int | None = None
+
+
 class Pruned(Struct, frozen=True):
     """What retention removed: requests with their bodies, and dedupe records with their runs."""
 
@@ -306,6 +324,10 @@ class Book(Protocol):
 
     def counts(self) -> dict[tuple[str, State], int]:
         """Runs by source and state."""
+        ...
+
+    def depth(self, *, now: int, limit: int) -> list[Depth]:
+        """What waits, by source, at most `limit` runs of each kind being counted."""
         ...
 
     def next_due(self) -> int | None:

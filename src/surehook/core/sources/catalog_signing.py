@@ -36,6 +36,7 @@ STANDARD = Provider(
 )
 SUREHOOK = Provider(
     name="surehook",
+    correlation=Field("correlation_id"),
     scheme=Standard(),
     id=_STANDARD_ID,
     sent_at=_STANDARD_TIME,

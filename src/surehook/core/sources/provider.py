@@ -201,6 +201,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     tolerance_s   how far `sent_at` may be from now, in seconds; None: not checked. Only a time that is covered by the
                   signature can have one
     body          json, form, or multipart (`part` names the part that holds JSON)
+    correlation   where an id stands by which a document is followed through systems, or None
     data          dotted path of the business data in the body; empty, or not there: all of it
     batch         the body is a list, each item an event
     handshake     what the provider asks for, or None
@@ -218,6 +219,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     tolerance_s: float | None = None
     body: Literal["json", "form", "multipart"] = "json"
     part: str = ""
+    correlation: Field | Header | None = None
     data: str = ""
     batch: bool = False
     handshake: Handshake | None = None

@@ -44,7 +44,7 @@ class Source:
 
     tenant           a name, or the place where the tenant is: ids of events are unique within it. A place that is not covered
                      by the signature is refused, as a captured request would pass again under another tenant
-    correlation_id   the place of the id by which people follow a document through systems, or None
+    correlation_id   the place of the id by which people follow a document through systems; None: the provider's, if any
     schema_version   the place of the version of the event's schema, or None
     schema_versions  those that are understood here; empty: any
     unknown_schema   what to do with others: `refuse` (terminal answer), or `park` (stored, answered 2xx, processed once
@@ -86,7 +86,7 @@ class Source:
         self._proxies = callers.networks(trusted_proxies, "trusted_proxies")
         _check_required(provider, frozenset(require))
         self.tenant = _tenant(provider, tenant)
-        self.correlation_id = _readable(correlation_id, "correlation_id")
+        self.correlation_id = _readable(correlation_id, "correlation_id") or provider.correlation
         self.schema_version = _readable(schema_version, "schema_version")
         self.schema_versions = frozenset(schema_versions)
         if self.schema_versions and schema_version is None:

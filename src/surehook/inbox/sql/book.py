@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
-from surehook.inbox.sql import arriving, claiming, documenting, settling, showing
+from surehook.inbox.sql import arriving, claiming, depth, documenting, settling, showing
 from surehook.ports.inbox import (
     Conflict,
+    Depth,
     DocumentKey,
     DocumentRow,
     Entry,
@@ -116,6 +117,9 @@ class SqlBook:
     def counts(self) -> dict[tuple[str, State], int]:
         return showing.counts(self.connection)
 
+    def depth(self, *, now: int, limit: int) -> list[Depth]:
+        return depth.depth(self.connection, now=now, limit=limit)
+
     def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
         return showing.prune(
             self.connection, bodies_before=bodies_before, events_before=events_before, limit=limit
@@ -147,7 +151,8 @@ class SqlBook:
 
     @contextmanager
     def tx(self, *, is_async: bool) -> Iterator[Any]:
-        self.connection.info[HANDLING] = True
+        info = self.connection.info  # not there to be asked for any more once the connection is lost
+        info[HANDLING] = True
         try:
             if not self._sessions:
                 yield self._async if is_async else self.connection
@@ -161,7 +166,7 @@ class SqlBook:
                     yield block
                     block.commit()
         finally:
-            self.connection.info.pop(HANDLING, None)
+            info.pop(HANDLING, None)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         from sqlalchemy.util import await_only

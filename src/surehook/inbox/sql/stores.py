@@ -161,7 +161,7 @@ def _guard(engine: Engine) -> None:
     """A handler that commits would make its effects stand without the mark that they are done: refuse it before it happens."""
 
     def refuse(connection: Connection) -> None:
-        if connection.info.get(HANDLING):
+        if not connection.invalidated and connection.info.get(HANDLING):
             raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
 
     event.listen(engine, "commit", refuse)

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeEngine
@@ -156,6 +157,15 @@ steps = Table(
 
 _open = runs.c.due_at.is_not(None)
 Index(PREFIX + "runs_due", runs.c.due_at, runs.c.id, sqlite_where=_open, postgresql_where=_open)
+# What stands still and is looked for by people. In this very text, as SQLite compares it with that of a query.
+STOPPED = ("dead", "held", "parked")
+
+
+def stopped() -> Any:
+    return text("state in ('dead', 'held', 'parked')")
+
+
+Index(PREFIX + "runs_stopped", runs.c.state, runs.c.id, sqlite_where=stopped(), postgresql_where=stopped())
 Index(PREFIX + "requests_received", requests.c.received_at)
 Index(PREFIX + "events_received", events.c.received_at)
 _waits = documents.c.wake_at.is_not(None)

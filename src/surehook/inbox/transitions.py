@@ -1,0 +1,168 @@
+"""Changes of state, told after their commit: one structured log line each, and a call of whoever observes.
+
+    document.moved   a decision about a document, at info: its verdict says whether it moved or was, say, a `no_op`
+    event.ended      how a run of an event ended, at debug: they come by the thousand, and the rows say the same
+
+The logger is `surehook.inbox.transitions`. The message is `name key=value …`, for people and grep; the same values are
+attributes of the record (`extra`), for formatters that write JSON. Nothing is built for a line that nobody will see.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from surehook.core import ids
+from surehook.inbox.event import PREFIX
+from surehook.inbox.process import Done
+from surehook.ports.inbox import Run, Settlement
+
+log = logging.getLogger("surehook.inbox.transitions")
+_errors = logging.getLogger("surehook.inbox")
+_BARE = re.compile(
+    r"[\w.:/@+*-]+", re.ASCII
+)  # anything else is quoted: senders choose ids, and lines end at line ends
+
+
+class Transition(Struct, frozen=True, kw_only=True):
+    """One committed change of state, or a decision that changed nothing.
+
+    kind             `document.moved`, or `event.ended`
+    before, after    state of the document, or of the run; equal where nothing moved
+    verdict, rule    of a decision about a document: `applied` is a move, `no_op` and its like are none
+    ref, event_id    the event's name here (`inb_…`), and the sender's; empty where only time passed
+    correlation_id   by which a document is followed through systems, where the source says where it stands
+    replay           0 for the event's own arrival; the number of the replay otherwise
+    code             why an event was refused, ignored, given up or put off
+    at               when it was decided, Unix milliseconds; 0 for an event's end that has no time of its own
+    """
+
+    kind: Literal["document.moved", "event.ended"]
+    before: str
+    after: str
+    source: str
+    tenant: str
+    event_id: str
+    ref: str
+    correlation_id: str | None = None
+    event_type: str | None = None
+    document_type: str | None = None
+    document: str | None = None
+    party: str | None = None
+    verdict: str | None = None
+    rule: str | None = None
+    attempt: int | None = None
+    replay: int | None = None
+    handler: str | None = None
+    handler_version: str | None = None
+    code: str | None = None
+    at: int = 0
+
+    @property
+    def is_move(self) -> bool:
+        return self.before != self.after or self.verdict == "applied"
+
+
+Observer = Callable[[Transition], object]
+
+
+class Transitions:
+    """Who is told. An observer that fails is logged, and spoils nothing: what it hears of is committed."""
+
+    def __init__(self) -> None:
+        self._observers: list[Observer] = []
+
+    def observe(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def told(self, done: Done) -> None:
+        """Tell of one committed batch."""
+        watched = bool(self._observers)
+        if watched or log.isEnabledFor(logging.INFO):
+            self._tell(_documents(done), logging.INFO)
+        if watched or log.isEnabledFor(logging.DEBUG):
+            self._tell(_events(done), logging.DEBUG)
+
+    def _tell(self, transitions: Iterable[Transition], level: int) -> None:
+        loud = log.isEnabledFor(level)
+        for one in transitions:
+            if loud:
+                log.log(level, "%s", line(one), extra=_fields(one))
+            for observer in self._observers:
+                try:
+                    observer(one)
+                except Exception:
+                    _errors.exception("an observer of the inbox failed; it goes on")
+
+
+def line(one: Transition) -> str:
+    """`document.moved before=sent after=viewed …`; what is not plain is a JSON string."""
+    return " ".join(
+        [
+            one.kind,
+            *(f"{name}={_said(value)}" for name, value in _fields(one).items() if name != "kind"),
+        ]
+    )
+
+
+def _fields(one: Transition) -> dict[str, object]:
+    values = {name: getattr(one, name) for name in Transition.__struct_fields__}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _said(value: object) -> str:
+    text = str(value)
+    return text if _BARE.fullmatch(text) else json.dumps(text)
+
+
+def _documents(done: Done) -> Iterable[Transition]:
+    for (document_type, tenant, document), step, run in done.decided:
+        yield Transition(
+            kind="document.moved",
+            before=step.before,
+            after=step.after,
+            source="" if run is None else run.source,
+            tenant=tenant,
+            event_id=step.event,
+            ref="" if run is None else ids.text(PREFIX, run.event),
+            correlation_id=None if run is None else run.correlation_id,
+            event_type=step.type or None,
+            document_type=document_type,
+            document=document,
+            party=step.party,
+            verdict=step.verdict,
+            rule=step.rule,
+            attempt=None if run is None else run.attempts,
+            replay=None if run is None else run.number,
+            at=step.at,
+        )
+
+
+def _events(done: Done) -> Iterable[Transition]:
+    for run, ended in done.settlements:
+        yield _event(run, ended, "held" if run.id in done.released else "accepted")
+
+
+def _event(run: Run, ended: Settlement, before: str) -> Transition:
+    return Transition(
+        kind="event.ended",
+        before=before,
+        after=ended.state,
+        source=run.source,
+        tenant=run.tenant,
+        event_id=run.event_id,
+        ref=ids.text(PREFIX, run.event),
+        correlation_id=run.correlation_id,
+        event_type=run.type,
+        attempt=ended.attempts,
+        replay=run.number,
+        handler=ended.handler,
+        handler_version=ended.handler_version,
+        code=ended.error_code,
+        at=ended.processed_at or 0,
+    )

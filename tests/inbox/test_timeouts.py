@@ -1,0 +1,101 @@
+"""Handlers that hang: a coroutine with a bound is cancelled, undone and tried again; its neighbours are as if it were not there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from surehook.core.errors import SettingsError
+from surehook.inbox import AsyncInbox, Backoff, Inbox
+from tests.inbox.conftest import DATABASES
+
+HANGS_S = 0.05
+WAITS = {
+    "postgresql": "select pg_sleep(60)",
+    "mysql": "select sleep(60)",
+}
+
+
+@pytest.fixture(params=DATABASES)
+def ground(request, ground_of):
+    """Only the kind of inbox that has coroutines."""
+    return ground_of(request.param, "async")
+
+
+async def hang(tx, seen):
+    await asyncio.Event().wait()
+
+
+async def in_the_database(tx, seen):
+    await tx.execute(text(WAITS[tx.dialect.name]))
+
+
+def test_a_coroutine_that_hangs_is_cancelled_undone_and_tried_again(houses):
+    cancelled_undone_and_tried_again(houses, hang)
+
+
+@pytest.mark.parametrize(
+    "ground", ["postgresql", "mariadb"], indirect=True
+)  # SQLite's own thread cannot be stopped
+def test_one_that_hangs_in_the_database_loses_its_transaction_and_its_neighbours_get_another(houses):
+    cancelled_undone_and_tried_again(houses, in_the_database)
+
+
+def cancelled_undone_and_tried_again(houses, wait):
+    house = houses(backoff=Backoff(attempts=2, jitter=0))
+    insert = text("insert into effects (event_id) values (:id)")
+
+    async def slow(event, tx):
+        await tx.execute(insert, {"id": event.id})
+        if event.id == "evt_1":
+            await wait(tx, event)
+
+    house.inbox.on("partner", "document.*", timeout_s=HANGS_S)(slow)
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert house.effects() == ["evt_0", "evt_2"]
+    assert (
+        house.inbox.watch.retries[("partner", "handler_timeout", house.events(id="evt_1")[0].handler_version)]
+        == 1
+    )
+    house.clock.passes(2)
+    house.work()
+    (event,) = house.events(id="evt_1")
+    assert (event.state, event.code, event.error) == (
+        "dead",
+        "handler_timeout",
+        "not done after 0.05 seconds",
+    )
+
+
+def test_a_timeout_of_the_handlers_own_is_a_failure_like_any_other(houses):
+    house = houses(backoff=Backoff(attempts=1))
+
+    async def own(event, tx):
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+
+    house.inbox.on("partner", "document.*", timeout_s=30)(own)
+    house.receive("evt_1")
+    house.work()
+    assert house.events()[0].code == "handler_failed"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 3_601])
+def test_a_timeout_that_cannot_be_meant_is_refused(seconds, tmp_path):
+    async def handler(event, tx): ...
+
+    inbox = AsyncInbox(f"sqlite:///{tmp_path / 'inbox.db'}")
+    with pytest.raises(SettingsError):
+        inbox.on("*", timeout_s=seconds)(handler)
+    asyncio.run(inbox.close())
+
+
+def test_an_ordinary_function_has_none_as_a_thread_cannot_be_stopped(tmp_path):
+    inbox = Inbox(f"sqlite:///{tmp_path / 'inbox.db'}")
+    with pytest.raises(SettingsError, match="only a coroutine"):
+        inbox.on("*", timeout_s=5)(lambda event, tx: None)
+    inbox.close()
