@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from surehook.core.authentication import Authentication
+from surehook.core.receipt import Wanted
 from surehook.core.redact import HIDDEN
 
 Lane = Literal[0, 1]
@@ -133,6 +134,7 @@ class Settled(Struct, gc=False):
     parked: str | None = None
     spared: int = 0  # as on the delivery from now on
     notices: tuple[Notice, ...] = ()
+    finalize_by: int | None = None  # on a delivered one: when to raise `delivery.unfinalized`
 
 
 class EndpointHealth(Struct, frozen=True, gc=False):
@@ -231,6 +233,7 @@ class Endpoint(Struct, frozen=True):
     method: Method = "POST"
     authentication: Authentication | None = None
     tls: EndpointTls | None = None
+    receipts: Wanted | None = None  # None: not asked for
 
 
 class Configuration(Struct, frozen=True):

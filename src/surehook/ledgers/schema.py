@@ -88,6 +88,7 @@ endpoint = Table(
     _text("description", optional=True), _at("created_at"), _at("updated_at"),
     Column("method", Text, nullable=False, server_default="POST"),
     Column("authentication", LargeBinary), Column("tls", LargeBinary),  # JSON objects with secrets (ledgers/custom.py)
+    Column("receipts", LargeBinary),  # a JSON object: what is wanted of receipts; null: they are not asked for
     sqlite_with_rowid=False,
 )  # fmt: skip
 Index("endpoint_tenant", endpoint.c.tenant)
@@ -230,4 +231,19 @@ replay = Table(
     _text("state"), _count("matched"), _count("created"), _at("created_at"), _at("finished_at", optional=True),
     Column("position", LargeBinary),
     sqlite_with_rowid=False,
+)  # fmt: skip
+
+# What receivers said later, by event and endpoint. A row begins when something is said, or when a delivery was made whose
+# end somebody waits for: a book whose endpoints ask for no receipts has none. `said` is a `Word` as JSON, `stage` its
+# rank, for lists; `delivery` the one that waits, or the first that was spoken of.
+receipt = Table(
+    "receipt", metadata, _id("event", key=True), _id("endpoint", key=True), _text("tenant"), _id("delivery"),
+    Column("stage", SmallInteger, nullable=False, server_default="0"), Column("said", LargeBinary),
+    _at("finalize_by", optional=True), _at("changed_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+_awaited = receipt.c.finalize_by.is_not(None)
+Index(
+    "receipt_awaited", receipt.c.finalize_by, receipt.c.event, receipt.c.endpoint,
+    sqlite_where=_awaited, postgresql_where=_awaited,
 )  # fmt: skip

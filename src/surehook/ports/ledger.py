@@ -10,7 +10,8 @@ argument down to the SQL. A call either commits everything it reports or raises:
                        run again: the caller looks for rows that it holds here and nowhere else (`held`)
     NodeBuried         forget everything in memory and begin again under a new node id
 
-`registry.py` holds configuration and management, `reading.py` the lists: one object implements all three.
+`receipts.py` is what receivers said later, a part of this port. `registry.py` holds configuration and management,
+`reading.py` the lists: one object implements all three.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
+from surehook.ports.receipts import Receipts
 
 
 class Incoming(Struct, gc=False):
@@ -79,7 +81,7 @@ class ParkedGroup(Struct, frozen=True):
     reason: str
 
 
-class Ledger(Protocol):
+class Ledger(Receipts, Protocol):
     # -- the life of a node: the lease is a fence ------------------------------------------------------
 
     async def open(self, *, now: int) -> None:

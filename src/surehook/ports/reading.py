@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.core.model import Attempt, Delivery, Event
+from surehook.core.receipt import Stage, Word
 from surehook.ports.registry import Page
 
 
@@ -33,6 +34,7 @@ class DeliveryFilter(Struct, frozen=True):
     until: int | None = None
     subject: str | None = None
     event: bytes | None = None
+    receipt: Stage | None = None  # the highest stage that was told
 
 
 class NoticeFilter(Struct, frozen=True):
@@ -60,6 +62,7 @@ class DeliveryView(Struct, frozen=True):
     finished_at: int | None
     replay_of: bytes | None
     replayed_by: bytes | None
+    receipt: Word | None = None  # what the receiver said of the event at this endpoint
 
 
 class LaneCount(Struct, frozen=True):

@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, FromClause, Table, exists, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
-from surehook.ledgers import history, schema
+from surehook.core.receipt import rank
+from surehook.ledgers import hearing, history, schema
 from surehook.ledgers.common.ends import LOWEST
 from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
@@ -21,21 +22,31 @@ from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
 
 _open, _line, _dead, _replayed = schema.delivery, schema.attempt, schema.dead_letter, schema.replayed
+_receipt = schema.receipt
 _OPEN_COLUMNS = (
     _open.c.id, _open.c.event, _open.c.endpoint, _open.c.tenant, _open.c.type, _open.c.holder, _open.c.parked,
     _open.c.lane, _open.c.attempt, _open.c.outcome, _open.c.unknown, _open.c.due_at, _open.c.replay_of,
+    _receipt.c.said,
 )  # fmt: skip
 _LINE_COLUMNS = (
     _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
     _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
-    _replayed.c.replacement,
+    _replayed.c.replacement, _receipt.c.said,
 )  # fmt: skip
-_LINES = _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
+
+
+def _with_receipt(table: Table, lines: FromClause) -> FromClause:
+    is_its = (_receipt.c.event == table.c.event) & (_receipt.c.endpoint == table.c.endpoint)
+    return lines.outerjoin(_receipt, is_its)
+
+
+_OPEN = _with_receipt(_open, _open)
+_LINES = _with_receipt(_line, _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery))
 _IS_LAST = _line.c.end.is_not(None)
 
 
 def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
-    found = yield select(*_OPEN_COLUMNS).where(_open.c.id == delivery)
+    found = yield select(*_OPEN_COLUMNS).select_from(_OPEN).where(_open.c.id == delivery)
     if found:
         return _open_view(found[0])
     last = (_line.c.delivery == delivery) & _IS_LAST
@@ -77,7 +88,8 @@ def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     conditions = [*span.cut(low=lowest).of(key), *_shared(_open, where)]
     if where.state is not None:
         conditions.append(_state_is(where.state))
-    found = yield select(*_OPEN_COLUMNS).where(*conditions).order_by(key.desc()).limit(limit + 1)
+    listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*conditions)
+    found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_open_view(row) for row in found], lowest, limit)
 
 
@@ -153,6 +165,8 @@ def _shared(table: Table, where: DeliveryFilter) -> list[ColumnElement[bool]]:
     if where.subject is not None:
         event = schema.event
         conditions.append(exists().where(event.c.id == table.c.event, event.c.subject == where.subject))
+    if where.receipt is not None:
+        conditions.append(_receipt.c.stage == rank(where.receipt))
     return conditions
 
 
@@ -168,9 +182,9 @@ def _state_is(state: str) -> ColumnElement[bool]:
 
 
 def _open_view(row: Row) -> DeliveryView:
-    id, event, endpoint, tenant, type, holder, parked, lane, attempt, outcome, unknown, due_at, replay_of = (
-        row
-    )
+    (
+        id, event, endpoint, tenant, type, holder, parked, lane, attempt, outcome, unknown, due_at, replay_of, said,
+    ) = row  # fmt: skip
     if holder is not None:
         state = "sending"
     elif parked is not None:
@@ -180,17 +194,17 @@ def _open_view(row: Row) -> DeliveryView:
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=state, reason=parked, lane=lane,
         attempts=attempt - 1, outcome=outcome, unknown=unknown != 0, due_at=due_at, finished_at=None,
-        replay_of=replay_of, replayed_by=None,
+        replay_of=replay_of, replayed_by=None, receipt=hearing.read(said),
     )  # fmt: skip
 
 
 def _finished_view(row: Row) -> DeliveryView:
     (
         id, event, endpoint, tenant, type, end, reason, lane, seq, outcome, unknown, finished_at, replay_of,
-        replayed_by,
+        replayed_by, said,
     ) = row  # fmt: skip
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
         attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
-        replay_of=replay_of, replayed_by=replayed_by,
+        replay_of=replay_of, replayed_by=replayed_by, receipt=hearing.read(said),
     )  # fmt: skip

@@ -26,7 +26,7 @@ def event_type(row: Iterable[Any]) -> EventType:
 
 def endpoint(row: Iterable[Any]) -> Endpoint:
     id, tenant, url, event_types, policy, status, reason, failure_count, order, headers, *rest = row
-    description, created_at, updated_at, method, authentication, tls = rest
+    description, created_at, updated_at, method, authentication, tls, receipts = rest
     return Endpoint(
         id,
         tenant,
@@ -44,6 +44,7 @@ def endpoint(row: Iterable[Any]) -> Endpoint:
         method,
         custom.authentication(authentication),
         custom.tls(tls),
+        custom.receipts(receipts),
     )
 
 

@@ -24,7 +24,7 @@ from surehook.core.model import (
     Secret,
     Tenant,
 )
-from surehook.ledgers.memory.rows import KnownKey, Row, Story
+from surehook.ledgers.memory.rows import KnownKey, Receipt, Row, Story
 from surehook.ledgers.memory.sorted_keys import SortedKeys
 from surehook.ports.handoff import LaneMarks
 from surehook.ports.reading import ReplayJob
@@ -90,6 +90,10 @@ class Book:
         self.notice_ids: SortedKeys[bytes] = SortedKeys()
         self.notice_ages: SortedKeys[tuple[int, bytes]] = SortedKeys()
         self.replays: dict[bytes, ReplayJob] = {}
+        # what receivers said later, by event and endpoint; the waits for an end; the instants of the last changes
+        self.receipts: dict[tuple[bytes, bytes], Receipt] = {}
+        self.awaited: SortedKeys[tuple[int, bytes, bytes]] = SortedKeys()
+        self.receipt_ages: SortedKeys[tuple[int, bytes, bytes]] = SortedKeys()
 
     # -- the fence --------------------------------------------------------------------------------------
 
@@ -177,6 +181,19 @@ class Book:
         self.notices[notice.id] = notice
         self.notice_ids.add(notice.id)
         self.notice_ages.add((notice.at, notice.id))
+
+    def put_receipt(self, key: tuple[bytes, bytes], receipt: Receipt | None) -> None:
+        """Keep a receipt in the place of the one before, or (None) take it away."""
+        before = self.receipts.pop(key, None)
+        if before is not None:
+            self.receipt_ages.discard((before.changed_at, *key))
+            if before.row.finalize_by is not None:
+                self.awaited.discard((before.row.finalize_by, *key))
+        if receipt is not None:
+            self.receipts[key] = receipt
+            self.receipt_ages.add((receipt.changed_at, *key))
+            if receipt.row.finalize_by is not None:
+                self.awaited.add((receipt.row.finalize_by, *key))
 
     # -- the three places -------------------------------------------------------------------------------
 

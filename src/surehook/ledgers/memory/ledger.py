@@ -11,6 +11,7 @@ from surehook.ledgers.memory.handing import Handing
 from surehook.ledgers.memory.nodes import Nodes
 from surehook.ledgers.memory.prune import Pruning
 from surehook.ledgers.memory.reading import Reads
+from surehook.ledgers.memory.receipts import Receiving
 from surehook.ledgers.memory.record import Recording
 from surehook.ledgers.memory.registry import Registering
 from surehook.ledgers.memory.replays import Replaying
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MemoryLedger(
-    Nodes, Accepting, Claiming, Recording, Endings, Handing, Pruning, Registering, Reads, Replaying
+    Nodes, Accepting, Claiming, Recording, Endings, Handing, Pruning, Receiving, Registering, Reads, Replaying
 ):
     """`Ledger`, `Registry`, `Reading` and `Handing` in dictionaries. `faults` and `checkpoint`: see `hooks.py`."""
 

@@ -21,6 +21,7 @@ class Pruning(Hooked):
         left -= self._bodies(bodies_before, left)
         left -= self._keys(now - KEY_LIFE_MS, left)
         left -= self._notices(events_before, left)
+        left -= self._receipts(events_before, left)
         return limit - left
 
     def _stories(self, before: int, limit: int) -> int:
@@ -63,6 +64,13 @@ class Pruning(Hooked):
             self.book.notice_ages.discard(key)
             self.book.notice_ids.discard(key[1])
             del self.book.notices[key[1]]
+        return len(keys)
+
+    def _receipts(self, before: int, limit: int) -> int:
+        old = takewhile(lambda key: key[0] < before, self.book.receipt_ages.ascending())
+        keys = list(islice(old, limit))
+        for _, event, endpoint in keys:
+            self.book.put_receipt((event, endpoint), None)
         return len(keys)
 
     def _unneeded(self, ages: SortedKeys[tuple[int, bytes]], before: int) -> Iterator[tuple[int, bytes]]:

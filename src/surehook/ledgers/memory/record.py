@@ -14,9 +14,10 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
+from surehook.ledgers import hearing
 from surehook.ledgers.folding import disabled_notice, folded
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
-from surehook.ledgers.memory.rows import Row
+from surehook.ledgers.memory.rows import Receipt, Row
 from surehook.ports.ledger import Recorded
 
 
@@ -48,6 +49,7 @@ class Recording(Hooked):
             return Recorded(lost=lost, changes=self._as_they_are(health))
         for breaker in breakers:
             self._keep_breaker(breaker)
+        self._wait([one for one in settled if one.delivery.id not in lost], now)
         for notice in notices:
             self.book.add_notice(notice)
         changes = [change for one in health if (change := self._fold(one, now)) is not None]
@@ -74,6 +76,15 @@ class Recording(Hooked):
             row.spared = settled.spared
             if entry is not None:
                 row.outcome, row.unknown, row.freed = entry.outcome, entry.unknown, 0
+
+    def _wait(self, settled: Sequence[Settled], now: int) -> None:
+        for wait in hearing.waits(settled):
+            key = (wait.event, wait.endpoint)
+            receipt = self.book.receipts.get(key)
+            if receipt is None or hearing.begins(receipt.row, wait.delivery):
+                word = None if receipt is None else receipt.row.word
+                row = hearing.Row(wait.delivery, word, wait.finalize_by)
+                self.book.put_receipt(key, Receipt(wait.tenant, row, now))
 
     def _is_written(self, settled: Settled) -> bool:
         """Whether this was recorded by a commit whose answer was lost, so that the caller asks again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from surehook.core.model import STANDING_REASONS, Delivery, Lane
+from surehook.ledgers import hearing
 
 
 class Row(Struct):
@@ -123,3 +124,11 @@ class KnownKey(Struct, frozen=True):
     digest: bytes
     fan_out: int
     at: int
+
+
+class Receipt(Struct, frozen=True):
+    """What was said of an event at an endpoint."""
+
+    tenant: str
+    row: hearing.Row
+    changed_at: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surehook.core.ids import millis
+from surehook.core.receipt import Word
 from surehook.ledgers.memory.book import Book
 from surehook.ledgers.memory.rows import Row, Story
 from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter
@@ -11,9 +12,14 @@ from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter
 def view(book: Book, delivery: bytes) -> DeliveryView | None:
     row = book.rows.get(delivery)
     if row is not None:
-        return _open(row, _counted(book, delivery))
+        return _open(row, _counted(book, delivery), _said(book, row))
     story = book.stories.get(delivery)
-    return None if story is None else _finished(story, _counted(book, delivery))
+    return None if story is None else _finished(story, _counted(book, delivery), _said(book, story))
+
+
+def _said(book: Book, of: Row | Story) -> Word | None:
+    receipt = book.receipts.get((of.event, of.endpoint))
+    return None if receipt is None else receipt.row.word
 
 
 def _counted(book: Book, delivery: bytes) -> int:
@@ -21,7 +27,7 @@ def _counted(book: Book, delivery: bytes) -> int:
     return sum(entry.kind == "attempt" for entry in book.history[delivery])
 
 
-def _open(row: Row, attempts: int) -> DeliveryView:
+def _open(row: Row, attempts: int, receipt: Word | None) -> DeliveryView:
     if row.holder is not None:
         state = "sending"
     elif row.parked is not None:
@@ -44,10 +50,11 @@ def _open(row: Row, attempts: int) -> DeliveryView:
         finished_at=None,
         replay_of=row.replay_of,
         replayed_by=None,
+        receipt=receipt,
     )
 
 
-def _finished(story: Story, attempts: int) -> DeliveryView:
+def _finished(story: Story, attempts: int, receipt: Word | None) -> DeliveryView:
     return DeliveryView(
         id=story.id,
         event=story.event,
@@ -64,6 +71,7 @@ def _finished(story: Story, attempts: int) -> DeliveryView:
         finished_at=story.finished_at,
         replay_of=story.replay_of,
         replayed_by=story.replayed_by,
+        receipt=receipt,
     )
 
 
@@ -81,6 +89,7 @@ def fits(book: Book, seen: DeliveryView, where: DeliveryFilter) -> bool:
         and where.type in (None, seen.type)
         and where.outcome in (None, seen.outcome)
         and where.event in (None, seen.event)
+        and where.receipt in (None, seen.receipt and seen.receipt.stage)
         and (where.since is None or made_at >= where.since)
         and (where.until is None or made_at < where.until)
     )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
-from surehook.ledgers.postgres import breakers, claim, endings, record
+from surehook.core.receipt_message import Said
+from surehook.ledgers.postgres import breakers, claim, endings, receipts, record
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
@@ -18,6 +19,7 @@ from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
 from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
     from surehook.ports.handoff import Handing
@@ -184,6 +186,19 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             ended = await self._surely(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
+
+    # -- what receivers said later ----------------------------------------------------------------------
+
+    async def hear(self, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
+        return await self._surely(receipts.hear, endpoint, said, tenant=tenant, now=now)
+
+    async def unfinalized(self, *, now: int, limit: int) -> list[Awaited]:
+        return await self._write(receipts.unfinalized, now=now, limit=limit)
+
+    async def mark_unfinalized(
+        self, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+    ) -> list[bytes]:
+        return await self._surely(receipts.mark_unfinalized, awaited, notices, now=now)
 
     # -- handing over to a broker -----------------------------------------------------------------------
 

@@ -40,10 +40,10 @@ class _Along(NamedTuple):
 
 
 class Pruning:
-    """The walks over histories, events, bodies, keys and notices, one after another."""
+    """The walks over histories, events, bodies, keys, notices and receipts, one after another."""
 
     def __init__(self) -> None:
-        self._walks: tuple[_Walk, ...] = (_stories, _events, _bodies, _keys, _notices)
+        self._walks: tuple[_Walk, ...] = (_stories, _events, _bodies, _keys, _notices, _receipts)
         self._walk = 0
         self._place: _Place = None
 
@@ -158,6 +158,13 @@ async def _notices(
     session: Session, place: bool | None, *, before: int, limit: int, now: int
 ) -> tuple[int, bool | None]:
     removed = await session.run(query("prune_notices"), _ceiling(before), before, limit)
+    return removed, None if removed < limit else True
+
+
+async def _receipts(
+    session: Session, place: bool | None, *, before: int, limit: int, now: int
+) -> tuple[int, bool | None]:
+    removed = await session.run(query("prune_receipts"), _ceiling(before), before, limit)
     return removed, None if removed < limit else True
 
 

@@ -2,7 +2,7 @@
 
 A window of nothing but deliveries, the usual one, is one statement: the rows that are in this node's hand leave
 the table and become the last lines of their histories, and a count tells whether every one was. A window that
-tells of endpoints, breakers or notices too is a transaction around the same statement.
+tells of endpoints, breakers, notices or awaited receipts too is a transaction around the same statement.
 
 A window whose commit was lost is run again. Its rows are not in hand any more, but their lines are there, word for
 word; and since the window was one transaction, one line that is there means that all of it is.
@@ -26,6 +26,7 @@ from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.breakers import keep_breakers
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.notices import keep_notices
+from surehook.ledgers.postgres.receipts import wait
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import Recorded
@@ -75,11 +76,12 @@ async def _record_all(
             return Recorded(lost + repeated, await _as_they_are(session, health))
         await keep_notices(session, [*told, *notices])
         await keep_breakers(session, breakers)
+        await wait(session, [one for one in settled if one.delivery.id not in lost], now)
         return Recorded(lost + repeated, await _fold_all(session, health, now))
 
 
 def _are_plain(settled: Sequence[Settled]) -> bool:
-    return all(one.end == "delivered" and not one.notices for one in settled)
+    return all(one.end == "delivered" and not one.notices and one.finalize_by is None for one in settled)
 
 
 def _each_once(settled: Sequence[Settled]) -> tuple[Sequence[Settled], list[bytes]]:

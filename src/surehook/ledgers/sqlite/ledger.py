@@ -15,7 +15,8 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
-from surehook.ledgers.sqlite import accept, backup, claim, endings, record
+from surehook.core.receipt_message import Said
+from surehook.ledgers.sqlite import accept, backup, claim, endings, receipts, record
 from surehook.ledgers.sqlite import nodes as nodes_
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.place import FLOOR_BYTES
@@ -23,6 +24,7 @@ from surehook.ledgers.sqlite.prune import Pruning
 from surehook.ledgers.sqlite.reading import Reads
 from surehook.ledgers.sqlite.registering import Registering
 from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
     from surehook.ports.ledger import Ledger
@@ -161,6 +163,19 @@ class SqliteLedger(Registering, Reads):
             ended = await self._write(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
+
+    # -- what receivers said later ----------------------------------------------------------------------
+
+    async def hear(self, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
+        return await self._join(receipts.hear, endpoint, said, tenant=tenant, now=now)
+
+    async def unfinalized(self, *, now: int, limit: int) -> list[Awaited]:
+        return await self._read(receipts.unfinalized, now=now, limit=limit)
+
+    async def mark_unfinalized(
+        self, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+    ) -> list[bytes]:
+        return await self._write(receipts.mark_unfinalized, awaited, notices, now=now)
 
     # -- keeping house ----------------------------------------------------------------------------------
 

@@ -24,11 +24,11 @@ NODES_KEPT_MS = 24 * 3_600_000  # a buried node's row answers nothing that its a
 
 
 class Pruning:
-    """The walks over finished deliveries, events, bodies, keys and notices, one after another."""
+    """The walks over finished deliveries, events, bodies, keys, notices and receipts, one after another."""
 
     def __init__(self) -> None:
         self._walks: tuple[Callable[..., tuple[int, Any]], ...] = (
-            _stories, _events, _bodies, _keys, _notices,
+            _stories, _events, _bodies, _keys, _notices, _receipts,
         )  # fmt: skip
         self._walk = 0
         self._place: Any = None
@@ -109,3 +109,11 @@ def _notices(session: Session, place: Any, *, before: int, limit: int, now: int)
     old = packed_ids(session, query("old_notices"), (ceiling, before, limit))
     run_batch(session, "prune_notices", list(old))
     return len(old), None if len(old) < limit else True
+
+
+def _receipts(session: Session, place: Any, *, before: int, limit: int, now: int) -> tuple[int, Any]:
+    ceiling = max(0, before + AHEAD_MS).to_bytes(6, "big")
+    packed = session.value(query("old_receipts"), (ceiling, before, limit))
+    keys = [bytes.fromhex(one) for pair in json.decode(packed) for one in pair]
+    removed = run_batch(session, "prune_receipts", list(keys))
+    return removed, None if removed < limit else True

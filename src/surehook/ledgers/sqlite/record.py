@@ -24,6 +24,7 @@ from surehook.ledgers import history
 from surehook.ledgers.folding import disabled_notice, folded
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.notices import keep_notices
+from surehook.ledgers.sqlite.receipts import wait
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
 from surehook.ledgers.sqlite.statements import batch, query
@@ -68,6 +69,7 @@ def _settle(session: Session, settled: Sequence[Settled], number: int, now: int)
     onward: list[Any] = []
     notices: list[Notice] = []
     appended = moved = 0
+    is_awaited = False
     for one in settled:
         d = one.delivery
         e = one.entry
@@ -83,6 +85,8 @@ def _settle(session: Session, settled: Sequence[Settled], number: int, now: int)
             finished.append(d.id)
             if one.end == "dead":
                 dead.append(d.id)
+            elif one.finalize_by is not None:
+                is_awaited = True
         else:
             moved += 1
             made = e is not None and e.kind == "attempt"
@@ -100,6 +104,8 @@ def _settle(session: Session, settled: Sequence[Settled], number: int, now: int)
         run_batch(session, "record_finished", finished)
     if dead:
         run_batch(session, "dead_letters", dead)
+    if is_awaited:
+        wait(session, settled, now)
     keep_notices(session, notices)
 
 

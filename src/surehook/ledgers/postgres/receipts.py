@@ -1,0 +1,69 @@
+"""What receivers said later, and whose end is waited for. Rows are locked in the order of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.model import Notice, Settled
+from surehook.core.receipt import rank
+from surehook.core.receipt_message import Said
+from surehook.ledgers import hearing
+from surehook.ledgers.postgres.notices import keep_notices
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+from surehook.ports.receipts import Awaited, Heard
+
+
+async def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
+    """Begin the waits of a window, in its transaction."""
+    waits = hearing.waits(settled)
+    if waits:
+        await session.run(query("receipts_wait"), *map(list, zip(*waits, strict=True)), now)
+
+
+async def hear(session: Session, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
+    async with session.writing():
+        asked = [one.delivery for one in said], [one.event for one in said]
+        known = {(row[0], row[1]) for row in await session.rows(query("receipts_known"), *asked, endpoint)}
+        firsts = {one.event: one.delivery for one in reversed(said) if (one.delivery, one.event) in known}
+        if firsts:
+            new = list(firsts), list(firsts.values())
+            await session.run(query("receipts_begin"), *new, endpoint, tenant, now)
+        found = await session.rows(query("receipts_lock"), list(firsts), endpoint)
+        rows = {row[0]: hearing.Row(row[1], hearing.read(row[2]), row[3]) for row in found}
+        changed, reached = hearing.heard(rows, said, known)
+        await _keep(session, endpoint, changed, now)
+    return Heard([one.delivery for one in said if (one.delivery, one.event) not in known], reached)
+
+
+async def _keep(session: Session, endpoint: bytes, rows: dict[bytes, hearing.Row], now: int) -> None:
+    if not rows:
+        return
+    words = [row.word for row in rows.values() if row.word is not None]
+    assert len(words) == len(rows), "they were spoken of"
+    await session.run(
+        query("receipts_keep"),
+        list(rows),
+        [rank(one.stage) for one in words],
+        [hearing.kept(one) for one in words],
+        [row.finalize_by for row in rows.values()],
+        endpoint,
+        now,
+    )
+
+
+async def unfinalized(session: Session, *, now: int, limit: int) -> list[Awaited]:
+    return [Awaited(*row) for row in await session.rows(query("receipts_awaited"), now, limit)]
+
+
+async def mark_unfinalized(
+    session: Session, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+) -> list[bytes]:
+    keys = sorted((one.event, one.endpoint, one.delivery, one.finalize_by) for one in awaited)
+    if not keys:
+        return []
+    async with session.writing():
+        found = await session.rows(query("receipts_told"), *map(list, zip(*keys, strict=True)), now)
+        marked = {row[0] for row in found}
+        await keep_notices(session, (one for one in notices if one.delivery in marked))
+    return sorted(marked)

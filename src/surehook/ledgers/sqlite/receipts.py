@@ -1,0 +1,74 @@
+"""What receivers said later, and whose end is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from surehook.core.model import Notice, Settled
+from surehook.core.receipt import rank
+from surehook.core.receipt_message import Said
+from surehook.ledgers import hearing
+from surehook.ledgers.sqlite.notices import keep_notices
+from surehook.ledgers.sqlite.rows import ids_among, run_batch
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.receipts import Awaited, Heard
+
+
+def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
+    """Begin the waits of a window, in its transaction."""
+    values = [value for one in hearing.waits(settled) for value in one]
+    run_batch(session, "receipts_wait", values, before=(now,))
+
+
+def hear(session: Session, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
+    with session.writing():
+        asked: list[Any] = [value for one in said for value in (one.delivery, one.event, endpoint)]
+        found = (session.rows(*piece) for piece in batch("receipts_known").pieces(asked))
+        known = {place for rows in found for place in rows}
+        rows = _rows(session, endpoint, {event for _, event in known})
+        changed, reached = hearing.heard(rows, said, known)
+        _keep(session, endpoint, changed, tenant=tenant, now=now)
+    return Heard([one.delivery for one in said if (one.delivery, one.event) not in known], reached)
+
+
+def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, hearing.Row]:
+    keys = [value for event in sorted(events) for value in (event, endpoint)]
+    return {
+        event: hearing.Row(delivery, hearing.read(said), finalize_by)
+        for piece in batch("receipts_among").pieces(keys)
+        for event, delivery, said, finalize_by in session.rows(*piece)
+    }
+
+
+def _keep(
+    session: Session, endpoint: bytes, rows: dict[bytes, hearing.Row], *, tenant: str, now: int
+) -> None:
+    values: list[Any] = []
+    for event, row in sorted(rows.items()):
+        assert row.word is not None, "it was spoken of"
+        stage, said = rank(row.word.stage), hearing.kept(row.word)
+        values += (event, endpoint, tenant, row.delivery, stage, said, row.finalize_by, now)
+    run_batch(session, "receipts_keep", values)
+
+
+def unfinalized(session: Session, *, now: int, limit: int) -> list[Awaited]:
+    return [Awaited(*row) for row in session.rows(query("receipts_awaited"), (now, limit))]
+
+
+def mark_unfinalized(
+    session: Session, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+) -> list[bytes]:
+    asked = [value for one in awaited for value in (one.event, one.endpoint, one.delivery, one.finalize_by)]
+    with session.writing():
+        marked = set(ids_among(session, "receipts_still_awaited", asked))
+        told = [one for one in awaited if one.delivery in marked]
+        run_batch(
+            session,
+            "receipts_told",
+            [value for one in told for value in (one.event, one.endpoint)],
+            before=(now,),
+        )
+        keep_notices(session, (one for one in notices if one.delivery in marked))
+    return sorted(marked)
