@@ -24,7 +24,9 @@ SEEDS = 50  # within which each planted bug must be found
 _HUNT = """
 import json, sys
 from surehook.sim.campaign import campaign
-result = campaign(0, int(sys.argv[1]), ledger=sys.argv[2], nodes=int(sys.argv[3]), failures_max=1)
+result = campaign(
+    0, int(sys.argv[1]), ledger=sys.argv[2], nodes=int(sys.argv[3]), inbox=sys.argv[4] == "yes", failures_max=1, tail=0
+)
 found = result.failed[0] if result.failed else None
 print(json.dumps({"seeds": result.runs, "finding": found and found.finding}))
 """
@@ -37,6 +39,7 @@ class Mutant(Struct, frozen=True):
     meaning: str
     ledger: str
     nodes: int
+    inbox: str
     patch: str
 
 
@@ -55,7 +58,7 @@ def _read(path: Path) -> Mutant:
     text = path.read_text()
     comments = [line[2:] for line in text.splitlines() if line.startswith("# ")]
     said = dict(line.split(": ", 1) for line in comments[1:])
-    return Mutant(path.stem, comments[0], said["ledger"], int(said["nodes"]), text)
+    return Mutant(path.stem, comments[0], said["ledger"], int(said["nodes"]), said.get("inbox", "no"), text)
 
 
 def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS) -> Hunt:
@@ -64,7 +67,7 @@ def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS) -> Hunt:
     shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     apply(mutant.patch, package)
     ran = subprocess.run(
-        [sys.executable, "-c", _HUNT, str(seeds), mutant.ledger, str(mutant.nodes)],
+        [sys.executable, "-c", _HUNT, str(seeds), mutant.ledger, str(mutant.nodes), mutant.inbox],
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
@@ -75,11 +78,16 @@ def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS) -> Hunt:
     return Hunt(**json.loads(ran.stdout.splitlines()[-1]))
 
 
+def touched(patch: str) -> list[str]:
+    """The files that a patch changes, from the package's folder."""
+    return re.findall(r"^\+\+\+ b/(\S+)", patch, flags=re.MULTILINE)
+
+
 def apply(patch: str, package: Path) -> None:
     """Apply a unified diff to the files under `package`. A hunk must fit in exactly one place."""
-    for part in re.split(r"^--- ", patch, flags=re.MULTILINE)[1:]:
-        head, *hunks = re.split(r"^@@.*@@.*\n", part, flags=re.MULTILINE)
-        path = package / head.splitlines()[1].removeprefix("+++ b/").strip()
+    for part, name in zip(re.split(r"^--- ", patch, flags=re.MULTILINE)[1:], touched(patch), strict=True):
+        _, *hunks = re.split(r"^@@.*@@.*\n", part, flags=re.MULTILINE)
+        path = package / name
         text = path.read_text()
         assert hunks, f"no hunk of {path.name} was read"
         for hunk in hunks:

@@ -53,6 +53,9 @@ class Server(asyncio.Protocol):
     def link(self) -> Link:
         return self._link
 
+    def owner(self) -> None:
+        return None
+
     def accept(self) -> asyncio.Protocol:
         return self
 

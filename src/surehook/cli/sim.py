@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from json import dumps as render
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from surehook.cli.output import Json, document, line, note
 
 app = command()
 
+LINE_EVERY = 100  # worlds, where there is no terminal to redraw
 TAIL = 40  # of a failing world's last lines shown; --trace shows up to 2,000
 
 
@@ -28,6 +31,13 @@ def sim(
     broker: Annotated[
         bool, typer.Option("--broker", help="Ready work goes through a broker in trouble (memory only).")
     ] = False,
+    inbox: Annotated[
+        bool,
+        typer.Option("--inbox", help="The receiver has an inbox, which is in trouble as well (memory only)."),
+    ] = False,
+    record: Annotated[
+        Path | None, typer.Option(help="Write the figures to this file, JSON.", dir_okay=False)
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print the story of each world.")] = False,
     json: Json = False,
 ) -> int:
@@ -38,8 +48,12 @@ def sim(
         raise typer.BadParameter("memory or sqlite", param_hint="--ledger")
     if broker and ledger != "memory":
         raise typer.BadParameter("one process alone hands nothing over", param_hint="--broker")
+    if inbox and (ledger != "memory" or nodes != 1 or broker):
+        raise typer.BadParameter("draws its own sender, on the memory ledger", param_hint="--inbox")
     count = seeds if seeds is not None else 1 if trace else 100
-    result = _play(seed, count, ledger, nodes, broker=broker, trace=trace, json=json)
+    result = _play(seed, count, ledger, nodes, broker=broker, inbox=inbox, trace=trace, json=json)
+    if record is not None:
+        record.write_text(render(_as_record(result, seed), indent=2) + "\n")
     if json:
         document(_as_json(result))
     else:
@@ -47,7 +61,9 @@ def sim(
     return OK if result.held else FAILED
 
 
-def _play(seed: int, count: int, ledger: Any, nodes: int, *, broker: bool, trace: bool, json: bool) -> Any:
+def _play(
+    seed: int, count: int, ledger: Any, nodes: int, *, broker: bool, inbox: bool, trace: bool, json: bool
+) -> Any:
     from surehook.sim.campaign import campaign
 
     done = 0
@@ -63,9 +79,18 @@ def _play(seed: int, count: int, ledger: Any, nodes: int, *, broker: bool, trace
         elif sys.stderr.isatty() and not trace:
             sys.stderr.write(f"\r{done} of {count} worlds")
             sys.stderr.flush()
+        elif count > done and done % LINE_EVERY == 0 and not trace:
+            note(f"{done} of {count} worlds")
 
     return campaign(
-        seed, count, ledger=ledger, nodes=nodes, broker=broker, told=told, tail=2_000 if trace else TAIL
+        seed,
+        count,
+        ledger=ledger,
+        nodes=nodes,
+        broker=broker,
+        inbox=inbox,
+        told=told,
+        tail=2_000 if trace else TAIL,
     )
 
 
@@ -85,6 +110,14 @@ def _print(result: Any, nodes: int, *, broker: bool, trace: bool) -> None:
     for name in result.never:
         line(f"never seen: {name}")
     rate = result.virtual_s / result.took_s if result.took_s else 0.0
+    if result.inbox:
+        crashes = [result.counts.get(f"{side}-crash", 0) for side in ("sender", "inbox")]
+        line(
+            f"sim: worlds={result.runs} failed={len(result.failed)} events={result.events} applied={result.applied} "
+            f"crashes_sender={crashes[0]} crashes_inbox={crashes[1]} requests={result.counts.get('request', 0)} "
+            f"virtual_s={result.virtual_s:.0f} seconds={result.took_s:.1f} speed={rate:.0f}x"
+        )
+        return
     line(
         f"sim: worlds={result.runs} failed={len(result.failed)} ledger={result.ledger} "
         f"requests={result.counts.get('request', 0)} deaths={result.counts.get('died', 0)} "
@@ -110,6 +143,32 @@ def _as_json(result: Any) -> dict[str, Any]:
         ],
         "never": list(result.never),
         "counts": result.counts,
+        "virtual_s": result.virtual_s,
+        "seconds": result.took_s,
+    }
+
+
+def _as_record(result: Any, first: int) -> dict[str, Any]:
+    """What is kept of a campaign: enough to run it again, and what it came to."""
+    from surehook import __version__
+
+    counts = result.counts
+    return {
+        "version": __version__,
+        "command": "surehook sim --inbox" if result.inbox else f"surehook sim --ledger {result.ledger}",
+        "seeds": {"first": first, "last": first + result.runs - 1},
+        "worlds": result.runs,
+        "findings": [{"seed": report.seed, "finding": report.finding} for report in result.failed],
+        "never_seen": list(result.never),
+        "events": result.events,
+        "applied": result.applied,
+        "requests": counts.get("request", 0),
+        "crashes": {"sender": counts.get("sender-crash", 0), "inbox": counts.get("inbox-crash", 0)},
+        "inbox_deaths": {
+            name.removeprefix("inbox-death-"): count
+            for name, count in sorted(counts.items())
+            if name.startswith("inbox-death-")
+        },
         "virtual_s": result.virtual_s,
         "seconds": result.took_s,
     }

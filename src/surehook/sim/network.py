@@ -50,6 +50,10 @@ class Listener(Protocol):
         """How the next connection to it behaves."""
         ...
 
+    def owner(self) -> Process | None:
+        """The process that accepts the next connection; None: the world. Raises ConnectionRefusedError if none does."""
+        ...
+
     def accept(self) -> asyncio.Protocol:
         """The server's end of a new connection."""
         ...
@@ -81,10 +85,11 @@ class SimNetwork:
             raise ConnectionRefusedError(111, f"Connect call failed ({address!r}, {port})")
         if link.connect == "unreachable":
             raise OSError(113, f"No route to host ({address!r}, {port})")
+        owner = listener.owner()
         local = ("192.0.2.1", 1024 + number % 60_000)
         wire = _Wire(self, number, link)
         client = SimTransport(wire, process, local, (address, port))
-        server = SimTransport(wire, None, (address, port), local)
+        server = SimTransport(wire, owner, (address, port), local)
         client.peer, server.peer = server, client
         self.connections[number] = (client, server)
         server.adopt(listener.accept())
@@ -93,12 +98,12 @@ class SimNetwork:
 
     def cut(self, process: Process, *, power: bool = False) -> None:
         """The process is gone. Killed: its written bytes still arrive, then a reset. Power lost: silence."""
-        for client, server in [pair for pair in self.connections.values() if pair[0].process is process]:
-            client.vanish()
+        for end in [end for pair in self.connections.values() for end in pair if end.process is process]:
+            end.vanish()
             if power:
-                client.wire.silent = True
+                end.wire.silent = True
             else:
-                server.expect_reset()
+                end.peer.expect_reset()
 
     def forget(self, number: int) -> None:
         self.connections.pop(number, None)

@@ -36,8 +36,11 @@ class Machine:
         build: Build,
         gone: Callable[[Machine, Process, bool], Awaitable[None]],
         find: Callable[[str], None],
+        kind: str = "n",
     ) -> None:
+        """`kind` begins the names of its processes."""
         self.slot = slot
+        self.kind = kind
         self.clock = clock
         self.process: Process | None = None
         self.server: Any = None
@@ -66,7 +69,7 @@ class Machine:
     async def _one_process(self) -> None:
         self.starts += 1
         self.leaving = False
-        process = Process(f"n{self.slot}.{self.starts}")
+        process = Process(f"{self.kind}{self.slot}.{self.starts}")
         process.wall = self.clock.now
         self._killed = killed = asyncio.Event()
         process.at_death.append(killed.set)

@@ -93,8 +93,8 @@ class Server:
     async def delete_endpoint(self, endpoint: bytes) -> None:
         await endpoints.remove(self.engine, self._chores, endpoint)
 
-    async def rotate_secret(self, endpoint: bytes) -> str:
-        _, secret = await endpoints.rotate_secret(self.engine, endpoint, overlap_s=endpoints.OVERLAP_S)
+    async def rotate_secret(self, endpoint: bytes, overlap_s: int = endpoints.OVERLAP_S) -> str:
+        _, secret = await endpoints.rotate_secret(self.engine, endpoint, overlap_s=overlap_s)
         return secret
 
     async def resend(self, delivery: bytes) -> None:

@@ -41,28 +41,35 @@ class Publishers:
         world = self._world
         for number, (at, tenant, event_type, size) in enumerate(world.options.publishes):
             await asyncio.sleep(max(0.0, world.began + at - world.loop.time()))
-            events, keys = [], []
-            for item in range(size):
-                kind = self._chance.choice(("key", "key", "id", "none"))
-                if kind == "id" and world.options.has("steps", "skew"):
-                    kind = "key"  # an id is judged by the clock
-                event_id = (
-                    ids.uuid7(EPOCH_MS + int(at * 1000), self._chance.randbytes(10)) if kind == "id" else None
-                )
-                data = {"n": number, "item": item, "text": "é" * self._chance.randrange(200)}
-                events.append(
-                    EventIn(
-                        tenant=tenant,
-                        type=event_type,
-                        data=json.dumps(data).encode(),
-                        id=event_id,
-                        subject=f"doc_{number}",
-                    )
-                )
-                keys.append(f"key-{number}-{item}" if kind == "key" else None)
+            events, keys = self._compose(number, at, tenant, event_type, size)
             self._open += 1
             world.loop.spawn(None, self._insist(events, keys))
         self._all_begun = True
+
+    def _compose(
+        self, number: int, at: float, tenant: str, event_type: str, size: int
+    ) -> tuple[list[EventIn], list[str | None]]:
+        """The events of request `number`, and their keys."""
+        events, keys = [], []
+        for item in range(size):
+            kind = self._chance.choice(("key", "key", "id", "none"))
+            if kind == "id" and self._world.options.has("steps", "skew"):
+                kind = "key"  # an id is judged by the clock
+            event_id = (
+                ids.uuid7(EPOCH_MS + int(at * 1000), self._chance.randbytes(10)) if kind == "id" else None
+            )
+            data = {"n": number, "item": item, "text": "é" * self._chance.randrange(200)}
+            events.append(
+                EventIn(
+                    tenant=tenant,
+                    type=event_type,
+                    data=json.dumps(data).encode(),
+                    id=event_id,
+                    subject=f"doc_{number}",
+                )
+            )
+            keys.append(f"key-{number}-{item}" if kind == "key" else None)
+        return events, keys
 
     async def _insist(self, events: list[EventIn], keys: list[str | None]) -> None:
         world = self._world

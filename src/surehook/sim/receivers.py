@@ -17,7 +17,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from surehook.sim.http import Incoming, Malformed, Parser, answer
-from surehook.sim.loop import SimLoop
+from surehook.sim.loop import Process, SimLoop
 from surehook.sim.network import Link, SimTransport
 
 # How a request can be treated. `flaky` draws one of FLAWS for each request that it does not treat well.
@@ -108,8 +108,11 @@ class Receiver:
             link.silent_after = chance.randint(0, 2_500)
         return link
 
+    def owner(self) -> Process | None:
+        return None
+
     def accept(self) -> asyncio.Protocol:
-        return _Conversation(self)
+        return Conversation(self)
 
     # -- as a customer -----------------------------------------------------------------------------
 
@@ -165,7 +168,7 @@ class Receiver:
         return self.mood.retry_after
 
 
-class _Conversation(asyncio.Protocol):
+class Conversation(asyncio.Protocol):
     """One connection from the receiver's side."""
 
     def __init__(self, receiver: Receiver) -> None:
@@ -195,6 +198,10 @@ class _Conversation(asyncio.Protocol):
             self._receiver.findings.append(f"malformed request at {self._receiver.name}: {error}")
             transport.abort()
             return
+        self._treat(seen, request, transport)
+
+    def _treat(self, seen: Seen, request: Incoming, transport: SimTransport) -> None:
+        """Do what was decided when the request had arrived."""
         loop = self._receiver._loop
         delay = self._receiver.answer_s()
         if seen.treated == "reset":

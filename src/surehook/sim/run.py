@@ -6,6 +6,7 @@ import logging
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -37,10 +38,14 @@ class Report(Struct):
     faults: tuple[str, ...]
     counts: dict[str, int]
     tail: list[str]
+    inbox: bool = False
+    applied: int = 0  # effects of the receiver's handlers
 
     @property
     def replay(self) -> str:
         """The one line that shows this run again."""
+        if self.inbox:
+            return f"surehook sim --seed {self.seed} --inbox --trace"
         return f"surehook sim --seed {self.seed} --ledger {self.ledger} --trace"
 
 
@@ -50,6 +55,7 @@ def run(
     ledger: Storage = "memory",
     nodes: int = 1,
     broker: bool = False,
+    inbox: bool = False,
     options: swarm.Options | None = None,
     tail: int = TAIL_LINES,
 ) -> Report:
@@ -57,24 +63,49 @@ def run(
 
     nodes    how many processes may share the ledger at most (memory ledger only; SQLite serves one)
     broker   ready work goes through a broker, which is in trouble as well (memory ledger only)
+    inbox    the receiver is an application with an inbox, which is in trouble as well (memory ledger only)
     options  a world of one's own instead of the drawn one
     tail     how many of the last lines of its story are kept
     """
+    if inbox:
+        return quietly(lambda: _both_halves(seed, tail))
     if options is None:
         options = swarm.draw(seed, nodes=nodes if ledger == "memory" else 1)
         if ledger == "sqlite":
             options.unknown_share = 0.0  # a commit in the own process has an outcome
     if broker and ledger == "memory":
         options.broker = swarm.draw_broker(options.seed, options.storm_s)
+    return quietly(lambda: _on_ledger(options, ledger, tail))
+
+
+def quietly(play: Callable[[], Report]) -> Report:
+    """Without what the server would log: the trace has it."""
     level = logging.getLogger("surehook").level
     logging.getLogger("surehook").setLevel(logging.CRITICAL)
     try:
-        if ledger == "memory":
-            return _run(options, ledger, MemoryShelf().open, tail)
-        with tempfile.TemporaryDirectory(prefix="surehook-sim-", dir=_quick_folder()) as folder:
-            return _run(options, ledger, SqliteShelf(Path(folder)).open, tail)
+        return play()
     finally:
         logging.getLogger("surehook").setLevel(level)
+
+
+def _on_ledger(options: swarm.Options, ledger: Storage, tail: int) -> Report:
+    if ledger == "memory":
+        return _run(options, ledger, MemoryShelf().open, tail)
+    with tempfile.TemporaryDirectory(prefix="surehook-sim-", dir=_quick_folder()) as folder:
+        return _run(options, ledger, SqliteShelf(Path(folder)).open, tail)
+
+
+def _both_halves(seed: int | str, tail: int) -> Report:
+    from surehook.sim.inbox.plan import draw  # SQLAlchemy is loaded only by worlds that have an inbox
+    from surehook.sim.inbox.world import InboxWorld
+
+    options, plan = draw(seed)
+    loop = SimLoop(seed)
+    world = InboxWorld(options, plan, loop, open_ledger=MemoryShelf().open, assemble=assemble)
+    report = _play(world, loop, "memory", tail)
+    report.inbox, report.applied = True, world.applied
+    report.faults += tuple(f"inbox-{fault}" for fault in plan.faults)
+    return report
 
 
 def _quick_folder() -> str | None:
@@ -86,6 +117,11 @@ def _quick_folder() -> str | None:
 def _run(options: swarm.Options, ledger: str, open_ledger: object, tail: int) -> Report:
     loop = SimLoop(options.seed)
     world = World(options, loop, open_ledger=open_ledger, assemble=assemble)  # type: ignore[arg-type]
+    return _play(world, loop, ledger, tail)
+
+
+def _play(world: World, loop: SimLoop, ledger: str, tail: int) -> Report:
+    options = world.options
     finding: str | None = None
     try:
         run_loop(world.run(), loop=loop)

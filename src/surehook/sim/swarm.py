@@ -152,10 +152,10 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
             _orders(chance, faults, customers, storm_s) + _replays(seed, faults, customers, storm_s),
             key=lambda order: order.at,
         ),
-        blows=_blows(chance, faults, storm_s, [at for at, *_ in publishes]),
+        blows=blows(chance, faults, storm_s, [at for at, *_ in publishes]),
         storm_s=storm_s,
         calm_s=700.0,
-        engine=_engine(chance),
+        engine=engine(chance),
         late_s=(0.0, chance.choice((0.0, 0.05, 0.4)) if "storage_late" in faults else 0.001),
         stall_share=0.01 if "storage_late" in faults else 0.0,
         unavailable_share=chance.choice((0.02, 0.1, 0.3)) if "storage_away" in faults else 0.0,
@@ -212,9 +212,9 @@ def draw_broker(seed: int | str, storm_s: float) -> BrokerPlan:
 def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Customer]:
     customers = []
     for number in range(chance.randint(1, 6)):
-        moods = [(0.0, _mood(chance, faults))]
+        moods = [(0.0, mood(chance, faults))]
         while "moods" in faults and chance.random() < 0.5:
-            moods.append((chance.uniform(0, storm_s), _mood(chance, faults)))
+            moods.append((chance.uniform(0, storm_s), mood(chance, faults)))
         trouble = []
         if "dns" in faults and chance.random() < 0.3:
             begin = chance.uniform(0, storm_s)
@@ -234,7 +234,7 @@ def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -
     return customers
 
 
-def _mood(chance: random.Random, faults: tuple[str, ...]) -> Mood:
+def mood(chance: random.Random, faults: tuple[str, ...]) -> Mood:
     treatment = chance.choice(("healthy", "slow", *TREATMENTS)) if "moods" in faults else "healthy"
     slow = chance.choice(((0.5, 0.9), (1.1, 1.9), (2.5, 6.0)))
     return Mood(
@@ -302,9 +302,9 @@ LEDGER_CALLS = (
 )  # fmt: skip
 
 
-def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: list[float]) -> list[Blow]:
+def blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: list[float]) -> list[Blow]:
     """Half of them strike while something was just published: an idle process dies without a trace."""
-    blows: list[Blow] = []
+    found: list[Blow] = []
 
     def strike(what: str, times: int, **details: Any) -> None:
         for _ in range(times):
@@ -314,7 +314,7 @@ def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy:
                 if chance.random() < 0.5
                 else storm_s * chance.random()
             )
-            blows.append(Blow(min(at, storm_s), what, chance.randrange(4), **made))
+            found.append(Blow(min(at, storm_s), what, chance.randrange(4), **made))
 
     away = lambda: chance.choice((0.1, 1.0, 20.0))  # noqa: E731
     if "kills" in faults:
@@ -339,10 +339,10 @@ def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy:
             chance.randint(1, 3),
             seconds=lambda: chance.choice((-1, 1)) * chance.choice((1, 5, 60, 3600, 1_728_000)),
         )
-    return sorted(blows, key=lambda blow: blow.at)
+    return sorted(found, key=lambda blow: blow.at)
 
 
-def _engine(chance: random.Random) -> dict[str, Any]:
+def engine(chance: random.Random) -> dict[str, Any]:
     """Bounds of the engine, by the names of its settings."""
     memory = chance.choice((4, 20, 100, 5_000))
     return {

@@ -97,13 +97,10 @@ class World:
     async def run(self) -> None:
         """Storm, calm, stop. Raises Finding."""
         await self.settle_in()
-        publishers = Publishers(self)
+        publishers = self._publishers()
         for machine in self.machines:
             self.begin(machine.live())
-        for work in (
-            publishers.run(), People(self).run(), self._moods(), self._blows(), self._storage(),
-            befall_names(self), befall_broker(self), befall_health(self),
-        ):  # fmt: skip
+        for work in self._befall(publishers):
             self.begin(work)
         await self.until(self.began + self.options.storm_s)
         await self._mend()
@@ -117,6 +114,16 @@ class World:
         if not self.options.has("steps"):
             self.checkers.settle_events()
         self.check()
+
+    def _publishers(self) -> Publishers:
+        return Publishers(self)
+
+    def _befall(self, publishers: Publishers) -> list[Any]:
+        """What goes on during the storm."""
+        return [
+            publishers.run(), People(self).run(), self._moods(), self._blows(), self._storage(),
+            befall_names(self), befall_broker(self), befall_health(self),
+        ]  # fmt: skip
 
     async def settle_in(self) -> None:
         """Tenants, endpoints and receivers, written before anybody starts."""

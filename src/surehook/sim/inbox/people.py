@@ -1,0 +1,63 @@
+"""Those at the receiver's end: who decide, replay, deploy new secrets and schema versions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from surehook.inbox import AsyncInbox
+from surehook.ports.inbox import StoreError
+from surehook.sim.inbox.application import SOURCE, Application
+from surehook.sim.loop import ProcessDied
+from surehook.sim.node import Machine
+from surehook.sim.trace import Trace
+
+REJECT_SHARE = 0.4  # of what waits for a word, while the storm lasts
+
+
+class Clerks:
+    """They ask whichever process answers, and try again another day."""
+
+    def __init__(self, machines: list[Machine], chance: random.Random, trace: Trace) -> None:
+        self._machines = machines
+        self._chance = chance
+        self._trace = trace
+
+    async def replay(self, wanted: dict[str, str]) -> int:
+        """Process again what fits; how many were begun."""
+        begun = await self._ask(lambda inbox: inbox.replay(reason="a clerk", **wanted))
+        if begun:
+            self._trace.note("inbox-replay", f"{begun} {wanted}")
+        return begun or 0
+
+    async def unpark(self) -> int:
+        """Let events of schema versions that are known by now be processed."""
+        return await self._ask(lambda inbox: inbox.unpark(SOURCE)) or 0
+
+    async def decide(self, reject_share: float = REJECT_SHARE) -> int:
+        """Say the last word on everything that waits for it; how many heard it."""
+        waiting = await self._ask(lambda inbox: inbox.events(state="processed")) or []
+        heard = 0
+        for one in waiting:
+            reject = self._chance.random() < reject_share
+            heard += bool(await self._say(one.ref, reject=reject))
+        return heard
+
+    async def _say(self, ref: str, *, reject: bool) -> Any:
+        self._trace.note("inbox-reject" if reject else "inbox-finalize", ref)
+        if reject:
+            return await self._ask(lambda inbox: inbox.reject(ref, "compliance"))
+        return await self._ask(lambda inbox: inbox.finalize(ref))
+
+    async def _ask(self, question: Any) -> Any:
+        machine = self._chance.choice(self._machines)
+
+        async def ask(application: Application) -> Any:
+            inbox: AsyncInbox = application.inbox
+            return await question(inbox)
+
+        try:
+            return await machine.call(ask)
+        except (ProcessDied, StoreError) as error:
+            self._trace.note("inbox-unheard", type(error).__name__)
+            return None

@@ -1,0 +1,66 @@
+"""Worlds with an inbox at the other end: both halves crash, and every event takes effect once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from surehook.cli.main import run as command
+from surehook.sim.campaign import MUST_FIRE_INBOX, campaign
+from surehook.sim.inbox import plan
+from surehook.sim.run import run
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_world_of_both_halves_holds(seed: int):
+    report = run(seed, inbox=True)
+    assert report.finding is None, f"{report.finding}\n{report.replay}"
+    assert report.applied > 0
+
+
+@pytest.mark.slow
+def test_a_campaign_of_both_halves_finds_nothing_and_meets_every_fault():
+    result = campaign(30_000, 120, inbox=True, failures_max=1)
+    assert [f"{report.finding}\n{report.replay}" for report in result.failed] == []
+    assert result.never == ()
+    assert set(MUST_FIRE_INBOX) <= set(result.counts)
+
+
+def test_a_seed_repeats_exactly_in_another_process():
+    digest = run(21, inbox=True).digest
+    code = "from surehook.sim.run import run; print(run(21, inbox=True).digest)"
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONHASHSEED": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert elsewhere.stdout.strip() == digest
+
+
+def test_every_fault_and_every_order_is_in_some_world():
+    plans = [plan.draw(seed)[1] for seed in range(400)]
+    assert {fault for one in plans for fault in one.faults} == set(plan.FAULTS)
+    assert {(one.order.mode, one.order.then, one.exact) for one in plans} == {
+        ("strict", None, True),
+        ("buffer", "skip", True),
+        ("buffer", "skip", False),
+        ("buffer", "refuse", True),
+    }
+    assert 20 <= sum(not one.faults for one in plans) <= 70
+
+
+def test_the_command_plays_both_halves_and_keeps_the_figures(tmp_path, capsys):
+    assert command(["sim", "--inbox", "--seeds", "1", "--record", str(tmp_path / "kept.json")]) == 0
+    assert capsys.readouterr().out.startswith("sim: worlds=1 failed=0 events=")
+    assert '"findings": []' in (tmp_path / "kept.json").read_text()
+
+
+def test_a_finding_is_one_line_to_replay(monkeypatch, capsys):
+    monkeypatch.setattr("surehook.inbox.ends.Ends.well", lambda self, run, called: self.end(run, "ignored"))
+    assert command(["sim", "--inbox", "--seed", "3", "--seeds", "1"]) == 1
+    assert "replay: surehook sim --seed 3 --inbox --trace" in capsys.readouterr().out
