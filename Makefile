@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[server]' --group dev
 	@touch $(READY)
 
-demo: $(READY) ## a server, five receivers, a kill -9 in the middle
+demo: $(READY) ## a server, an application with an inbox, five other receivers, a kill -9 of both in the middle
 	$(BIN)/surehook demo
 
 services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer for the tests: installed when missing (root), never started
@@ -61,8 +61,8 @@ SECONDS ?= 8
 bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
 	$(BIN)/python bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
 
-bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing
-	$(BIN)/python bench/inbox.py
+bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
+	$(BIN)/python bench/inbox.py $(if $(RECORD),--record $(RECORD))
 
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
 	$(BIN)/python bench/hostile.py

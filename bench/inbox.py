@@ -1,10 +1,16 @@
 """Durable accepts of the inbox beside a plain FastAPI handler that commits each request by itself, and processing.
 
-    python bench/inbox.py [--seconds 5] [--databases sqlite,postgresql] [--connections 64]
+    python bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 64] [--record FILE]
 
-Both receivers verify the same signed messages, store them under a unique key on the same durable database, and answer after
-the commit, each as one uvicorn process; the load comes from this process over kept-alive connections. They take turns on
-fresh databases. "processed" is what one worker does with what was accepted: a workflow, one handler that writes a row.
+Both receivers (`inbox_receivers.py`) run in FastAPI on one uvicorn process with the same engine settings, verify the same
+signed messages of about 1 KB, store them under a unique key in the same durable database (fsync at every commit), and
+answer after the commit. The load comes from this process over kept-alive connections, one request at a time on each, signed
+before the clock starts. In each round both take their turn on a fresh database, the first of one round is the second of the
+next. "processed" is what one worker in this process then does with what the inbox accepted: a workflow in strict order, and
+one handler that writes a row.
+
+Figures are medians of rounds, a ratio is that of one round. CPU is user and system time of the process named, for one
+request; the load generator's own shares the machine with them and is told, so that one sees what is left for the others.
 """
 # ruff: noqa: T201 (a program that prints)
 
@@ -13,118 +19,57 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import inspect
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
 
-from fastapi import FastAPI, Request, Response  # noqa: E402
-from sqlalchemy import text  # noqa: E402
-from sqlalchemy.exc import IntegrityError  # noqa: E402
+import uvloop  # noqa: E402
+from inbox_receivers import inbox_on, prepare  # noqa: E402
 from tests import servers  # noqa: E402
-from tests.inbox.house import SECRET, partner  # noqa: E402
-from tests.inbox.programs.table import STORY, TABLE  # noqa: E402
+from tests.inbox.house import SECRET  # noqa: E402
+from tests.inbox.programs.table import STORY  # noqa: E402
 
-from surehook.inbox import AsyncInbox, Inbox  # noqa: E402
-from surehook.inbox.sql import engines  # noqa: E402
-from surehook.verify import sign, verify  # noqa: E402
+from surehook.inbox import Inbox  # noqa: E402
+from surehook.inbox.work import AsyncWorker, Worker  # noqa: E402
+from surehook.verify import sign  # noqa: E402
 
-FIRST_PORT, LAST_PORT = 23_860, 23_990
-MESSAGES_MAX = 60_000  # signed before the clock starts
+FIRST_PORT, LAST_PORT = 23_000, 23_499
+MOST_A_SECOND = {
+    "plain": 4_000,
+    "inbox": 12_000,
+}  # messages signed for a second of load; the load ends with them
+WARM_S = 0.5  # before the clock starts: connections, pools, memos
 START_S = 20.0
+PROCESS_S = 6.0  # processing of one round
 PADDING = "x" * 800  # a body of about 1 KB
-PLAIN = "create table plain (event_id varchar(255) primary key, body {blob} not null, headers text not null)"
-EFFECTS = "create table effects (event_id varchar(255) not null, state varchar(64))"
+BAR_ACCEPTS, BAR_PROCESSED = 5.0, 0.4
+TICKS = os.sysconf("SC_CLK_TCK")
 
-
-def inbox_on(url: str) -> Any:
-    """The inbox as an application would have it: blocking on SQLite, asynchronous elsewhere."""
-    inbox: Any = (Inbox if url.startswith("sqlite") else AsyncInbox)(url, [partner()])
-    inbox.follow(TABLE, "partner", "document.*")
-    insert = text("insert into effects (event_id, state) values (:id, :state)")
-
-    def blocking(event: Any, tx: Any) -> None:
-        tx.execute(insert, {"id": event.id, "state": event.change.after})
-
-    async def waiting(event: Any, tx: Any) -> None:
-        await tx.execute(insert, {"id": event.id, "state": event.change.after})
-
-    inbox.on("partner", "document.*")(blocking if isinstance(inbox, Inbox) else waiting)
-    return inbox
-
-
-def plain_app(url: str) -> Any:
-    """A handler as one writes it: verify, insert, commit, answer."""
-    app = FastAPI()
-    insert = text("insert into plain (event_id, body, headers) values (:id, :body, :headers)")
-
-    def row(request: Request, body: bytes) -> dict[str, Any]:
-        message = verify("standard", body, request.headers, SECRET)
-        return {"id": message.id, "body": body, "headers": json.dumps(dict(request.headers))}
-
-    if url.startswith("sqlite"):
-        engine = engines.engine(url)
-
-        def store(values: dict[str, Any]) -> None:
-            with contextlib.suppress(IntegrityError), engine.begin() as connection:
-                connection.execute(insert, values)
-
-        @app.post("/hooks/partner")
-        async def hook(request: Request) -> Response:
-            values = row(request, await request.body())
-            await asyncio.get_running_loop().run_in_executor(None, store, values)
-            return Response()
-
-    else:
-        waiting = engines.async_engine(url)
-
-        @app.post("/hooks/partner")
-        async def hook(request: Request) -> Response:
-            values = row(request, await request.body())
-            with contextlib.suppress(IntegrityError):
-                async with waiting.begin() as connection:
-                    await connection.execute(insert, values)
-            return Response()
-
-    return app
-
-
-def serve(kind: str, url: str, port: int) -> None:
-    """Be one of the two receivers."""
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
-
-    app: Any = (
-        plain_app(url) if kind == "plain" else Starlette(routes=[Mount("/hooks", inbox_on(url).asgi())])
-    )
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+Figures = dict[str, float]
 
 
 def requests(count: int, prefix: str) -> list[bytes]:
     """Signed requests, ready to be sent: documents of four events each."""
     made = []
     for n in range(count):
-        kind = STORY[n % len(STORY)]
-        data = {
-            "type": kind,
-            "document": f"{prefix}-{n // len(STORY)}",
-            "n": n % len(STORY) + 1,
-            "padding": PADDING,
-        }
+        document, at = divmod(n, len(STORY))
+        data = {"type": STORY[at], "document": f"{prefix}-{document}", "n": at + 1, "padding": PADDING}
         body = json.dumps(data).encode()
-        headers = "".join(
-            f"{name}: {value}\r\n" for name, value in sign(SECRET, f"{prefix}_{n}", body).items()
-        )
+        signed = sign(SECRET, f"{prefix}_{n}", body)
+        headers = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
         head = f"POST /hooks/partner HTTP/1.1\r\nhost: bench\r\n{headers}content-length: {len(body)}\r\n\r\n"
         made.append(head.encode() + body)
     return made
@@ -145,8 +90,7 @@ class Caller(asyncio.Protocol):
         self._said += data
         if b"\r\n\r\n" not in self._said:
             return
-        word = "accepted" if self._said.startswith(b"HTTP/1.1 200") else "refused"
-        self._tally[word] += 1
+        self._tally["accepted" if self._said.startswith(b"HTTP/1.1 200") else "refused"] += 1
         self._said = b""
         self._next()
 
@@ -162,9 +106,12 @@ class Caller(asyncio.Protocol):
             self._wire.write(request)
 
 
-async def load(port: int, made: list[bytes], seconds: float, connections: int) -> float:
-    """Accepted per second."""
-    end = time.monotonic() + seconds
+async def load(
+    port: int, made: list[bytes], seconds: float, connections: int, cpu: Callable[[], Figures]
+) -> Figures:
+    """Accepted per second, and CPU in µs for each, after a moment of warming up."""
+    tally = {"accepted": 0, "refused": 0}
+    end = time.monotonic() + WARM_S + seconds
 
     def line() -> Iterator[bytes]:
         for one in made:
@@ -172,22 +119,62 @@ async def load(port: int, made: list[bytes], seconds: float, connections: int) -
                 return
             yield one
 
-    shared, tally = line(), {"accepted": 0, "refused": 0}
-    loop, began = asyncio.get_running_loop(), time.monotonic()
+    shared, loop = line(), asyncio.get_running_loop()
     pairs = [
         await loop.create_connection(lambda: Caller(shared, tally), "127.0.0.1", port)
         for _ in range(connections)
     ]
+    await asyncio.sleep(WARM_S)
+    began, before, used = time.monotonic(), tally["accepted"], cpu()
     await asyncio.gather(*(caller.over for _, caller in pairs))
-    took = time.monotonic() - began
+    took, count = time.monotonic() - began, tally["accepted"] - before
     if tally["refused"]:
         raise SystemExit(f"{tally['refused']} requests were refused")
-    return tally["accepted"] / took
+    return {"per_s": count / took} | {
+        f"{who}_us": (spent - used[who]) / count * 1e6 for who, spent in cpu().items()
+    }
+
+
+def seconds_of(pid: int, *, children: bool = False) -> float:
+    """User and system time of a process, and of its children that have ended."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return sum(map(int, fields[11 : 15 if children else 13])) / TICKS
+    return 0.0
+
+
+class Ground:
+    """A kind of database: fresh ones by URL, and the CPU time of its server."""
+
+    def __init__(self, name: str) -> None:
+        self._server = None if name == "sqlite" else servers.Postgres.new(durable=True)
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        if self._server is None:
+            with tempfile.TemporaryDirectory(dir=ROOT / "bench") as folder:
+                yield f"sqlite:///{folder}/inbox.db"
+        else:
+            with self._server.database() as url:
+                yield url
+
+    def cpu(self) -> Figures:
+        if self._server is None:
+            return {}
+        first = self._server.postmaster
+        return {"database": sum(seconds_of(pid, children=pid == first) for pid in self._server.pids())}
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
 
 
 @contextlib.contextmanager
-def receiver(kind: str, url: str, port: int) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, __file__, "--serve", kind, url, str(port)])
+def receiver(kind: str, url: str, port: int) -> Iterator[int]:
+    """A receiver that listens; its process id."""
+    process = subprocess.Popen([
+        sys.executable, str(Path(__file__).with_name("inbox_receivers.py")), kind, url, str(port)
+    ])  # fmt: skip
     try:
         end = time.monotonic() + START_S
         while True:
@@ -197,79 +184,114 @@ def receiver(kind: str, url: str, port: int) -> Iterator[None]:
             if time.monotonic() > end or process.poll() is not None:
                 raise SystemExit("the receiver did not start")
             time.sleep(0.05)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def prepare(url: str) -> None:
-    inbox = Inbox(url)
-    inbox.create_tables()
-    blob = "blob" if url.startswith("sqlite") else "bytea"
-    with inbox.store.engine.begin() as connection:
-        connection.execute(text(PLAIN.format(blob=blob)))
-        connection.execute(text(EFFECTS))
-    inbox.close()
+def accepted(kind: str, ground: Ground, url: str, given: argparse.Namespace) -> Figures:
+    port = FIRST_PORT + os.getpid() % (LAST_PORT - FIRST_PORT)
+    made = requests(int((given.seconds + WARM_S) * MOST_A_SECOND[kind]), kind)
+    with receiver(kind, url, port) as pid:
+
+        def cpu() -> Figures:
+            return {"receiver": seconds_of(pid), "load": time.process_time(), **ground.cpu()}
+
+        return uvloop.run(load(port, made, given.seconds, given.connections, cpu))
 
 
-async def processed(url: str) -> float:
+async def processed(url: str, ground: Ground) -> Figures:
     """Events per second that one worker processes of what was accepted."""
     inbox = inbox_on(url)
-    began = time.monotonic()
-    if isinstance(inbox, Inbox):
-        inbox.work()
-        took, counts = time.monotonic() - began, inbox.counts()
-        inbox.close()
-    else:
-        await inbox.work()
-        took, counts = time.monotonic() - began, await inbox.counts()
-        await inbox.close()
-    return counts["partner"].get("finalized", 0) / took
+    make: Any = Worker if isinstance(inbox, Inbox) else AsyncWorker
+    worker = make(inbox.store, inbox.steps, inbox.woken)
+    began, used, database, idle = time.monotonic(), time.process_time(), ground.cpu(), None
+    while idle is None and time.monotonic() < began + PROCESS_S:
+        idle = await waited(worker.turn())
+    took, spent = time.monotonic() - began, time.process_time() - used
+    counts = await waited(inbox.counts())
+    await waited(inbox.close())
+    done = counts["partner"].get("finalized", 0)
+    return {"per_s": done / took, "worker_us": spent / done * 1e6} | {
+        f"{who}_us": (spent - database[who]) / done * 1e6 for who, spent in ground.cpu().items()
+    }
 
 
-@contextlib.contextmanager
-def database(name: str) -> Iterator[str]:
-    if name == "sqlite":
-        with tempfile.TemporaryDirectory(dir=ROOT / "bench") as folder:
-            yield f"sqlite:///{folder}/inbox.db"
-        return
-    server = servers.Postgres.new(durable=True)
-    try:
-        with server.database() as url:
-            yield url
-    finally:
-        server.close()
+async def waited(value: Any) -> Any:
+    """What either kind of inbox gives."""
+    return await value if inspect.isawaitable(value) else value
 
 
-def measure(name: str, seconds: float, connections: int) -> dict[str, Any]:
-    port = FIRST_PORT + os.getpid() % (LAST_PORT - FIRST_PORT)
-    found: dict[str, Any] = {"database": name}
-    with database(name) as url:
+def round_of(ground: Ground, number: int, given: argparse.Namespace) -> dict[str, Figures]:
+    found: dict[str, Figures] = {}
+    with ground.database() as url:
         prepare(url)
-        for kind in ("plain", "inbox"):
-            made = requests(min(int(seconds * (3_000 if kind == "plain" else 10_000)), MESSAGES_MAX), kind)
-            with receiver(kind, url, port):
-                found[kind] = round(asyncio.run(load(port, made, seconds, connections)))
-        found["ratio"] = round(found["inbox"] / found["plain"], 1)
-        found["processed"] = round(asyncio.run(processed(url)))
-        found["processed_ratio"] = round(found["processed"] / found["inbox"], 2)
+        for kind in ("plain", "inbox") if number % 2 == 0 else ("inbox", "plain"):
+            found[kind] = accepted(kind, ground, url, given)
+        found["processed"] = uvloop.run(processed(url, ground))
+    accepts = found["inbox"]["per_s"]
+    found["ratios"] = {
+        "accepts": accepts / found["plain"]["per_s"],
+        "processed": found["processed"]["per_s"] / accepts,
+    }
     return found
+
+
+def measure(name: str, given: argparse.Namespace) -> dict[str, Any]:
+    ground = Ground(name)
+    try:
+        rounds = [round_of(ground, number, given) for number in range(given.rounds)]
+    finally:
+        ground.close()
+    medians = {
+        part: {figure: median(one[part][figure] for one in rounds) for figure in rounds[0][part]}
+        for part in rounds[0]
+    }
+    return {"database": name, "medians": medians, "rounds": rounds}
+
+
+def show(found: dict[str, Any]) -> None:
+    print(f"\n{found['database']:12} {'per second':>10}   CPU in µs for each")
+    medians = found["medians"]
+    for part in ("plain", "inbox", "processed"):
+        cpu = ", ".join(
+            f"{name[:-3]} {value:.0f}" for name, value in medians[part].items() if name.endswith("_us")
+        )
+        print(f"  {part:10} {medians[part]['per_s']:10,.0f}   {cpu}")
+    for name, bar, words in (
+        ("accepts", BAR_ACCEPTS, "accepts of the plain handler"),
+        ("processed", BAR_PROCESSED, "accepts of the inbox are processed"),
+    ):
+        value, each = medians["ratios"][name], [f"{one['ratios'][name]:.2f}" for one in found["rounds"]]
+        verdict = "as wanted" if value >= bar else "BELOW"
+        print(f"  {value:.2f} × the {words} (rounds {', '.join(each)}; bar {bar}: {verdict})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=5.0, help="of load for each receiver")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each receiver in each round")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--databases", default="sqlite,postgresql")
-    parser.add_argument("--serve", nargs=3, metavar=("KIND", "URL", "PORT"), help=argparse.SUPPRESS)
+    parser.add_argument("--record", type=Path, help="a file for all figures, as JSON")
     given = parser.parse_args()
-    if given.serve:
-        kind, url, port = given.serve
-        serve(kind, url, int(port))
-        return
+    document: dict[str, Any] = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_average_before": os.getloadavg(),
+        "seconds": given.seconds,
+        "connections": given.connections,
+        "databases": [],
+    }
+    print(f"{os.cpu_count()} cores, load average before: {os.getloadavg()[0]:.1f}")
     for name in given.databases.split(","):
-        print(json.dumps(measure(name, given.seconds, given.connections)))
+        found = measure(name, given)
+        document["databases"].append(found)
+        show(found)
+    document["load_average_after"] = os.getloadavg()
+    if given.record:
+        given.record.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ there is one text of every statement and one order of locks.
     claiming.py leases
     settling.py how runs end, replays, words of others
     showing.py  lists, counts, retention
+    bulk.py     many rows in one call of the driver
     book.py     one transaction with all of that
     stores.py   transactions of both kinds of engine; the one place where errors of drivers are translated
     engines.py  an engine from a URL, with the settings that durability needs

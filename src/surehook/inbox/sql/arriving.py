@@ -10,11 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, tuple_
+from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import IntegrityError
 
+from surehook.inbox.sql.bulk import Row, insert_rows
 from surehook.inbox.sql.tables import conflicts, events, requests, runs
 from surehook.ports.inbox import Clash, Event, Request, Stored
+
+_EVENT = (
+    "id", "source", "tenant", "event_id", "type", "body_sha256", "request", "item", "received_at", "occurred_at", "sent_at",
+    "proven", "key_id", "schema_version", "correlation_id",
+)  # fmt: skip
+_RUN = ("id", "event", "number", "state", "attempts", "due_at", "changed", "accepted_at")
+_REQUEST = ("id", "source", "received_at", "url", "headers", "body")
+_CONFLICT = ("id", "event", "body_sha256", "request", "received_at")
 
 Standing = dict[tuple[str, str, str], tuple[bytes, bytes]]  # key → id and hash of the event that stands
 
@@ -71,7 +80,7 @@ def _portions(keys: list[Any]) -> Iterator[list[Any]]:
 
 def _conflicting(
     connection: Connection, other: Sequence[tuple[Request, Event, bytes]]
-) -> list[tuple[Request, dict[str, Any]]]:
+) -> list[tuple[Request, Row]]:
     """The conflicts that are worth a row: bodies not seen before, up to the bound of each event."""
     seen: dict[bytes, set[bytes]] = {}
     rows = []
@@ -82,13 +91,7 @@ def _conflicting(
         if event.body_sha256 in seen[stands] or len(seen[stands]) >= CONFLICTS_PER_EVENT:
             continue
         seen[stands].add(event.body_sha256)
-        row = {
-            "id": event.id,
-            "event": stands,
-            "body_sha256": event.body_sha256,
-            "request": request.id,
-            "received_at": request.received_at,
-        }
+        row = (event.id, stands, event.body_sha256, request.id, request.received_at)
         rows.append((request, row))
     return rows
 
@@ -97,61 +100,30 @@ def _write(
     connection: Connection,
     kept: Sequence[Request],
     new: Sequence[tuple[Request, Event]],
-    other: Sequence[tuple[Request, dict[str, Any]]],
+    other: Sequence[tuple[Request, Row]],
 ) -> None:
     try:
-        if new:
-            connection.execute(insert(events), [_event(*one) for one in new])
-            connection.execute(insert(runs), [_run(*one) for one in new])
-        if other:
-            connection.execute(insert(conflicts), [row for _, row in other])
+        insert_rows(connection, events, _EVENT, [_event(*one) for one in new])
+        insert_rows(connection, runs, _RUN, [_run(*one) for one in new])
+        insert_rows(connection, conflicts, _CONFLICT, [row for _, row in other])
     except IntegrityError as error:
         raise Clash(str(error.orig)) from error
-    if kept:
-        connection.execute(insert(requests), [_request(one) for one in kept])
+    insert_rows(connection, requests, _REQUEST, [_request(one) for one in kept])
 
 
-def _request(one: Request) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "source": one.source,
-        "received_at": one.received_at,
-        "url": one.url,
-        "headers": one.headers,
-        "body": one.body,
-    }
+def _request(one: Request) -> Row:
+    return (one.id, one.source, one.received_at, one.url, one.headers, one.body)
 
 
-def _event(request: Request, one: Event) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "source": one.source,
-        "tenant": one.tenant,
-        "event_id": one.event_id,
-        "type": one.type,
-        "body_sha256": one.body_sha256,
-        "request": request.id,
-        "item": one.item,
-        "received_at": request.received_at,
-        "occurred_at": one.occurred_at,
-        "sent_at": one.sent_at,
-        "proven": one.proven,
-        "key_id": one.key_id,
-        "schema_version": one.schema_version,
-        "correlation_id": one.correlation_id,
-    }
+def _event(request: Request, one: Event) -> Row:
+    return (
+        one.id, one.source, one.tenant, one.event_id, one.type, one.body_sha256, request.id, one.item,
+        request.received_at, one.occurred_at, one.sent_at, one.proven, one.key_id, one.schema_version, one.correlation_id,
+    )  # fmt: skip
 
 
-def _run(request: Request, one: Event) -> dict[str, Any]:
+def _run(request: Request, one: Event) -> Row:
     """The first run of an event has the event's id."""
-    return {
-        "id": one.id,
-        "event": one.id,
-        "number": 0,
-        "reason": None,
-        "state": "parked" if one.parked else "accepted",
-        "attempts": 0,
-        "due_at": None if one.parked else request.received_at,
-        "changed": False,
-        "accepted_at": request.received_at,
-    }
+    at = request.received_at
+    state, due_at = ("parked", None) if one.parked else ("accepted", at)
+    return (one.id, one.id, 0, state, 0, due_at, False, at)

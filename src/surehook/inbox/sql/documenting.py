@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, and_, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
+from surehook.inbox.sql.bulk import insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.tables import documents, runs, steps
 from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
 
 _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
-_KEEP = (
-    update(documents)
-    .where(*(column == bindparam("key_" + column.name) for column in _KEY))
-    .values(
-        state=bindparam("new_state"),
-        body=bindparam("new_body"),
-        wake_at=bindparam("new_wake_at"),
-        updated_at=bindparam("new_updated_at"),
-    )
-)
+_KEY_NAMES = ("document_type", "tenant", "document")
+_KEPT = ("state", "body", "wake_at", "updated_at")
+_STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body")
 
 
 def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
     ordered = sorted(set(keys))
     if not ordered:
         return {}
-    rows = [dict(zip(("document_type", "tenant", "document"), key, strict=True)) for key in ordered]
+    rows = [dict(zip(_KEY_NAMES, key, strict=True)) for key in ordered]
     connection.execute(
         _unless_there(connection.dialect.name), [{**row, "state": "", "updated_at": 0} for row in rows]
     )
@@ -58,41 +52,13 @@ def _row(found: Any) -> DocumentRow:
 
 
 def keep(connection: Connection, rows: Sequence[DocumentRow]) -> None:
-    if rows:
-        connection.execute(_KEEP, [_kept(row) for row in rows])
-
-
-def _kept(row: DocumentRow) -> dict[str, Any]:
-    document_type, tenant, document = row.key
-    return {
-        "key_document_type": document_type,
-        "key_tenant": tenant,
-        "key_document": document,
-        "new_state": row.state,
-        "new_body": row.body,
-        "new_wake_at": row.wake_at,
-        "new_updated_at": row.updated_at,
-    }
+    kept = [(row.state, row.body, row.wake_at, row.updated_at, *row.key) for row in rows]
+    update_rows(connection, documents, _KEPT, _KEY_NAMES, kept)
 
 
 def journal(connection: Connection, rows: Sequence[StepRow]) -> None:
-    if rows:
-        connection.execute(insert(steps), [_step(row) for row in rows])
-
-
-def _step(row: StepRow) -> dict[str, Any]:
-    document_type, tenant, document = row.key
-    return {
-        "id": row.id,
-        "document_type": document_type,
-        "tenant": tenant,
-        "document": document,
-        "event": row.event,
-        "event_id": row.event_id,
-        "verdict": row.verdict,
-        "decided_at": row.at,
-        "body": row.body,
-    }
+    made = [(row.id, *row.key, row.event, row.event_id, row.verdict, row.at, row.body) for row in rows]
+    insert_rows(connection, steps, _STEP, made)
 
 
 def _of(key: DocumentKey) -> Any:

@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, insert, or_, select, update
 
+from surehook.inbox.sql.bulk import Row, update_rows
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.tables import ERROR_CHARS, TEXT_CHARS, events, runs
 from surehook.ports.inbox import Filter, Settlement, State
 
-_CHANGING = (
-    "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version", "result_sha256",
-    "changed", "error_code", "error",
+_SETTLED = (
+    "lease", "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version",
+    "result_sha256", "changed", "error_code", "error",
 )  # fmt: skip
-_SETTLE = (
-    update(runs)
-    .where(runs.c.id == bindparam("run"))
-    .values(lease=None, **{name: bindparam("new_" + name) for name in _CHANGING})
-)
 # A run that is open would do the same work once more; what was finalized may be asked for again.
 _FINISHED: tuple[State, ...] = ("processed", "finalized", "rejected", "ignored", "dead")
 
 
 def settle(connection: Connection, settlements: Sequence[Settlement]) -> None:
-    if settlements:
-        connection.execute(_SETTLE, [_settled(one) for one in settlements])
+    update_rows(connection, runs, _SETTLED, ("id",), [_settled(one) for one in settlements])
 
 
-def _settled(one: Settlement) -> dict[str, Any]:
-    row = {"new_" + name: getattr(one, name) for name in _CHANGING}
-    row["run"] = one.run
-    row["new_error"] = None if one.error is None else one.error[-ERROR_CHARS:]
-    return row
+def _settled(one: Settlement) -> Row:
+    error = None if one.error is None else one.error[-ERROR_CHARS:]
+    return (
+        None, one.state, one.attempts, one.due_at, one.processed_at, one.finalized_at, one.handler, one.handler_version,
+        one.result_sha256, one.changed, one.error_code, error, one.run,
+    )  # fmt: skip
 
 
 def last_results(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
