@@ -88,8 +88,8 @@ def test_the_publisher_stops_at_a_refusal_and_says_so() -> None:
     assert len(fake.heard) <= 4
 
 
-def test_the_stage_has_four_that_listen_and_one_that_refuses_and_remembers_all() -> None:
-    receivers = Receivers()
+def test_the_stage_has_four_that_listen_a_road_and_one_that_refuses_and_remembers_all() -> None:
+    receivers = Receivers(free_port())
     receivers.start()
     try:
         place = Place.of(receivers.urls["healthy"])
@@ -97,6 +97,8 @@ def test_the_stage_has_four_that_listen_and_one_that_refuses_and_remembers_all()
         reply = wire.exchange(
             Call("POST", place.prefix, b"{}"), {"host": "x", "webhook-delivery-id": "dlv_1"}
         )
+        road = Place.of(receivers.urls["inbox"])
+        socket.create_connection((road.host, road.port), timeout=5).close()
         wire.close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", Place.of(receivers.urls["refusing"]).port), timeout=5)
@@ -115,7 +117,7 @@ def test_a_free_port_is_free() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_when_the_server_is_killed_in_the_middle() -> None:
+def test_nothing_is_lost_or_applied_twice_when_both_ends_are_killed_in_the_middle() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "surehook", "demo", "--documents", "40"],
         capture_output=True,
@@ -128,6 +130,9 @@ def test_nothing_is_lost_when_the_server_is_killed_in_the_middle() -> None:
     assert LINE.fullmatch(last)
     counts = dict(part.split("=") for part in last.split()[1:])
     assert counts["lost"] == "0"
-    assert int(counts["accepted"]) == 40 * (4 + 4 + 1 + 1 + 1)
-    assert int(counts["delivered"]) >= 40 * (4 + 1)
-    assert "kill -9" in ran.stderr
+    assert int(counts["accepted"]) == 40 * (4 + 4 + 4 + 1 + 1 + 1)
+    assert int(counts["delivered"]) >= 40 * (4 + 4 + 1)
+    assert int(counts["applied"]) == 40 * 4
+    assert counts["applied_twice"] == "0"
+    assert int(counts["duplicated"]) > 0
+    assert ran.stderr.count("kill -9") == 2

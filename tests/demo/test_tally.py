@@ -6,13 +6,16 @@ import re
 
 import pytest
 
+from surehook.demo.kept import NOTHING, Kept
 from surehook.demo.memory import Memory, Sight
 from surehook.demo.run import conclude
 from surehook.demo.tally import Totals, by_endpoint, tally
 
 LINE = re.compile(
-    r"demo: accepted=\d+ delivered=\d+ open=\d+ dead=\d+ lost=\d+ duplicated=\d+ seconds=\d+\.\d"
+    r"demo: accepted=\d+ delivered=\d+ open=\d+ dead=\d+ lost=\d+ duplicated=\d+"
+    r" applied=\d+ applied_twice=\d+ seconds=\d+\.\d"
 )
+APPLICATION = "ep_app"
 
 
 def delivery(id: str, state: str, event: str = "e1", endpoint: str = "ep") -> dict[str, str]:
@@ -43,7 +46,7 @@ SEEN = Sight(requests=1, answered=True)
 def test_each_delivery_counts_as_what_it_is(
     case: str, deliveries: list[tuple[str, str]], sights: dict[str, Sight], expected: tuple[int, ...]
 ) -> None:
-    totals = tally({"e1": 1}, [delivery(*d) for d in deliveries], [memory(**sights)])
+    totals = tally({"e1": 1}, [delivery(*d) for d in deliveries], [memory(**sights)], NOTHING, APPLICATION)
     assert (
         totals.accepted, totals.delivered, totals.open, totals.dead, totals.lost, totals.duplicated,
     ) == expected, case  # fmt: skip
@@ -55,18 +58,71 @@ def test_deliveries_that_were_never_promised_hide_no_loss() -> None:
         {"e1": 2},
         [delivery("d1", "delivered"), delivery("d9", "delivered", "e9")],
         [memory(d1=SEEN, d9=SEEN)],
+        NOTHING,
+        APPLICATION,
     )
     assert (totals.accepted, totals.delivered, totals.lost) == (2, 1, 1)
 
 
 def test_a_delivery_listed_twice_counts_once() -> None:
-    totals = tally({"e1": 2}, [delivery("d1", "delivered")] * 2, [memory(d1=SEEN)])
+    totals = tally({"e1": 2}, [delivery("d1", "delivered")] * 2, [memory(d1=SEEN)], NOTHING, APPLICATION)
     assert totals.lost == 1
 
 
+@pytest.mark.parametrize(
+    ("case", "state", "kept", "expected"),
+    [
+        ("stored and applied", "delivered", Kept({"e1": "finalized"}, {"e1": 1}), (1, 0, 1, 0, 0)),
+        ("answered 2xx, and not stored", "delivered", NOTHING, (0, 1, 0, 0, 0)),
+        ("finished with, and without effect", "delivered", Kept({"e1": "finalized"}, {}), (0, 1, 0, 0, 0)),
+        ("taken for stale", "delivered", Kept({"e1": "ignored"}, {}), (0, 1, 0, 0, 0)),
+        ("given up by the inbox", "delivered", Kept({"e1": "dead"}, {}), (0, 1, 0, 0, 0)),
+        ("still to do, and nothing it waits for", "delivered", Kept({"e1": "accepted"}, {}), (1, 0, 0, 0, 1)),
+        ("applied, and its answer was lost", "retrying", Kept({"e1": "finalized"}, {"e1": 1}), (0, 0, 1, 0, 0)),
+        ("applied twice", "delivered", Kept({"e1": "finalized"}, {"e1": 2}), (1, 0, 1, 1, 0)),
+    ],
+)  # fmt: skip
+def test_what_the_application_was_given_has_to_be_in_its_database(
+    case: str, state: str, kept: Kept, expected: tuple[int, ...]
+) -> None:
+    one = delivery("d1", state, endpoint=APPLICATION)
+    totals = tally({"e1": 1}, [one], [memory(d1=SEEN)], kept, APPLICATION)
+    assert (
+        totals.delivered, totals.lost, totals.applied, totals.applied_twice, totals.stuck,
+    ) == expected, case  # fmt: skip
+    assert totals.accepted == totals.delivered + totals.open + totals.dead + totals.lost
+
+
+def test_an_event_may_wait_in_the_inbox_for_one_that_is_still_to_come() -> None:
+    deliveries = [
+        delivery("d1", "retrying", "e1", APPLICATION),
+        delivery("d2", "delivered", "e2", APPLICATION),
+    ]
+    kept = Kept({"e2": "held"}, {})
+    totals = tally({"e1": 1, "e2": 1}, deliveries, [memory(d2=SEEN)], kept, APPLICATION)
+    assert (totals.delivered, totals.lost, totals.stuck) == (1, 0, 0)
+
+
+def test_an_effect_of_an_event_that_nobody_published_is_none_of_the_applied() -> None:
+    totals = tally({"e1": 0}, [], [], Kept({}, {"e9": 2}), APPLICATION)
+    assert (totals.applied, totals.applied_twice) == (0, 1)
+
+
+def totals_of(**changes: int) -> Totals:
+    return Totals(
+        **{
+            "accepted": 6, "delivered": 3, "open": 2, "dead": 1, "lost": 0, "duplicated": 4, "applied": 2,
+            "applied_twice": 0, "stuck": 0,
+        }
+        | changes
+    )  # fmt: skip
+
+
 def test_the_last_line_has_exactly_the_promised_form() -> None:
-    line = Totals(accepted=6, delivered=3, open=2, dead=1, lost=0, duplicated=4).line(12.345)
-    assert line == "demo: accepted=6 delivered=3 open=2 dead=1 lost=0 duplicated=4 seconds=12.3"
+    line = totals_of().line(12.345)
+    assert line == (
+        "demo: accepted=6 delivered=3 open=2 dead=1 lost=0 duplicated=4 applied=2 applied_twice=0 seconds=12.3"
+    )
     assert LINE.fullmatch(line)
 
 
@@ -78,10 +134,12 @@ def test_counts_are_kept_by_receiver_and_state() -> None:
     assert counts == {"healthy": {"delivered": 2}, "slow": {"parked": 1}}
 
 
-@pytest.mark.parametrize(("lost", "code"), [(0, 0), (1, 1), (-1, 1)])
-def test_one_lost_delivery_fails_the_demonstration(
-    capsys: pytest.CaptureFixture[str], lost: int, code: int
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({}, 0), ({"lost": 1}, 1), ({"lost": -1}, 1), ({"applied_twice": 1}, 1), ({"stuck": 1}, 1)],
+)
+def test_one_delivery_lost_or_applied_twice_fails_the_demonstration(
+    capsys: pytest.CaptureFixture[str], changes: dict[str, int], code: int
 ) -> None:
-    totals = Totals(accepted=5, delivered=5 - lost, open=0, dead=0, lost=lost, duplicated=0)
-    assert conclude(totals, 1.0) == code
+    assert conclude(totals_of(**changes), 1.0) == code
     assert LINE.fullmatch(capsys.readouterr().out.replace("=-", "=").removesuffix("\n"))

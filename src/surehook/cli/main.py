@@ -14,7 +14,7 @@ from surehook.cli.lazy import Entry, LazyGroup
 
 class Commands(LazyGroup):
     entries = (
-        Entry("Start", "demo", "surehook.cli.demo", "Watch it work: a server, five receivers, a kill -9 in the middle."),
+        Entry("Start", "demo", "surehook.cli.demo", "Watch it work: a sender, an inbox, a kill -9 of both in the middle."),
         Entry("Start", "serve", "surehook.cli.serve", "Run the server."),
         Entry("Start", "doctor", "surehook.cli.doctor", "Look for what is wrong with this set-up."),
         Entry("Start", "config", "surehook.cli.config", "Show the settings and where each comes from."),

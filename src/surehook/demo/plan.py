@@ -11,24 +11,29 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.demo.receiver import Behaviour
+from surehook.demo.road import Road
 
 TENANT = "demo"
 STEPS = ("document.sent", "document.viewed", "document.signed", "document.completed")
 DOCUMENTS = 200
 PUBLISH_S = 12.0  # all steps of the usual number of documents within this time
-KILL_AT = 0.5  # of the events accepted
+KILL_SERVER_AT = 0.4  # of the events accepted
+KILL_APPLICATION_AT = 0.7
 PATIENT_S = 2.5  # a first timeout over 2 s is tried in the retry lane from the start
 END_S = 52.0  # after the beginning, however slow the machine: what is open then is counted as open
 SETTLE_S = 32.0  # after the last event, at most; set-up, publishing and this stay under 60 s
 
 
 class Part(Struct, frozen=True):
-    """One receiver: what it gets, how it behaves (None: nothing listens there), how it is treated."""
+    """One receiver: what it gets, how it behaves (None: nothing listens there), how it is treated.
+
+    A `Road` leads to the application, which is a process of its own.
+    """
 
     name: str
     about: str
     event_types: tuple[str, ...]
-    behaviour: Behaviour | None
+    behaviour: Behaviour | Road | None
     policy: dict[str, Any]
     ends: bool  # whether its deliveries are sure to end while we watch
 
@@ -44,7 +49,21 @@ def _policy(**changes: Any) -> dict[str, Any]:
     return start | changes
 
 
+APPLICATION = "inbox"
+SOURCE = "surehook"  # the application knows the server by this name
 PARTS: tuple[Part, ...] = (
+    Part(
+        name=APPLICATION,
+        about="an application with an inbox; the way there loses, repeats and reorders",
+        event_types=("document.*",),
+        behaviour=Road(loses=0.02, forgets=0.05, repeats=0.05, holds=0.15, hold_s=(0.05, 0.4)),
+        # Opens while the application is dead, and looks every second whether it is back.
+        policy=_policy(
+            schedule={"fixed": [0.3, 0.5, 0.5, 1, 1, 1, 2, 2, 2, 2]},
+            breaker={"window": 10, "failure_ratio": 0.6, "calls": 20, "probe_after": 1},
+        ),
+        ends=True,
+    ),
     Part(
         name="healthy",
         about="answers at once",
@@ -55,7 +74,7 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         name="slow",
-        about="answers after 2 s, which is the patient lane's business",
+        about="answers after 2 s: for the patient lane",
         event_types=("document.completed",),
         behaviour=Behaviour(delay_s=2.0),
         policy=_policy(timeouts={"first": PATIENT_S, "retry": 5.0, "connect": 1.0}),
@@ -71,13 +90,13 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         name="hanging",
-        about="never answers; too old after 12 s",
+        about="never answers; too old after 10 s",
         event_types=("document.signed",),
         behaviour=Behaviour(hangs=True),
         policy=_policy(
             timeouts={"first": PATIENT_S, "retry": PATIENT_S, "connect": 0.5},
             breaker={"window": 10, "failure_ratio": 0.4, "calls": 20, "probe_after": 3},
-            max_age=12,
+            max_age=10,
         ),
         ends=True,
     ),
@@ -109,9 +128,11 @@ class Step(Struct, frozen=True):
 def workflow(documents: int) -> Iterator[Step]:
     """Every document goes through all four steps, a while apart, so that all steps are under way at once."""
     apart = max(1, documents // 5)
-    for turn in range(documents + apart * (len(STEPS) - 1)):
+    # Completed as soon as signed, as signature platforms do: on the way those two may overtake each other.
+    begins = (0, apart, 2 * apart, 2 * apart + 1)
+    for turn in range(documents + begins[-1]):
         for place, type in enumerate(STEPS):
-            number = turn - place * apart + 1
+            number = turn - begins[place] + 1
             if 1 <= number <= documents:
                 document = f"doc_{number:04d}"
                 data = {"document_id": document, "signer": f"signer{number % 7}@example.com"}

@@ -1,4 +1,5 @@
-"""The receivers of the demonstration as one process: `python -m surehook.demo.receivers`.
+"""The receivers of the demonstration, and the road to the application, as one process:
+`python -m surehook.demo.receivers PORT`, where PORT is the application's.
 
 Its first line on stdout is JSON: the URL of every receiver and of `control`, where `POST /secrets` hands out
 the signing secrets and `GET /seen` returns what was seen. It ends when its standard input does, so that it
@@ -17,17 +18,19 @@ from msgspec.json import decode, encode
 
 from surehook.core.verification import Verifier
 from surehook.demo.memory import Memory
-from surehook.demo.plan import PARTS, Part
+from surehook.demo.plan import PARTS, SOURCE, Part
 from surehook.demo.receiver import Receiver, Reply, Request
+from surehook.demo.road import Road, Way
 
 
 class Stage:
     """All receivers, their memories, and the control that is asked about them."""
 
-    def __init__(self, parts: tuple[Part, ...], host: str = "127.0.0.1") -> None:
+    def __init__(self, parts: tuple[Part, ...], application: int, host: str = "127.0.0.1") -> None:
         self.memories = {part.name: Memory(seen={}) for part in parts}
         self.urls: dict[str, str] = {}
         self._parts = parts
+        self._application = application
         self._host = host
         self._verifiers: dict[str, Verifier] = {}
         self._receivers: list[Receiver] = []
@@ -36,10 +39,10 @@ class Stage:
     async def start(self) -> None:
         for part in self._parts:
             port = self._refuse() if part.behaviour is None else await self._listen(part)
-            self.urls[part.name] = f"http://{self._host}:{port}/hooks/{part.name}"
-        control = Receiver(self._control)
-        self._receivers.append(control)
-        self.urls["control"] = f"http://{self._host}:{await control.start(self._host, 0)}"
+            place = SOURCE if isinstance(part.behaviour, Road) else part.name
+            self.urls[part.name] = f"http://{self._host}:{port}/hooks/{place}"
+        control = await self._serve(Receiver(self._control))
+        self.urls["control"] = f"http://{self._host}:{control}"
 
     async def stop(self) -> None:
         for receiver in self._receivers:
@@ -51,11 +54,23 @@ class Stage:
         memory, behaviour = self.memories[part.name], part.behaviour
         assert behaviour is not None
 
-        async def answer(request: Request) -> Reply:
+        def note(request: Request) -> None:
             memory.note(request, self._verifiers.get(part.name), now=time.time())
+
+        if isinstance(behaviour, Road):
+            way = Way(
+                behaviour, self._host, self._application,
+                arrived=note, answered=memory.answered, chance=random.Random(),
+            )  # fmt: skip
+            return await self._serve(Receiver(way.carry))
+
+        async def answer(request: Request) -> Reply:
+            note(request)
             return behaviour.reply(random.random())
 
-        receiver = Receiver(answer, memory.answered)
+        return await self._serve(Receiver(answer, memory.answered))
+
+    async def _serve(self, receiver: Receiver) -> int:
         self._receivers.append(receiver)
         return await receiver.start(self._host, 0)
 
@@ -71,13 +86,11 @@ class Stage:
             secrets: dict[str, str] = decode(request.body, type=dict[str, str])
             self._verifiers = {name: Verifier(secret) for name, secret in secrets.items()}
             return Reply(204)
-        if request.path == "/counts":
-            return Reply(200, encode({name: memory.requests for name, memory in self.memories.items()}))
         return Reply(200, encode(self.memories))
 
 
-async def main() -> None:
-    stage = Stage(PARTS)
+async def main(application: int) -> None:
+    stage = Stage(PARTS, application)
     await stage.start()
     sys.stdout.write(encode(stage.urls).decode() + "\n")
     sys.stdout.flush()
@@ -90,4 +103,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(int(sys.argv[1])))

@@ -6,23 +6,36 @@ import secrets
 import sys
 import tempfile
 import time
-from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from surehook.client import Client, Refused, Unreachable
-from surehook.demo.children import DemoError, Receivers, Server
-from surehook.demo.memory import Memory
-from surehook.demo.plan import DOCUMENTS, END_S, KILL_AT, PARTS, PUBLISH_S, SETTLE_S, TENANT, workflow
+from surehook.demo.children import Application, Receivers, Server
+from surehook.demo.kept import applied, look
+from surehook.demo.plan import (
+    APPLICATION,
+    DOCUMENTS,
+    END_S,
+    KILL_APPLICATION_AT,
+    KILL_SERVER_AT,
+    PARTS,
+    PUBLISH_S,
+    SETTLE_S,
+    TENANT,
+    workflow,
+)
+from surehook.demo.process import DemoError
 from surehook.demo.publishing import Publisher
 from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
 from surehook.demo.watching import Watch
+from surehook.demo.words import explain
 
 LOOK_S = 0.5
 
 
 def run(*, documents: int = DOCUMENTS) -> int:
-    """Play it in a temporary folder. The result is the last line on stdout; 0 only if nothing was lost."""
+    """Play it in a temporary folder. The result is the last line on stdout; 0 only if nothing was lost or applied twice."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, Watch() as watch:
         play = Play(Path(folder), watch, began, documents)
@@ -37,19 +50,20 @@ def run(*, documents: int = DOCUMENTS) -> int:
 
 
 def conclude(totals: Totals, seconds: float) -> int:
-    """Print the last line; the exit code is 0 only if nothing was lost."""
+    """Print the last line; the exit code is 0 only if nothing was lost, applied twice, or left standing."""
     sys.stdout.write(totals.line(seconds) + "\n")
     sys.stdout.flush()
-    return 0 if totals.lost == 0 else 1
+    return 0 if totals.is_good else 1
 
 
 class Play:
-    """The cast: one server, one process of receivers, one publisher."""
+    """The cast: one server, one application, one process of other receivers, one publisher."""
 
     def __init__(self, folder: Path, watch: Watch, began: float, documents: int) -> None:
         self._key = secrets.token_urlsafe(24)
         self._server = Server(folder, self._key)
-        self._receivers = Receivers()
+        self._application = Application(folder)
+        self._receivers = Receivers(self._application.port)
         self._client = Client(self._server.url, self._key, timeout_s=5.0, patience_s=0)
         self._steps = list(workflow(documents))
         self._publisher = Publisher(
@@ -64,26 +78,34 @@ class Play:
         self._set_stage()
         self._tell(f"publishing {len(self._steps)} events of a signing workflow")
         self._publisher.start()
-        self._until_accepted(KILL_AT)
+        self._until_accepted(KILL_SERVER_AT)
         pid = self._server.kill()
         self._tell(
-            f"kill -9 {pid} with {len(self._publisher.accepted)} events accepted; the publisher repeats"
+            f"kill -9 {pid}, the server, with {len(self._publisher.accepted)} events accepted; the publisher repeats"
         )
-        took = self._server.start()
-        self._tell(f"the server is back after {took:.1f} s, on the same file")
+        self._tell(f"the server is back after {self._server.start():.1f} s, on the same file")
+        self._until_accepted(KILL_APPLICATION_AT)
+        pid = self._application.kill()
+        self._tell(
+            f"kill -9 {pid}, the application, with {applied(self._application.database)} events applied; the sender retries"
+        )
+        self._tell(f"the application is back after {self._application.start():.1f} s, on the same file")
         self._until_accepted(1.0)
         self._tell("everything is published; waiting for what can end")
         self._until_settled()
         return self._count()
 
     def stop(self) -> None:
-        self._publisher.stop()
-        self._client.close()
-        self._server.stop()
-        self._receivers.stop()
+        """End everybody, also when somebody cannot wait for one of them."""
+        with ExitStack() as ends:
+            for one in (self._receivers, self._application, self._server):
+                ends.callback(one.stop)
+            self._publisher.stop()
+            self._client.close()
 
     def _set_stage(self) -> None:
         self._receivers.start()
+        self._application.begin()
         took = self._server.start()
         self._tell(f"the server listens on {self._server.url} after {took:.1f} s")
         self._client.tenants.create(id=TENANT, name="Demonstration")
@@ -99,6 +121,10 @@ class Play:
             self._names[made["id"]] = part.name
             keys[part.name] = made["secret"]
         self._receivers.hand_out(keys)
+        self._application.know(keys[APPLICATION])
+        self._application.wait()
+        for part in PARTS:
+            self._tell(f"{part.name.ljust(8)}  {part.about}")
 
     def _until_accepted(self, share: float) -> None:
         """Watch until so much of the workflow is accepted."""
@@ -110,51 +136,46 @@ class Play:
             raise DemoError(f"the publisher gave up: {publisher.failure}")
 
     def _until_settled(self) -> None:
-        """Watch until every delivery of the receivers that let theirs end has ended, or the time is over."""
+        """Watch until every delivery of the receivers that let theirs end has ended, and what the application has of them
+        has taken effect, or the time is over."""
         until = min(time.monotonic() + SETTLE_S, self._began + END_S)
         ending = {part.name for part in PARTS if part.ends}
         while time.monotonic() < until:
-            self._look("settling")
+            taken = self._look("settling")
             waiting = sum(
                 1
                 for d in self._deliveries
                 if d["state"] in OPEN_STATES and self._names[d["endpoint"]] in ending
             )
-            if self._deliveries and not waiting:
+            if self._deliveries and not waiting and taken == len(self._steps):
                 return
             time.sleep(LOOK_S)
 
     def _count(self) -> Totals:
+        self._application.stop()  # so that what is counted is what is on disk
         memories = self._receivers.seen()
+        kept = look(self._application.database)
         self._deliveries = self._list()
-        totals = tally(self._publisher.accepted, self._deliveries, memories.values())
+        application = next(id for id, name in self._names.items() if name == APPLICATION)
+        totals = tally(self._publisher.accepted, self._deliveries, memories.values(), kept, application)
         counts = by_endpoint(self._names, self._deliveries)
         self._watch.show(counts, status="done", at_s=self._now(), last=True)
-        self._explain(totals, memories)
+        for sentence in explain(totals, self._deliveries, memories, kept):
+            self._tell(sentence)
         return totals
 
-    def _explain(self, totals: Totals, memories: dict[str, Memory]) -> None:
-        """In words what the last line says in numbers."""
-        unverified = sum(memory.unverified for memory in memories.values())
-        requests = sum(memory.requests for memory in memories.values())
-        self._tell(f"receivers saw {requests} requests; signatures that did not hold: {unverified}")
-        if totals.open:
-            waiting = Counter(
-                d["reason"] or d["state"] for d in self._deliveries if d["state"] in OPEN_STATES
-            )
-            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(waiting.items()))
-            self._tell(f"{totals.open} open, kept until their receiver answers: {reasons}")
-        if totals.dead:
-            self._tell(f"{totals.dead} dead letters: kept whole, to be replayed or dismissed")
-        if totals.duplicated:
-            self._tell(f"{totals.duplicated} sent again after the kill: same event id, same bytes")
-
-    def _look(self, status: str) -> None:
+    def _look(self, status: str) -> int:
+        """Show how it stands; returns how many events have taken effect."""
+        self._server.check("by itself")
+        self._application.check("by itself")
+        taken = applied(self._application.database)
         try:
             self._deliveries = self._list()
         except (Unreachable, Refused):
             status = "the server does not answer"
-        self._watch.show(by_endpoint(self._names, self._deliveries), status=status, at_s=self._now())
+        counts = by_endpoint(self._names, self._deliveries)
+        self._watch.show(counts, status=f"{status}, {taken} applied", at_s=self._now())
+        return taken
 
     def _list(self) -> list[dict[str, Any]]:
         return list(self._client.deliveries.iter(tenant=TENANT))

@@ -1,4 +1,4 @@
-"""What became of everything accepted: the API's word, held against what the receivers saw. Pure."""
+"""What became of everything accepted: the API's word, held against what the receivers saw and the application has. Pure."""
 
 from __future__ import annotations
 
@@ -7,41 +7,69 @@ from typing import Any
 
 from msgspec import Struct
 
+from surehook.demo.kept import WAITING, Kept
 from surehook.demo.memory import Memory
 
 OPEN_STATES = ("scheduled", "sending", "retrying", "parked")
 
 
-class Totals(Struct, frozen=True):
-    """All counts are deliveries; `accepted = delivered + open + dead + lost`."""
+class Totals(Struct, frozen=True, kw_only=True):
+    """`accepted = delivered + open + dead + lost`, in deliveries; `applied` and `applied_twice` are events.
+
+    duplicated     requests that reached a receiver after it had answered that delivery with 2xx
+    applied        accepted events whose effect stands in the application's database
+    applied_twice  events whose effect stands there more than once
+    stuck          events that the application has and that wait there for nothing: it should be 0
+    """
 
     accepted: int
     delivered: int
     open: int
     dead: int
     lost: int
-    duplicated: int  # requests that reached a receiver after it had answered that delivery with 2xx
+    duplicated: int
+    applied: int
+    applied_twice: int
+    stuck: int = 0
+
+    @property
+    def is_good(self) -> bool:
+        return self.lost == self.applied_twice == self.stuck == 0
 
     def line(self, seconds: float) -> str:
         """The last line of the demonstration."""
         return (
             f"demo: accepted={self.accepted} delivered={self.delivered} open={self.open} dead={self.dead}"
-            f" lost={self.lost} duplicated={self.duplicated} seconds={seconds:.1f}"
+            f" lost={self.lost} duplicated={self.duplicated} applied={self.applied}"
+            f" applied_twice={self.applied_twice} seconds={seconds:.1f}"
         )
 
 
 def tally(
-    accepted: Mapping[str, int], deliveries: Iterable[Mapping[str, Any]], memories: Iterable[Memory]
+    accepted: Mapping[str, int],
+    deliveries: Iterable[Mapping[str, Any]],
+    memories: Iterable[Memory],
+    kept: Kept,
+    application: str,
 ) -> Totals:
     """Add it all up.
 
-    accepted    deliveries the server promised for each event, by event id
-    deliveries  the API's deliveries, each at most counted once; those of other events do not count
-    memories    what the receivers saw
+    accepted     deliveries the server promised for each event, by event id
+    deliveries   the API's deliveries, each at most counted once; those of other events do not count
+    memories     what the receivers saw
+    kept         what the application's database holds
+    application  the endpoint that leads to it
     """
     sights = {delivery: sight for memory in memories for delivery, sight in memory.seen.items()}
-    states = {d["id"]: d["state"] for d in deliveries if d["event"] in accepted}
-    delivered = sum(1 for id, state in states.items() if state == "delivered" and id in sights)
+    mine = {d["id"]: d for d in deliveries if d["event"] in accepted}
+    states = {id: d["state"] for id, d in mine.items()}
+    delivered = sum(
+        1
+        for id, state in states.items()
+        if state == "delivered"
+        and id in sights
+        and (mine[id]["endpoint"] != application or is_safe(mine[id]["event"], kept))
+    )
     still_open = sum(1 for state in states.values() if state in OPEN_STATES)
     dead = sum(1 for state in states.values() if state == "dead")
     promised = sum(accepted.values())
@@ -52,7 +80,30 @@ def tally(
         dead=dead,
         lost=promised - delivered - still_open - dead,
         duplicated=sum(sight.repeated for sight in sights.values()),
+        applied=sum(1 for event in kept.effects if event in accepted),
+        applied_twice=sum(1 for times in kept.effects.values() if times > 1),
+        stuck=_stuck(mine.values(), kept, application),
     )
+
+
+def is_safe(event: str, kept: Kept) -> bool:
+    """Whether the application has taken the event over: its effect stands, or it still has its turn.
+
+    Every event of the play is a move of its document. So one that the inbox has finished with, for whatever reason, and
+    whose effect is not there, is lost as surely as one that was never stored.
+    """
+    return event in kept.effects or kept.states.get(event) in WAITING
+
+
+def waiting(kept: Kept) -> int:
+    """How many stored events have not taken effect and may yet."""
+    return sum(1 for event, state in kept.states.items() if state in WAITING and event not in kept.effects)
+
+
+def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: Kept, application: str) -> int:
+    """What waits in the inbox may wait for a predecessor; but not when all of them have come."""
+    coming = any(d["endpoint"] == application and d["state"] != "delivered" for d in deliveries)
+    return 0 if coming else waiting(kept)
 
 
 def by_endpoint(

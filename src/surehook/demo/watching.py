@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,16 @@ from surehook.cli.output import is_colourful
 from surehook.demo.plan import PARTS
 
 STATES = ("scheduled", "sending", "retrying", "parked", "delivered", "dead")
+# On a narrow terminal what is under way is one column.
+FEW = {
+    "waiting": ("scheduled", "sending", "retrying"), "parked": ("parked",), "delivered": ("delivered",),
+    "dead": ("dead",),
+}  # fmt: skip
+ALL = {state: (state,) for state in STATES}
+WIDE = 72  # columns of a terminal that all states need
+STYLES = {
+    "delivered": "green", "dead": "red", "parked": "yellow", "retrying": "yellow", "waiting": "yellow"
+}  # fmt: skip
 PLAIN_EVERY_S = 3.0
 
 
@@ -21,7 +32,7 @@ class Watch:
         self._last_plain_s = float("-inf")
 
     def __enter__(self) -> Watch:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             from rich.console import Console
             from rich.live import Live
 
@@ -48,27 +59,27 @@ class Watch:
     ) -> None:
         """The present counts: receiver by state."""
         if self._live is not None:
-            self._live.update(_table(counts, f"{at_s:5.1f} s  {status}"), refresh=True)
+            table = _table(counts, f"{at_s:5.1f} s  {status}", self._live.console.width)
+            self._live.update(table, refresh=True)
         elif last or at_s - self._last_plain_s >= PLAIN_EVERY_S:
             self._last_plain_s = at_s
             for line in _lines(counts) if last else [_line(counts, status)]:
                 self.tell(line, at_s=at_s)
 
 
-def _table(counts: Mapping[str, Mapping[str, int]], title: str) -> Any:
+def _table(counts: Mapping[str, Mapping[str, int]], title: str, width: int) -> Any:
     from rich import box
     from rich.table import Table
 
+    columns = ALL if width >= WIDE else FEW
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    table.add_column("receiver")
-    for state in STATES:
-        table.add_column(state, justify="right")
-    table.add_column("")
-    styles = {"delivered": "green", "dead": "red", "parked": "yellow", "retrying": "yellow"}
+    table.add_column("receiver", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
     for part in PARTS:
-        states = counts.get(part.name, {})
-        cells = [_styled(states.get(state, 0), styles.get(state, "")) for state in STATES]
-        table.add_row(part.name, *cells, part.about, style="")
+        found = counts.get(part.name, {})
+        sums = {name: sum(found.get(state, 0) for state in states) for name, states in columns.items()}
+        table.add_row(part.name, *(_styled(count, STYLES.get(name, "")) for name, count in sums.items()))
     return table
 
 
@@ -83,7 +94,7 @@ def _line(counts: Mapping[str, Mapping[str, int]], status: str) -> str:
     for name, states in counts.items():
         total = sum(states.values())
         parts.append(f"{name} {states.get('delivered', 0)}/{total}")
-    return f"{status}: delivered " + ", ".join(parts)
+    return f"{status}; delivered: {', '.join(parts)}"
 
 
 def _lines(counts: Mapping[str, Mapping[str, int]]) -> list[str]:

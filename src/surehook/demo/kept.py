@@ -1,0 +1,59 @@
+"""What the application's database holds in the end, read past the application and past the inbox."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+WAITING = ("accepted", "held", "parked")  # a run that has its turn later
+
+_STATES = """
+select e.event_id, r.state from surehook_inbox_events e join surehook_inbox_runs r on r.event = e.id
+order by r.number
+"""
+_EFFECTS = "select event_id, count(*) from effects group by event_id"
+_EARLY = "select count(*) from surehook_inbox_steps where verdict = 'early'"
+_ENDS = "select state, count(*) from surehook_inbox_documents group by state order by state"
+
+
+class Kept(Struct, frozen=True):
+    """Events that were stored, and what was done because of them.
+
+    states     by event id: the state of its newest run
+    effects    by event id: in how many rows its effect stands
+    early      how many came before their predecessor
+    documents  by state: how many documents stand there
+    """
+
+    states: Mapping[str, str]
+    effects: Mapping[str, int]
+    early: int = 0
+    documents: Mapping[str, int] = {}
+
+
+NOTHING = Kept({}, {})
+
+
+def look(database: Path) -> Kept:
+    """Everything, as it is on disk now. Raises sqlite3.Error."""
+    with closing(_open(database)) as found:
+        return Kept(
+            states=dict(found.execute(_STATES).fetchall()),
+            effects=dict(found.execute(_EFFECTS).fetchall()),
+            early=found.execute(_EARLY).fetchone()[0],
+            documents=dict(found.execute(_ENDS).fetchall()),
+        )
+
+
+def applied(database: Path) -> int:
+    """How many events have taken effect so far; quick enough to be asked again and again."""
+    with closing(_open(database)) as found:
+        return int(found.execute("select count(distinct event_id) from effects").fetchone()[0])
+
+
+def _open(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)

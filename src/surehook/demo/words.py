@@ -1,0 +1,36 @@
+"""In sentences what the last line says in numbers. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from surehook.demo.kept import Kept
+from surehook.demo.memory import Memory
+from surehook.demo.tally import OPEN_STATES, Totals, waiting
+
+
+def explain(
+    totals: Totals, deliveries: Iterable[Mapping[str, Any]], memories: Mapping[str, Memory], kept: Kept
+) -> Iterator[str]:
+    """One line for each thing worth saying."""
+    requests = sum(memory.requests for memory in memories.values())
+    unverified = sum(memory.unverified for memory in memories.values())
+    yield f"receivers saw {requests} requests; signatures that did not hold: {unverified}"
+    if totals.open:
+        reasons = Counter(d["reason"] or d["state"] for d in deliveries if d["state"] in OPEN_STATES)
+        yield f"{totals.open} open, kept until their receiver answers: {_listed(reasons)}"
+    if totals.dead:
+        yield f"{totals.dead} dead letters: kept whole, to be replayed or dismissed"
+    if totals.duplicated:
+        yield f"{totals.duplicated} requests came again after a 2xx: same event id, same bytes, and no second effect"
+    yield f"the inbox stored {len(kept.states)} events, {kept.early} of them too early; documents: {_listed(kept.documents)}"
+    if totals.stuck:
+        yield f"{totals.stuck} events stand still in the inbox"
+    elif waits := waiting(kept):
+        yield f"{waits} events wait in the inbox for one before them"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
