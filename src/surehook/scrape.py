@@ -20,6 +20,7 @@ def snapshot(engine: Engine) -> Snapshot:
         retries=engine.watch.retries,
         finished=engine.watch.finished_by_state,
         notices=engine.watch.notices,
+        receipts=engine.watch.receipts,
         latency=engine.watch.latency,
         lateness=engine.watch.lateness,
         in_flight=engine.dispatch.in_flight(),

@@ -23,6 +23,7 @@ from surehook.delivery.managing import BreakerView
 from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
+from surehook.delivery.watch import Watch
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Incoming
 from surehook.ports.transport import Answer, Request
@@ -106,12 +107,16 @@ class SmallEngine:
         self.transport = ToldTransport()
         self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=NoFacts())
         self.metrics = Metrics()
+        self.watch = Watch()
         self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
         self.unready: str | None = None
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
+
+    async def current(self) -> None:
+        await self.changed()
 
     async def changed(self) -> None:
         self.directory.load(await self.ledger.configuration())

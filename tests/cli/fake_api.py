@@ -27,6 +27,7 @@ def delivery(**changes: Any) -> dict[str, Any]:
         "id": DELIVERY, "event": EVENT, "endpoint": ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 1, "outcome": "timed_out", "unknown": True,
         "due_at": "2126-11-21T10:46:00.000Z", "finished_at": None, "replay_of": None, "replayed_by": None,
+        "receipt": None,
     } | changes  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def endpoint(**changes: Any) -> dict[str, Any]:
     return {
         "id": ENDPOINT, "tenant": "acme", "url": "https://acme.example/hooks", "event_types": ["*"], "policy": None,
         "status": "active", "reason": None, "failure_count": 0, "order": "none", "headers": {}, "description": None,
-        "created_at": T0, "updated_at": T0, "secret": None,
+        "created_at": T0, "updated_at": T0, "secret": None, "receipts": None,
     } | changes  # fmt: skip
 
 

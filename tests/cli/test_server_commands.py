@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
@@ -215,6 +216,34 @@ def test_the_headline_says_state_reason_and_time(
         out = surehook("deliveries", "show", DELIVERY, env=api.env).out
     assert headline in out.splitlines()[0]
     assert "no attempt yet" in out
+
+
+def test_what_the_receiver_said_is_told_with_its_last_word_first(surehook: Run) -> None:
+    receipt = {
+        "stage": "rejected", "accepted_at": T0, "processed_at": None, "rejected_at": T0, "finalized_at": None,
+        "code": "late", "note": "too  late\n",
+    }  # fmt: skip
+    values = {
+        f"GET /v1/deliveries/{DELIVERY}": delivery(receipt=receipt),
+        f"GET /v1/deliveries/{DELIVERY}/attempts": [],
+    }
+    with fake_api(**values) as api:
+        out = surehook("deliveries", "show", DELIVERY, env=api.env).out
+    (line,) = [line for line in out.splitlines() if "receipt" in line]
+    assert re.search(r"receipt +rejected at \S+ \S+ \(late: too late\), accepted at ", line)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["--receipts"], {}), (["--no-receipts"], None), (["--finalize-within", "1d"], {"finalize_within_s": 86400}),
+        (["--receipts", "--finalize-within", "90"], {"finalize_within_s": 90}),
+    ],
+)  # fmt: skip
+def test_receipts_are_asked_for_from_flags(surehook: Run, words: list[str], asked: object) -> None:
+    with fake_api(**{f"PATCH /v1/endpoints/{ENDPOINT}": endpoint()}) as api:
+        surehook("endpoints", "update", ENDPOINT, *words, env=api.env)
+    assert api.last.json == {"receipts": asked}
 
 
 def test_an_event_is_shown_with_its_data_and_where_it_went(surehook: Run) -> None:

@@ -12,6 +12,7 @@ import pytest
 from surehook.core import envelope, ids, limits, outcome, signature, verdict
 from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
+from surehook.core.receipt import Wanted
 from surehook.core.signature import Signer
 from surehook.delivery.endpoints import OVERLAP_S
 from surehook.delivery.request import header_lines, static_heads
@@ -32,12 +33,12 @@ BODY = envelope.render_body(
 )  # fmt: skip
 
 
-def sent(*, profile="standard", replay_of=None, now=None, secrets=(MATERIAL,)):
+def sent(*, profile="standard", replay_of=None, now=None, secrets=(MATERIAL,), receipts=None):
     """The headers of one request, made by the code that makes all of them."""
     endpoint = Endpoint(
         id=b"e" * 16, tenant="acme", url="https://example.com/hooks", event_types=("*",), policy=None,
         status="active", reason=None, failure_count=0, order="none", headers={}, description=None,
-        created_at=0, updated_at=0,
+        created_at=0, updated_at=0, receipts=receipts,
     )  # fmt: skip
     route = Route(endpoint, None, None, 32)
     route.head, route.private = static_heads(endpoint)
@@ -94,8 +95,8 @@ def test_the_example_of_the_readme_verifies_and_names_the_id():
 
 def test_every_header_is_in_the_table_and_no_other():
     listed = first_column(section(PAGE, "Headers"))
-    assert sorted(listed) == sorted(sent(replay_of=b"r" * 16))
-    assert set(listed) - set(sent()) == {"webhook-replay"}
+    assert sorted(listed) == sorted(sent(replay_of=b"r" * 16, receipts=Wanted()))
+    assert set(listed) - set(sent()) == {"webhook-replay", "webhook-receipts"}
 
 
 def test_what_the_table_calls_the_same_is_the_same_on_a_later_attempt():

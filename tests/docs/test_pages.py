@@ -106,7 +106,7 @@ def test_the_metrics_are_those_of_a_scrape():
     empty = Snapshot(
         accepted=0, attempts={}, retries=0, finished={}, notices={}, latency=watch.latency,
         lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, parked={},
-        memory_deliveries=0, waiting_events=0,
+        memory_deliveries=0, waiting_events=0, receipts={},
     )  # fmt: skip
     scraped = re.findall(r"^# TYPE (\w+)", PrometheusMetrics(lambda: empty).render().decode(), re.MULTILINE)
     listed = [

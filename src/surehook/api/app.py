@@ -45,7 +45,8 @@ def build(services: Services) -> FastAPI:
     )
     app.openapi = openapi.document  # type: ignore[method-assign]
     needs_key = frozenset() if services.metrics_open else frozenset({"/metrics"})
-    app.add_middleware(Guard, keys=services.keys, needs_key=needs_key)
+    signed = frozenset(call.path for call in CALLS if call.signed)
+    app.add_middleware(Guard, keys=services.keys, needs_key=needs_key, signed=signed)
     return app
 
 

@@ -118,14 +118,17 @@ def key_in_query(scope: MutableMapping[str, Any], keys: Keys) -> Problem | None:
 class Guard:
     """ASGI: lets a request pass that carries a key, or asks for something open.
 
-    Everything under `/v1` needs a key, and so do the paths of `needs_key`. What is not there at all goes on to be
-    told so.
+    Everything under `/v1` needs a key, and so do the paths of `needs_key`; the paths of `signed` judge a signature
+    themselves. What is not there at all goes on to be told so.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, needs_key: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, keys: Keys, needs_key: frozenset[str], signed: frozenset[str]
+    ) -> None:
         self._app = app
         self._keys = keys
         self._needs_key = needs_key
+        self._signed = signed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -143,6 +146,8 @@ class Guard:
             return problem
         path = scope["path"]
         if not (path == "/v1" or path.startswith("/v1/") or path in self._needs_key):
+            return None
+        if path in self._signed:
             return None
         try:
             admitted = await self._keys.check(authorization_of(scope))

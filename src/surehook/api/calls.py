@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ class Asked(Struct):
     query: Mapping[str, Any]
     where: Mapping[str, str]  # the filters as written: what a cursor is bound to
     body: Any = None
+    headers: Sequence[tuple[str, str]] = ()  # of a signed call
     limit: int = LIMIT_DEFAULT
     after: bytes | None = None
 
@@ -63,6 +64,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     answers     status to shape (None: no content); a list's shape is that of its members
     problems    codes this call can answer with, beside those that every call can
+    signed      its signature is the proof: the handler gets the body as bytes, and the headers
     handle      None: answered in front of the application (the ingest routes), documented here
     """
 
@@ -79,6 +81,7 @@ class Call(Struct, frozen=True, kw_only=True):
     is_list: bool = False
     problems: tuple[str, ...] = ()
     needs_key: bool = True
+    signed: bool = False
     detail: str = ""
 
     @property
@@ -101,5 +104,8 @@ class Call(Struct, frozen=True, kw_only=True):
                 asked.after = cursors.read(values["cursor"], of=asked.address, where=asked.where)
         if self.body is not None:
             data = await bodies.read(request, limit=self.body_limit)
-            asked.body = bodies.decode(data, self.body, empty=self.body_optional)
+            if self.signed:
+                asked.body, asked.headers = data, request.headers.items()
+            else:
+                asked.body = bodies.decode(data, self.body, empty=self.body_optional)
         return asked

@@ -9,6 +9,7 @@ from surehook.api.calls import Answer, Asked, Call
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
 from surehook.core.model import Attempt, OutcomeName, State
+from surehook.core.receipt import STAGES
 from surehook.delivery import cancel as cancelling
 from surehook.delivery import resend as resending
 from surehook.ports.reading import DeliveryFilter
@@ -64,6 +65,7 @@ DELIVERY_FILTERS = (
     query.one_of("state", STATES, "State of the delivery."),
     query.event_type(),
     query.one_of("outcome", OUTCOMES, "Outcome of its last attempt."),
+    query.one_of("receipt", STAGES, "How far its receiver says that the event has come."),
     query.instant("since", "Its event was accepted at this instant or later."),
     query.instant("until", "Its event was accepted before this instant."),
 )

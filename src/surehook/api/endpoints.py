@@ -13,6 +13,7 @@ from surehook.api.shapes import AttemptShape, EndpointShape
 from surehook.core import ids, limits, url
 from surehook.core.authentication import Authentication
 from surehook.core.model import EndpointTls, Method
+from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
 
 Url = Annotated[str, Meta(min_length=1, max_length=url.CHARS_MAX, description="Where requests go.")]
@@ -53,6 +54,25 @@ Tls = Annotated[
 ]
 
 
+class Receipts(Struct, forbid_unknown_fields=True):
+    """What is wanted of receipts; null in its place: they are not asked for."""
+
+    finalize_within_s: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=limits.FINALIZE_WITHIN_S,
+                description="Seconds after which a delivery without a final word is told of (`delivery.unfinalized`).",
+            ),
+        ]
+        | None
+    ) = None
+
+    def wanted(self) -> Wanted:
+        return Wanted(self.finalize_within_s)
+
+
 class NewEndpoint(Struct, forbid_unknown_fields=True):
     tenant: Annotated[str, Meta(min_length=1, max_length=limits.TENANT_CHARS)]
     url: Url
@@ -64,6 +84,7 @@ class NewEndpoint(Struct, forbid_unknown_fields=True):
     method: Method = "POST"
     authentication: Shown = None
     tls: Tls = None
+    receipts: Receipts | None = None
 
 
 class EndpointChange(Struct, forbid_unknown_fields=True):
@@ -77,6 +98,7 @@ class EndpointChange(Struct, forbid_unknown_fields=True):
     method: Method | UnsetType = UNSET
     authentication: Shown | UnsetType = UNSET
     tls: Tls | UnsetType = UNSET
+    receipts: Receipts | UnsetType | None = UNSET
 
 
 class Rotation(Struct, forbid_unknown_fields=True):
@@ -99,6 +121,7 @@ async def create(asked: Asked) -> Answer:
         method=body.method,
         authentication=body.authentication,
         tls=body.tls,
+        receipts=None if body.receipts is None else body.receipts.wanted(),
     )
     made, secret = await endpoints.create(asked.services.engine, new)
     shape = show.endpoint(made, secret)
@@ -123,6 +146,8 @@ async def change(asked: Asked) -> Answer:
     changes = given(asked.body)
     if "policy" in changes:
         changes["policy"] = stored(changes["policy"])
+    if isinstance(changes.get("receipts"), Receipts):
+        changes["receipts"] = changes["receipts"].wanted()
     services = asked.services
     return Answer(
         show.endpoint(await endpoints.change(services.engine, services.chores, _id(asked), changes))

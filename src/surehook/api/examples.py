@@ -48,11 +48,15 @@ BODIES: dict[str, Any] = {
     "create_endpoint": {
         "tenant": "acme", "url": "https://hooks.example.com/surehook", "event_types": ["document.*"], "policy": "signing",
         "authentication": {"type": "basic", "username": "surehook", "password": "a-long-password"},
+        "receipts": {"finalize_within_s": 86400},
     },
     "change_endpoint": {"status": "paused"},
     "rotate_secret": {"overlap_s": 86400},
     "create_replay": {"filter": {"tenant": "acme", "state": "dead", "since": _AT}, "dry_run": True},
     "dismiss_dead_letter": {"note": "settled by telephone"},
+    "take_receipts": {
+        "receipts": [{"event": _EVENT, "delivery": _DELIVERY, "accepted_at": _AT, "finalized_at": _AT}]
+    },
     "preview_policy": {"policy": {"profile": "yousign", "auto_retry": False}},
 }  # fmt: skip
 
@@ -78,6 +82,7 @@ SHAPES: dict[str, Any] = {
         "event_types": ["document.*"], "policy": "signing", "status": "active", "reason": None, "failure_count": 0,
         "order": "none", "headers": {}, "description": None, "created_at": _AT, "updated_at": _AT, "secret": None,
         "method": "POST", "authentication": {"type": "basic", "username": "surehook", "password": None}, "tls": None,
+        "receipts": {"finalize_within_s": 86400},
     },
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
@@ -88,8 +93,9 @@ SHAPES: dict[str, Any] = {
         "id": _DELIVERY, "event": _EVENT, "endpoint": _ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 2, "outcome": "timed_out",
         "unknown": True, "due_at": "2026-03-02T09:35:05.000Z", "finished_at": None, "replay_of": None,
-        "replayed_by": None,
+        "replayed_by": None, "receipt": None,
     },
+    "Taken": {"taken": 1, "unknown": []},
     "Attempt": {
         "id": "att_06a3xq4zvw7b2n5v8c1x4z7m0d", "delivery": _DELIVERY, "number": 1, "kind": "attempt",
         "lane": "first", "started_at": _AT, "outcome": "timed_out", "unknown": True, "status": None,

@@ -15,7 +15,7 @@ from surehook.ports.reading import NoticeFilter
 _KIND = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}", re.ASCII)
 KINDS = (
     "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
-    "delivery.dead", "delivery.overdue",
+    "delivery.dead", "delivery.overdue", "delivery.unfinalized",
 )  # fmt: skip
 
 

@@ -38,7 +38,10 @@ def document() -> dict[str, Any]:
         "tags": [{"name": tag} for tag in dict.fromkeys(_tag(call) for call in CALLS)],
         "paths": _paths(),
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "signature": {"type": "apiKey", "in": "header", "name": "webhook-signature"},
+            },
             "schemas": _schemas(),
         },
     }
@@ -86,7 +89,9 @@ def _operation(call: Call) -> dict[str, Any]:
     }
     if call.detail:
         operation["description"] = call.detail
-    if not call.needs_key:
+    if call.signed:
+        operation["security"] = [{"signature": []}]
+    elif not call.needs_key:
         operation["security"] = []
     parameters = [_path_parameter(call, name) for name in _PATTERN.findall(call.path)]
     parameters += [_parameter(parameter) for parameter in call.parameters]

@@ -35,9 +35,11 @@ RETRY_AFTER_FULL_S = 30
 CODES: dict[str, tuple[int, str]] = {
     # who is calling
     "unauthorized": (401, "No valid API key"),
+    "bad_signature": (401, "Not signed as agreed"),
     # what is asked for
     "not_found": (404, "There is no such thing"),
     "method_not_allowed": (405, "This address has no such method"),
+    "unknown_delivery": (404, "None of these deliveries is known"),
     "served_elsewhere": (421, "Another process serves this"),
     "bad_id": (422, "Not an id"),
     # the body as bytes
@@ -85,6 +87,7 @@ CODES: dict[str, tuple[int, str]] = {
     "url_port": (422, "The port may not be called"),
     "url_too_long": (422, "The URL is too long"),
     "empty_filter": (422, "A replay needs a filter"),
+    "invalid_receipts": (422, "Not a message of receipts"),
     # the state of things
     "tenant_exists": (409, "The tenant exists already"),
     "tenant_in_use": (409, "The tenant is in use"),

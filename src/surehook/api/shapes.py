@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from surehook.core.model import AttemptKind, EndpointStatus, Method, OutcomeName, Reason, State
+from surehook.core.receipt import Stage, Wanted
 
 T = TypeVar("T")
 LaneName = Literal["first", "retry"]
@@ -92,6 +93,7 @@ class EndpointShape(Struct, frozen=True):
     method: Method
     authentication: AuthenticationShown | None
     tls: TlsShownShape | None
+    receipts: Wanted | None
 
 
 class EventShape(Struct, frozen=True):
@@ -111,6 +113,18 @@ class EventShape(Struct, frozen=True):
     data: Any
 
 
+class ReceiptShape(Struct, frozen=True):
+    """What the receiver said of the event later, by its own clock."""
+
+    stage: Stage
+    accepted_at: str | None
+    processed_at: str | None
+    rejected_at: str | None
+    finalized_at: str | None
+    code: str | None
+    note: str | None
+
+
 class DeliveryShape(Struct, frozen=True):
     id: str
     event: str
@@ -127,6 +141,7 @@ class DeliveryShape(Struct, frozen=True):
     finished_at: str | None
     replay_of: str | None
     replayed_by: str | None
+    receipt: ReceiptShape | None
 
 
 class TimingsShape(Struct, frozen=True):

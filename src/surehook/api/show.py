@@ -11,6 +11,7 @@ from surehook.core import envelope, hints, ids, instants
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
+from surehook.core.receipt import Word
 from surehook.delivery.managing import BreakerView
 from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
 
@@ -54,6 +55,7 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
         method=seen.method,
         authentication=_authentication(seen.authentication),
         tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
+        receipts=seen.receipts,
     )
 
 
@@ -109,6 +111,19 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         finished_at=render_optional(seen.finished_at),
         replay_of=_id(ids.DELIVERY, seen.replay_of),
         replayed_by=_id(ids.DELIVERY, seen.replayed_by),
+        receipt=None if seen.receipt is None else receipt(seen.receipt),
+    )
+
+
+def receipt(seen: Word) -> shapes.ReceiptShape:
+    return shapes.ReceiptShape(
+        stage=seen.stage,
+        accepted_at=render_optional(seen.accepted_at),
+        processed_at=render_optional(seen.processed_at),
+        rejected_at=render_optional(seen.rejected_at),
+        finalized_at=render_optional(seen.finalized_at),
+        code=seen.code,
+        note=seen.note,
     )
 
 

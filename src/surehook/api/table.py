@@ -12,6 +12,7 @@ from surehook.api import (
     lanes,
     notices,
     policies,
+    receipts,
     replays,
     tenants,
 )
@@ -22,6 +23,7 @@ CALLS: tuple[Call, ...] = (
     *deliveries.CALLS,
     *dead_letters.CALLS,
     *replays.CALLS,
+    *receipts.CALLS,
     *endpoints.CALLS,
     *tenants.CALLS,
     *event_types.CALLS,

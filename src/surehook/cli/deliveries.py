@@ -27,6 +27,10 @@ def list_deliveries(
     outcome: Annotated[
         str | None, typer.Option(help="Only with this last result, such as timed_out.")
     ] = None,
+    receipt: Annotated[
+        str | None,
+        typer.Option(help="Only where the receiver told this: accepted, processed, rejected or finalized."),
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -45,6 +49,7 @@ def list_deliveries(
         "state": state,
         "type": type,
         "outcome": outcome,
+        "receipt": receipt,
         "since": instant(since),
         "until": instant(until),
     }

@@ -47,6 +47,21 @@ Auth = Annotated[
 ]
 Ca = Annotated[str | None, typer.Option("--ca", help="PEM of the authorities to trust, @file.")]
 ClientCert = Annotated[str | None, typer.Option("--client-cert", help="PEM of a client certificate, @file.")]
+Receipts = Annotated[
+    bool | None,
+    typer.Option(
+        "--receipts/--no-receipts",
+        help="Ask receivers to tell later what became of an event.",
+        show_default=False,
+    ),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--finalize-within",
+        help="With receipts: a notice where no end is told so long after a delivery, such as 1d.",
+    ),
+]
 ClientKey = Annotated[str | None, typer.Option("--client-key", help="PEM of its key, @file.")]
 
 
@@ -97,6 +112,8 @@ def create(
     ca: Ca = None,
     client_cert: ClientCert = None,
     client_key: ClientKey = None,
+    receipts: Receipts = None,
+    finalize_within: Within = None,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -104,6 +121,7 @@ def create(
     """Create an endpoint. Its signing secret is shown now and not again."""
     fields = _fields(events or "*", policy, header, description)
     fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
+    fields |= _asked(receipts, finalize_within)
     owner = tenant_of(settings_for(url, key, tenant))
     with server(url, key) as client:
         made = client.endpoints.create(tenant=owner, url=target, **fields)
@@ -123,6 +141,8 @@ def update(
     ca: Ca = None,
     client_cert: ClientCert = None,
     client_key: ClientKey = None,
+    receipts: Receipts = None,
+    finalize_within: Within = None,
     no_tls: Annotated[
         bool, typer.Option("--no-tls", help="Take own authorities and client certificate away.")
     ] = False,
@@ -134,6 +154,7 @@ def update(
     --client-cert and --client-key, what is not given is taken away."""
     fields = _fields(events, policy, header, description)
     fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
+    fields |= _asked(receipts, finalize_within)
     if no_tls:
         fields["tls"] = None
     if target is not None:
@@ -242,6 +263,19 @@ def _custom(
     if texts:
         fields["tls"] = texts
     return fields
+
+
+def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
+    """What is said of receipts; a time asks for them as well."""
+    if receipts is None and within is None:
+        return {}
+    if receipts is False:
+        return {"receipts": None}
+    if within is None:
+        return {"receipts": {}}
+    from surehook.cli.times import duration_s
+
+    return {"receipts": {"finalize_within_s": round(duration_s(within))}}
 
 
 def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from surehook.cli.output import line, paint
 from surehook.cli.times import local
 from surehook.core.instants import parse, say
+from surehook.core.receipt import STAGES
 
 COLUMNS = ["id", "state", "reason", "last result", "attempts", "next or end", "tenant", "type", "endpoint"]
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
@@ -48,6 +49,8 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
             line(text)
     if not attempts:
         line("  no attempt yet")
+    if delivery.get("receipt") is not None:
+        line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {told(delivery['receipt'])}")
     if any(attempt["unknown"] for attempt in attempts):
         line("  ? sent, but no answer was seen: the receiver may have got it")
 
@@ -63,6 +66,16 @@ def headline(delivery: dict[str, Any], now_ms: int) -> str:
         left = parse(delivery["due_at"]) - now_ms
         return f"{state}, attempt {delivery['attempts'] + 1} {'now' if left <= 0 else 'in ' + say(left)}"
     return f"{state} after {_times(delivery['attempts'])}"
+
+
+def told(receipt: dict[str, Any]) -> str:
+    """`rejected at … (late: too late), processed at …`: what the receiver said, its last word first."""
+    stages = [stage for stage in reversed(STAGES) if receipt[f"{stage}_at"] is not None]
+    parts = [f"{stage} at {local(receipt[f'{stage}_at'])}" for stage in stages]
+    why = ": ".join(part for part in (receipt["code"], receipt["note"]) if part)
+    if why:
+        parts[0] += f" ({' '.join(why.split())})"
+    return ", ".join(parts)
 
 
 def _times(attempts: int) -> str:

@@ -46,6 +46,7 @@ SCOPES = 50  # OAuth2 scopes asked for; more is a sign that a role was meant
 SCOPE_CHARS = 256
 AUDIENCE_CHARS = 1_024  # a URL or a name
 PEM_BYTES = 64 * 1024  # a certificate is 2 KB; a bundle of a company's authorities some dozens of them
+FINALIZE_WITHIN_S = 30 * 86_400  # a longer silence outlives the retention of what it is about
 FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
 
 # -- policies (seconds unless the name says otherwise) ----------------------------------------------------

@@ -317,6 +317,7 @@ class Deliver:
             decision.endpoint_status == "inactive" and route.status != "inactive"
         ):  # told once, not per call under way
             notices += (self._notice("endpoint.disabled", route, delivery, now, describe(result, answer)),)
+        finalize_ms = route.finalize_ms
         self._results.put(
             route,
             Settled(
@@ -330,6 +331,7 @@ class Deliver:
                 parked=decision.parked,
                 spared=decision.spared,
                 notices=notices,
+                finalize_by=None if finalize_ms is None or decision.end != "delivered" else now + finalize_ms,
             ),
             flight.plan,
         )

@@ -17,6 +17,7 @@ from surehook.core.errors import LedgerUnavailable, Problem
 from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.core.receipt import Wanted
 from surehook.delivery import custom, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
@@ -45,6 +46,7 @@ class New(Struct, frozen=True):
     method: Method = "POST"
     authentication: Authentication | None = None
     tls: EndpointTls | None = None
+    receipts: Wanted | None = None
 
 
 async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
@@ -69,6 +71,7 @@ async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
         method=new.method,
         authentication=new.authentication,
         tls=checked["tls"],
+        receipts=new.receipts,
     )
     secret = _new_secret(manager, endpoint.id, now)
     await manager.ledger.add_endpoint(endpoint, secret)

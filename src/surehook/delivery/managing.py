@@ -14,6 +14,7 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
+from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
@@ -61,6 +62,15 @@ class Manager(Protocol):
     @property
     def directory(self) -> Directory:
         """The configuration in memory."""
+        ...
+
+    @property
+    def watch(self) -> Watch:
+        """Counters for metrics."""
+        ...
+
+    async def current(self) -> None:
+        """Make sure that the configuration in memory is the book's: before a refusal on memory's word."""
         ...
 
     async def changed(self) -> None:

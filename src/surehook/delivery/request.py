@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook import __version__
-from surehook.core import authentication, ids
+from surehook.core import authentication, ids, receipt
 from surehook.core.model import Delivery, Endpoint
 from surehook.core.signature import Signer
 from surehook.delivery.routes import Plan, Route
@@ -25,6 +25,8 @@ def static_heads(endpoint: Endpoint) -> tuple[bytes, bytes]:
     credentials = authentication.fixed_line(endpoint.authentication)
     if credentials is not None:
         private.append(credentials)
+    if endpoint.receipts is not None:
+        said[receipt.HEADER] = ids.text(ids.ENDPOINT, endpoint.id)  # who asks, and never where to
     return _lines([f"{name}: {value}" for name, value in said.items()]), _lines(private)
 
 

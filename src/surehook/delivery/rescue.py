@@ -13,6 +13,7 @@ from surehook.core import ids
 from surehook.core.model import Delivery, Notice
 from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.unfinalized import Unfinalized
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
@@ -45,6 +46,7 @@ class Rescue:
         self._in_memory = in_memory
         self._wake = wake
         self._notify = notify
+        self._unfinalized = Unfinalized(ledger=ledger, clock=clock, entropy=entropy, notify=notify)
         self._missing: set[bytes] = set()
         self.released = 0
 
@@ -56,9 +58,10 @@ class Rescue:
         return freed
 
     async def look(self) -> None:
-        """Compare the book with memory, and note what is overdue."""
+        """Compare the book with memory, and note what is overdue and what was never finalized."""
         await self._release_forgotten()
         await self._note_overdue()
+        await self._unfinalized.look()
 
     async def _release_forgotten(self) -> None:
         count = await self._ledger.held_count(self._node())

@@ -58,6 +58,7 @@ class Route:
         "breaker",
         "endpoint",
         "failure_count",
+        "finalize_ms",
         "flying",
         "gone",
         "grant",
@@ -93,6 +94,7 @@ class Route:
         self.private = b""  # header lines for its own origin alone
         self.method = endpoint.method.encode()
         self.grant: Grant | None = None  # what it needs a token by
+        self.finalize_ms: int | None = None  # how long after a delivery its receiver may be silent
         self.secrets: tuple[Secret, ...] = ()
         self.signer: Signer | None = None
         self.signer_until = 0
@@ -289,6 +291,7 @@ class Directory:
         route.own_plan = Plan(own) if own is not None else None
         route.head, route.private = self._make_heads(endpoint)
         route.method = endpoint.method.encode()
+        route.finalize_ms = _finalize_ms(endpoint)
         route.secrets = secrets
         route.signer, route.signer_until = None, 0
         return route
@@ -306,3 +309,8 @@ def stored_policy(reference: bytes) -> Policy:
 def breaker_key(url: str) -> str:
     """`scheme://host:port/path` of an accepted URL: the breaker does not care for the query."""
     return url.partition("?")[0]
+
+
+def _finalize_ms(endpoint: Endpoint) -> int | None:
+    wanted = None if endpoint.receipts is None else endpoint.receipts.finalize_within_s
+    return None if wanted is None else wanted * 1000

@@ -35,6 +35,7 @@ class Watch:
         self.retries = 0
         self.finished_by_state: dict[str, int] = {}
         self.notices: dict[str, int] = {}
+        self.receipts: dict[str, int] = {}  # stages reached
         self.latency = Histogram(LATENCY_MS)  # acceptance to delivered
         self.lateness = Histogram(LATENESS_MS)  # a retry's due time to its start
         self._fast = 0  # first-lane successes, the common case, kept out of the dictionary
@@ -56,6 +57,9 @@ class Watch:
 
     def noticed(self, kind: str) -> None:
         self.notices[kind] = self.notices.get(kind, 0) + 1
+
+    def heard(self, stage: str) -> None:
+        self.receipts[stage] = self.receipts.get(stage, 0) + 1
 
     def attempts_by_lane(self) -> dict[tuple[str, str], int]:
         counts = dict(self.attempts)

@@ -40,6 +40,7 @@ class Snapshot(Struct, frozen=True):
     retries: int
     finished: Mapping[str, int]  # by end state
     notices: Mapping[str, int]  # by kind
+    receipts: Mapping[str, int]  # by stage
     latency: Buckets
     lateness: Buckets
     in_flight: Mapping[str, int]  # by lane
@@ -78,6 +79,7 @@ class PrometheusMetrics:
         yield _counter("retries", "Requests after the first of a delivery.", [], {(): s.retries})
         yield _counter("finished", "Deliveries by end state.", ["state"], _keyed(s.finished))
         yield _counter("notices", "Notices by kind.", ["kind"], _keyed(s.notices))
+        yield _counter("receipts", "Stages that events reached by receipts.", ["stage"], _keyed(s.receipts))
         yield _histogram("delivery_latency_seconds", "From acceptance to the delivered answer.", s.latency)
         yield _histogram("retry_lateness_seconds", "From a retry's due time to its start.", s.lateness)
         yield _gauge("in_flight_requests", "Requests under way.", ["lane"], _keyed(s.in_flight))

@@ -1,0 +1,32 @@
+"""/v1/receipts"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from surehook.api.calls import Answer, Asked, Call
+from surehook.core import ids
+from surehook.core.receipt_message import BODY_BYTES, Message
+from surehook.delivery import receipts
+
+
+class TakenShape(Struct, frozen=True):
+    taken: int
+    unknown: list[str]
+
+
+async def take(asked: Asked) -> Answer:
+    taken = await receipts.take(asked.services.engine, asked.headers, asked.body)
+    return Answer(TakenShape(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
+
+
+CALLS = (
+    Call(
+        method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=Message, body_limit=BODY_BYTES,
+        signed=True, needs_key=False, answers={200: TakenShape},
+        about="Take receipts from a receiver. Signed with the endpoint's secret; needs no key.",
+        detail="Headers `webhook-receipts` (the endpoint), `webhook-id` (`rcp_…`), `webhook-timestamp`, `webhook-signature`. "
+        "Up to 100 receipts. `unknown` are deliveries that this endpoint never had; all unknown is a 404.",
+        problems=("bad_signature", "unknown_delivery", "invalid_receipts", "bad_id", "bad_time"),
+    ),
+)  # fmt: skip

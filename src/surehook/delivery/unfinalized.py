@@ -1,0 +1,52 @@
+"""Delivered, and then silence: a notice where a receiver tells no end in the time that its endpoint gives it.
+
+The waits are few rows under an index of their own, begun in the transaction that records the delivery; endpoints that do
+not ask have none. One look reads those that are over, bounded, and tells of each once, whichever process looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core import ids
+from surehook.core.model import Notice
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.receipts import Awaited, Receipts
+
+KIND = "delivery.unfinalized"
+ROWS = 500  # told of in one look; more wait for the next one
+
+
+class Unfinalized:
+    """The look. `notify` is told of every notice that was kept."""
+
+    def __init__(
+        self, *, ledger: Receipts, clock: Clock, entropy: Entropy, notify: Callable[[Notice], None]
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._entropy = entropy
+        self._notify = notify
+
+    async def look(self) -> None:
+        now = self._clock.now()
+        late = await self._ledger.unfinalized(now=now, limit=ROWS)
+        if not late:
+            return
+        notices = [self._notice(one, now) for one in late]
+        marked = set(await self._ledger.mark_unfinalized(late, notices, now=now))
+        for notice in notices:
+            if notice.delivery in marked:  # others look as well, and each is told of once
+                self._notify(notice)
+
+    def _notice(self, late: Awaited, now: int) -> Notice:
+        return Notice(
+            id=ids.uuid7(now, self._entropy.bits(10)),
+            at=now,
+            kind=KIND,
+            tenant=late.tenant,
+            endpoint=late.endpoint,
+            delivery=late.delivery,
+            detail="delivered, and its receiver has not said in time that it is finalized",
+        )
