@@ -16,7 +16,7 @@ from surehook.host.entropy import SystemEntropy
 from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
-from surehook.inbox.handlers import Handlers, named
+from surehook.inbox.handlers import Handler, Handlers, named
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
@@ -63,7 +63,8 @@ class Definitions:
         self.transitions = Transitions()
         self._collector: Collector | None = None
         self.following = Following(lambda: self.identify(self.clock.now()))
-        ends = Ends(self.handlers, backoff or Backoff(), self._fraction, self.clock.now)
+        self.backoff = backoff or Backoff()
+        ends = Ends(self.handlers, self.backoff, self._fraction, self.clock.now)
         processor = Processor(ends, self.receiver.sources, self.following)
         self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told, self._look)
         for source in sources:
@@ -124,6 +125,13 @@ class Definitions:
             self._count = self._count + 1 if now == self._counted else 0
             self._counted = now
             return ids.uuid7(now, (self._count & 0xFFF).to_bytes(2, "big") + self._entropy.bits(8))
+
+    def adopt(self, other: Definitions, change: Callable[[Handler], Handler] = lambda one: one) -> None:
+        """Take over the sources, handlers (each changed by `change`) and workflows of another inbox."""
+        for source in other.receiver.sources.values():
+            self.add(source)
+        self.handlers.adopt(other.handlers, change)
+        self.following.adopt(other.following)
 
     def observe(self, observer: Observer) -> Observer:
         """Call `observer(transition)` after each commit for each change of state (`inbox.transitions`), as for a span.

@@ -71,6 +71,11 @@ class Following:
             self.workflows.add(workflow)
         self._rules.append(_Rule(source, pattern, workflow))
 
+    def adopt(self, other: Following) -> None:
+        """Take over what another one has."""
+        for rule in other._rules:
+            self.add(rule.workflow, rule.source, rule.pattern)
+
     def of(self, source: str, type: str | None) -> Workflow | None:
         """The workflow of an event, the first rule that fits."""
         for rule in self._rules:

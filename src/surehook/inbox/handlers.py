@@ -128,6 +128,11 @@ class Handlers:
         self.fitting.cache_clear()
         return function
 
+    def adopt(self, other: Handlers, change: Callable[[Handler], Handler]) -> None:
+        """Take over what another one has, each changed by `change`."""
+        self._all.extend(change(one) for one in other._all)
+        self.fitting.cache_clear()
+
     def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
         return tuple(one for one in self._all if one.fits(source, type))
 

@@ -21,7 +21,7 @@ from surehook.core.sources.provider import (
     SourceError,
     Token,
 )
-from surehook.core.verification import Headers, Keys, VerifyError
+from surehook.core.verification import Headers, Key, Keys, VerifyError
 
 TENANT_CHARS = 128  # it stands in the key of every event
 PROVABLE = frozenset({"body", "time", "id", "type"})
@@ -107,6 +107,11 @@ class Source:
     def body_bytes(self) -> int:
         """The largest body that is taken: stop reading beyond it."""
         return self.provider.bounds.body_bytes
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The receiver's secrets or public keys."""
+        return self._judge.keys
 
     @property
     def proven(self) -> frozenset[str]:

@@ -39,7 +39,7 @@ class SqlStore:
 
     def __init__(self, engine: Engine, *, sessions: bool = False) -> None:
         self.engine = engine
-        self._sessions = sessions
+        self.sessions = sessions
         # SQLite has one writer. Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
         one_writer = engine.dialect.name == "sqlite"
         self._turn: Any = threading.Lock() if one_writer else nullcontext()
@@ -47,7 +47,7 @@ class SqlStore:
 
     def run(self, work: Callable[[Book], T]) -> T:
         with self._turn, translated(), self.engine.begin() as connection:
-            return _inside(connection, SqlBook(connection, sessions=self._sessions), work)
+            return _inside(connection, SqlBook(connection, sessions=self.sessions), work)
 
     def create(self) -> None:
         with translated(), self.engine.begin() as connection:
@@ -62,7 +62,7 @@ class AsyncSqlStore:
 
     def __init__(self, engine: AsyncEngine, *, sessions: bool = False) -> None:
         self.engine = engine
-        self._sessions = sessions
+        self.sessions = sessions
         self._turn: Any = asyncio.Lock() if engine.dialect.name == "sqlite" else nullcontext()
         _guard(engine.sync_engine)
 
@@ -71,7 +71,7 @@ class AsyncSqlStore:
             async with self._turn, self.engine.begin() as connection:
 
                 def inside(blocking: Connection) -> T:
-                    return _inside(blocking, SqlBook(blocking, connection, sessions=self._sessions), work)
+                    return _inside(blocking, SqlBook(blocking, connection, sessions=self.sessions), work)
 
                 return await connection.run_sync(inside)
 

@@ -1,0 +1,294 @@
+"""An inbox in a test's hands: its clock is moved by hand, its process dies when the test says so, its database stays.
+
+A trial has the definitions of an application's inbox (sources, handlers, workflows, backoff, rules) on a database of the
+test's. Nothing runs by itself: what was received waits until `work()`. Calls block, also for an `AsyncInbox`, whose handlers
+run in a loop of their own; so tests may be ordinary functions or coroutines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
+from itertools import count
+from typing import Any, TypeVar
+
+from msgspec import structs
+
+from surehook.core.sources.provider import Reply
+from surehook.core.workflow import Table
+from surehook.inbox.async_inbox import AsyncInbox
+from surehook.inbox.event import Event
+from surehook.inbox.inbox import Inbox
+from surehook.inbox.sources.source import Source
+from surehook.inbox.sql import engines
+from surehook.inbox.testing.sending import Message, Sender
+from surehook.inbox.transitions import Transition
+from surehook.inbox.workflow import Workflow
+from surehook.ports.inbox import Book
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
+
+BEGIN_MS = 1_767_268_800_000  # 2026-01-01T12:00:00Z: every run of a test has the same times
+
+
+class Clock:
+    """`ports.Clock`; time passes when a test says so."""
+
+    def __init__(self, at_ms: int = BEGIN_MS) -> None:
+        self.at_ms = at_ms
+
+    def now(self) -> int:
+        return self.at_ms
+
+    def boot(self) -> float:
+        return self.at_ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        self.passes(seconds)
+
+    def passes(self, seconds: float) -> None:
+        self.at_ms += round(seconds * 1000)
+
+
+class _Died(BaseException):
+    """The process ended here."""
+
+
+class Trial:
+    """An inbox on `url`, an empty database whose tables are made here.
+
+    definitions  the application's `Inbox` or `AsyncInbox`, which is not touched; None: an empty `Inbox`
+    sources      further sources
+
+    clock        of the inbox, and of those who sign for it
+    calls        by event id, how often handlers were called, also in vain
+    effects      by event id, how often what handlers did was committed
+    """
+
+    def __init__(
+        self, url: str, definitions: Inbox | AsyncInbox | None = None, sources: Iterable[Source] = ()
+    ) -> None:
+        self.clock = Clock()
+        self.calls: Counter[str] = Counter()
+        self.effects: Counter[str] = Counter()
+        self._url = url
+        self._loop = _Loop() if isinstance(definitions, AsyncInbox) else None
+        self._numbers = count(1)
+        self._definitions = definitions
+        self._own: list[Callable[[Inbox | AsyncInbox], object]] = []
+        self.inbox = self._made()
+        for source in sources:
+            self.add(source)
+        self._do(self.inbox.create_tables())
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._do(self.inbox.close())
+        if self._loop is not None:
+            self._loop.close()
+
+    # -- in ---------------------------------------------------------------------------------------------------
+
+    def sign(
+        self,
+        source: str,
+        type: str | None = None,
+        data: Any = None,
+        *,
+        id: str | None = None,
+        body: bytes | None = None,
+        secret: str | None = None,
+        url: str | None = None,
+        headers: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> Message:
+        """A message as the sender of this source would send it now.
+
+        id      the event id; None: the next of `evt_1`, `evt_2`, …
+        data    the business data, where the provider has it; `fields` stand beside it in the body (`subject="doc_1"`)
+        body    the whole body instead, byte for byte
+        secret  to sign with, in place of the source's own; a private key (PEM) where the source has a public one
+        url     as the sender calls it, where it is signed
+        """
+        found = self.inbox.receiver.sources[source]
+        sender = Sender.to(found, at=self._seconds(), secret=secret, url=url)
+        wanted = sender.wanted(self._numbers, id, type, data, body, headers, fields)
+        return sender.message(wanted, at=self._seconds())
+
+    def send(self, message: Message) -> Reply:
+        """The answer to one request: `status`, `body`, `headers`."""
+        call = message.call()
+        early = self.inbox.receiver.before_body(call, len(call.body))
+        reply: Reply = early if early is not None else self._do(self.inbox.receive(call))
+        return reply
+
+    # -- definitions of the test's own -------------------------------------------------------------------------
+
+    def add(self, source: Source) -> None:
+        """As `Inbox.add`."""
+        self._define(lambda inbox: inbox.add(source))
+
+    def on(self, source: str, pattern: str = "*", **choices: Any) -> Callable[[F], F]:
+        """As `Inbox.on`."""
+
+        def define(function: F) -> F:
+            self._define(lambda inbox: inbox.on(source, pattern, **choices)(self._counting(function)))
+            return function
+
+        return define
+
+    def follow(self, workflow: Workflow | Table, source: str, pattern: str = "*") -> None:
+        """As `Inbox.follow`."""
+        self._define(lambda inbox: inbox.follow(workflow, source, pattern))
+
+    def _define(self, step: Callable[[Inbox | AsyncInbox], object]) -> None:
+        """Remembered, as a process that begins again defines it again."""
+        step(self.inbox)
+        self._own.append(step)
+
+    # -- handlers ---------------------------------------------------------------------------------------------
+
+    def work(self) -> int:
+        """Process what is due, until nothing is; how many turns it took."""
+        turns: int = self._do(self.inbox.work())
+        return turns
+
+    # -- what may happen to a process --------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """The process ends as by `kill -9`, and another one begins: memory is lost, the database is there."""
+        before, self.inbox = self.inbox, self._made()
+        self._do(before.close())
+
+    def die_before_commit(self) -> None:
+        """Process what is due, end before the commit, and begin again. What was claimed waits for its lease to lapse."""
+        steps, token = self.inbox.steps, self.inbox.steps.token()
+        claimed = self._do(self.inbox.store.run(steps.claiming(token)))
+
+        def work(book: Book) -> None:
+            steps.processing(claimed.runs, token, claimed.waking)(book)
+            raise _Died
+
+        try:
+            self._do(self.inbox.store.run(work))
+        except _Died:
+            self.restart()
+
+    @property
+    def lease_s(self) -> float:
+        """After so many seconds the work of a process that died is taken up."""
+        return self.inbox.steps.rules.lease_ms / 1000
+
+    # -- looks ------------------------------------------------------------------------------------------------
+
+    def states(self) -> dict[str, str]:
+        """The state of each event's newest run, by event id."""
+        return {one.id: one.state for one in self.events(limit=10_000)}
+
+    def events(self, **wanted: Any) -> list[Any]:
+        """As `Inbox.events`."""
+        found: list[Any] = self._do(self.inbox.events(**wanted))
+        return found
+
+    def explain(self, document: str, **wanted: Any) -> list[str]:
+        """As `Inbox.explain`."""
+        found: list[str] = self._do(self.inbox.explain(document, **wanted))
+        return found
+
+    def replay(self, *, reason: str = "a test", **wanted: Any) -> int:
+        """As `Inbox.replay`."""
+        begun: int = self._do(self.inbox.replay(reason=reason, **wanted))
+        return begun
+
+    def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """One statement in a transaction of its own, with `:name` for values; its rows."""
+        return self._on_connection(lambda connection: engines.rows(connection, statement, values))
+
+    def create(self, metadata: Any) -> None:
+        """Make the application's tables: its SQLAlchemy `MetaData`."""
+        self._on_connection(metadata.create_all)
+
+    # -- within -----------------------------------------------------------------------------------------------
+
+    def _made(self) -> Inbox | AsyncInbox:
+        """An inbox with all definitions on the trial's database, as a process that begins makes one."""
+        given, choices = self._definitions, dict[str, Any](clock=self.clock)
+        if given is not None:
+            choices |= {"backoff": given.backoff, "rules": given.steps.rules}
+            choices |= {"sessions": getattr(given.store, "sessions", False)}
+        made: Inbox | AsyncInbox
+        if isinstance(given, AsyncInbox):
+            made = AsyncInbox(engines.async_engine(self._url, durable=False), **choices)
+        else:
+            made = Inbox(engines.engine(self._url, durable=False), **choices)
+        if given is not None:
+            made.adopt(given, lambda one: structs.replace(one, function=self._counting(one.function)))
+        for step in self._own:
+            step(made)
+        made.observe(self._committed)
+        return made
+
+    def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def blocking(event: Event, tx: Any) -> Any:
+            self.calls[event.id] += 1
+            return function(event, tx)
+
+        @wraps(function)
+        async def waiting(event: Event, tx: Any) -> Any:
+            self.calls[event.id] += 1
+            return await function(event, tx)
+
+        return waiting if asyncio.iscoroutinefunction(function) else blocking
+
+    def _committed(self, change: Transition) -> None:
+        if change.kind == "event.ended" and change.after in ("processed", "finalized"):
+            self.effects[change.event_id] += 1
+
+    def _seconds(self) -> float:
+        return self.clock.at_ms / 1000
+
+    def _do(self, value: Any) -> Any:
+        """The value, waited for where it has to be."""
+        if self._loop is None or not asyncio.iscoroutine(value):
+            return value
+        return self._loop.run(value)
+
+    def _on_connection(self, work: Callable[[Any], T]) -> T:
+        engine: Any = self.inbox.store.engine
+        if self._loop is None:
+            with engine.begin() as connection:
+                return work(connection)
+
+        async def go() -> T:
+            async with engine.begin() as connection:
+                found: T = await connection.run_sync(work)
+                return found
+
+        return self._loop.run(go())
+
+
+class _Loop:
+    """An event loop in a thread, so that a test may block on it even where it is a coroutine itself."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="surehook-trial", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
