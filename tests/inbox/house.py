@@ -135,24 +135,26 @@ class House:
         `effect` runs after the row was written, so that what it raises must undo it.
         """
         seen: list[Any] = []
-        insert = text("insert into effects (event_id, word) values (:id, :word)")
-
-        def values(event: Any) -> dict[str, Any]:
-            seen.append(event)
-            return {"id": event.id, "word": event.body.get("word")}
 
         def blocking(event: Any, tx: Any) -> Any:
-            tx.execute(insert, values(event))
+            seen.append(event)
+            self.write(tx, event.id, event.body.get("word"))
             return effect(event) if effect else None
 
         async def waiting(event: Any, tx: Any) -> Any:
-            await tx.execute(insert, values(event))
+            seen.append(event)
+            await self.write(tx, event.id, event.body.get("word"))
             return effect(event) if effect else None
 
         choices.setdefault("version", "1")
         define = self.inbox.on(choices.pop("source", "partner"), pattern, **choices)
         define(blocking if self.kind == "sync" else waiting)
         return seen
+
+    def write(self, tx: Any, event_id: str, word: Any = None) -> Any:
+        """The row of `effects` that a handler writes; to be waited for where the inbox is."""
+        insert = text("insert into effects (event_id, word) values (:id, :word)")
+        return tx.execute(insert, {"id": event_id, "word": word})
 
     def work(self) -> int:
         return self.do(self.inbox.work())

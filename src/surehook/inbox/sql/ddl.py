@@ -11,6 +11,7 @@ def downgrade() -> None:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection
@@ -18,7 +19,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.sql.tables import metadata
+from surehook.inbox.sql.tables import PREFIX, metadata
 
 DIALECTS: dict[str, Any] = {
     "sqlite": sqlite.dialect,
@@ -28,13 +29,15 @@ DIALECTS: dict[str, Any] = {
 }
 
 
-def statements(dialect: str) -> list[str]:
-    """What makes the tables and indexes. Raises SettingsError for a dialect that is not known."""
+def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
+    """What makes the tables and indexes: all, or those of these names. Raises SettingsError for a dialect that is not known."""
     if dialect not in DIALECTS:
         raise SettingsError("dialect", f"{dialect!r} is not known", hint=", ".join(DIALECTS))
     made = DIALECTS[dialect]()
     found = []
     for table in metadata.sorted_tables:
+        if names is not None and table.name.removeprefix(PREFIX) not in names:
+            continue
         found.append(str(CreateTable(table).compile(dialect=made)).strip())
         indexes = sorted(table.indexes, key=lambda one: str(one.name))
         found += [str(CreateIndex(index).compile(dialect=made)).strip() for index in indexes]

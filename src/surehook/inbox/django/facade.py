@@ -1,0 +1,83 @@
+"""`Inbox`, as Django wants it: on a database by its alias, with a view, its threads' connections closed at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from django.db import router
+
+from surehook.inbox.django.models import Events
+from surehook.inbox.django.settings import given
+from surehook.inbox.django.store import DjangoStore
+from surehook.inbox.django.view import View, view_of
+from surehook.inbox.ends import Backoff
+from surehook.inbox.inbox import Inbox as Blocking
+from surehook.inbox.line import Line
+from surehook.inbox.sources.source import Source
+from surehook.inbox.work import Rules, Worker
+from surehook.ports.clock import Clock
+from surehook.ports.entropy import Entropy
+from surehook.ports.inbox import Book
+
+T = TypeVar("T")
+
+
+class _Durable:
+    """The store as the line of arrivals sees it: what it wrote is committed, or it was not written."""
+
+    def __init__(self, store: DjangoStore) -> None:
+        self._store = store
+
+    def run(self, work: Callable[[Book], T]) -> T:
+        return self._store.durable(work)
+
+    def create(self) -> None:
+        self._store.create()
+
+    def close(self) -> None:
+        self._store.close()
+
+
+class Inbox(Blocking):
+    """An inbox in a database of Django. Handlers are ordinary functions, called inside `transaction.atomic(using=tx.alias)`.
+
+    sources, backoff, rules  as for every inbox
+    using                    the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[Source] = (),
+        *,
+        using: str | None = None,
+        backoff: Backoff | None = None,
+        rules: Rules | None = None,
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        store = DjangoStore(using or router.db_for_write(Events))
+        super().__init__(store, sources, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        self.let_go = store.let_go
+        self._line = Line(_Durable(store))
+        self.view: View = view_of(self.receiver, self.receive, store.alias)
+
+    @classmethod
+    def of_settings(cls) -> Inbox:
+        """The inbox that SUREHOOK_INBOX describes. Raises ImproperlyConfigured."""
+        it = given()
+        return cls(it.sources, using=it.using, backoff=it.backoff, rules=it.rules)
+
+    def labour(self, worker: Worker) -> None:
+        """Work, then close the thread's connection, which Django would not."""
+        try:
+            super().labour(worker)
+        finally:
+            self.let_go()
+
+    def close(self) -> None:
+        """Stop the workers and let go of the writing thread's connection; the caller's own is Django's."""
+        self.stop()
+        if self._executor is not None:
+            self._executor.submit(self.let_go).result()
+        super().close()

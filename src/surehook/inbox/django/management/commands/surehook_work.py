@@ -1,0 +1,28 @@
+"""`manage.py surehook_work`: process what is in the inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+
+class Command(BaseCommand):
+    """Workers in a process of their own."""
+
+    help = "Process what is in the inbox until SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--workers", type=int, default=1, help="Batches at the same time, 1 to 64.")
+        parser.add_argument("--once", action="store_true", help="End when nothing is due.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from surehook.inbox.django import inbox
+        from surehook.inbox.running import until_stopped
+
+        if options["once"]:
+            self.stdout.write(f"{inbox.work()} batches")
+            return
+        workers = min(max(options["workers"], 1), 64)
+        self.stdout.write(f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
+        until_stopped(inbox, workers)

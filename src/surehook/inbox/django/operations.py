@@ -1,0 +1,60 @@
+"""Tables by a migration, with the very statements that `surehook inbox ddl` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import router
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ModelState
+
+from surehook.inbox.django.models import fields_of, options_of
+from surehook.inbox.sql import ddl
+from surehook.inbox.sql.tables import PREFIX
+
+
+class MakeTables(Operation):
+    """Make the tables of these names (without their prefix), except those that are there: other hands may have made them.
+
+    A table is made as it is defined today. A later change of its columns is an operation of its own, which finds it done on a
+    database that began later.
+    """
+
+    reversible = True
+    reduces_to_sql = True
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return self.__class__.__qualname__, list(self.names), {}
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        for name in self.names:
+            state.add_model(
+                ModelState(app_label, name.capitalize(), list(fields_of(name).items()), options_of(name))
+            )
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        connection = schema_editor.connection
+        there = () if schema_editor.collect_sql else connection.introspection.table_names()
+        wanted = [name for name in self._here(app_label, connection.alias) if PREFIX + name not in there]
+        for statement in ddl.statements(connection.vendor, wanted):
+            schema_editor.execute(statement, params=None)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        for name in reversed(self._here(app_label, schema_editor.connection.alias)):
+            schema_editor.execute(f"DROP TABLE {schema_editor.quote_name(PREFIX + name)}", params=None)
+
+    def _here(self, app_label: str, alias: str) -> list[str]:
+        """Those that belong into this database, by the routers' word."""
+        return [
+            name for name in self.names if router.allow_migrate(alias, app_label, model_name=name.lower())
+        ]
+
+    def describe(self) -> str:
+        return "Make the tables of the inbox: " + ", ".join(self.names)
+
+    @property
+    def migration_name_fragment(self) -> str:
+        return "_".join(self.names)

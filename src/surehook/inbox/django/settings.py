@@ -1,0 +1,48 @@
+"""SUREHOOK_INBOX: what an inbox of Django is told by its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from msgspec import Struct
+
+from surehook.inbox.ends import Backoff
+from surehook.inbox.sources.source import Source
+from surehook.inbox.work import Rules
+
+NAME = "SUREHOOK_INBOX"
+
+
+class Given(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be given, with its default.
+
+    sources  who may send, see `surehook.inbox.sources`
+    using    the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
+    modules  the module of each app in which handlers are, imported when Django starts; None: none
+    backoff  how failed events are tried again
+    rules    how workers work
+    """
+
+    sources: Sequence[Source] = ()
+    using: str | None = None
+    modules: str | None = "webhooks"
+    backoff: Backoff | None = None
+    rules: Rules | None = None
+
+
+def given() -> Given:
+    """The setting, or its defaults. Raises ImproperlyConfigured."""
+    values: Any = getattr(settings, NAME, {})
+    if not isinstance(values, dict):
+        raise ImproperlyConfigured(f"{NAME} is a dict")
+    unknown = sorted(set(values) - set(Given.__struct_fields__))
+    if unknown:
+        known = ", ".join(Given.__struct_fields__)
+        raise ImproperlyConfigured(f"{NAME} has no {unknown[0]!r}; it may have {known}")
+    made = Given(**values)
+    if not all(isinstance(one, Source) for one in made.sources):
+        raise ImproperlyConfigured(f"{NAME}['sources'] is a list of what surehook.inbox.sources makes")
+    return made

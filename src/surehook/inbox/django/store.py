@@ -1,0 +1,130 @@
+"""Transactions that are Django's: the inbox's rows and the application's objects, on one connection, in one commit.
+
+`run` opens `transaction.atomic`, and gives SQLAlchemy the driver's connection that lies under it; so what a handler saves by
+the ORM, and the mark that its event is processed, are one commit by construction. A handler's savepoint is Django's too: the
+ORM remembers that an error broke the transaction, and forgets it only when its own savepoint is undone.
+
+Inside a transaction that is open already, `run` takes part in it: an event is finalized with the work that called for it, and
+a test's events vanish with the test. Only what is answered to a sender must not wait for others: `durable` refuses that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import Error as DjangoError
+
+from surehook.core.errors import SettingsError
+from surehook.inbox.sql import borrowed
+from surehook.inbox.sql.book import SqlBook
+from surehook.inbox.sql.stores import SqlStore, translated
+from surehook.inbox.sql.tables import runs
+from surehook.ports.inbox import Book, StoreError
+
+T = TypeVar("T")
+
+
+class Broken(Exception):
+    """A handler went on after an error that ended its part of the transaction: nothing of it would be kept."""
+
+
+class DjangoBook(SqlBook):
+    """`ports.inbox.Book` inside `transaction.atomic`; a handler's `tx` is Django's connection (`tx.alias`, `tx.cursor()`)."""
+
+    def __init__(self, connection: Any, django: Any) -> None:
+        super().__init__(connection)
+        self._django = django
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        try:
+            with transaction.atomic(using=self._django.alias):
+                yield
+                if self._django.needs_rollback:
+                    raise Broken(
+                        "an error of the database was caught; use transaction.atomic() round what may fail"
+                    )
+        except BaseException as error:
+            if self._django.needs_rollback:  # the savepoint was gone as well: so is the neighbours' work
+                raise StoreError("the transaction was lost in a handler") from error
+            raise
+
+    @contextmanager
+    def tx(self, *, is_async: bool) -> Iterator[Any]:
+        yield self._django
+
+
+class DjangoStore(SqlStore):
+    """`ports.inbox.Store` on a database of Django, by its alias."""
+
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+        self.alias = alias
+        django: Any = connections[alias]
+        driver = django.Database.__name__.partition(".")[0]
+        super().__init__(borrowed.engine(driver, lambda: connections[alias].connection))
+        self._one_writer = (
+            threading.RLock()
+        )  # what is to happen on commit happens in here, and may ask the inbox
+
+    def run(self, work: Callable[[Book], T]) -> T:
+        return self._run(work, durable=False)
+
+    def durable(self, work: Callable[[Book], T]) -> T:
+        """The same, committed when it returns. Raises RuntimeError inside a transaction that somebody else has to commit."""
+        return self._run(work, durable=True)
+
+    def _run(self, work: Callable[[Book], T], *, durable: bool) -> T:
+        django = connections[self.alias]
+        with ExitStack() as stack:
+            if django.vendor == "sqlite" and not django.in_atomic_block:
+                # Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
+                stack.enter_context(self._one_writer)
+            stack.enter_context(translated())
+            stack.enter_context(self._errors())
+            stack.enter_context(transaction.atomic(using=self.alias, durable=durable))
+            connection = stack.enter_context(self.engine.connect())
+            if django.vendor == "sqlite":
+                # As a writer from the start: a reader that becomes one later may be refused at once, without waiting.
+                connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
+            result = work(DjangoBook(connection, django))
+            if django.needs_rollback:
+                raise StoreError("the transaction was lost, and nobody said so")
+            if len(django.atomic_blocks) == 1:
+                # Handlers of several events were here: what one of them left for after the commit may fail, and Django
+                # logs that, but it must neither stop what the others left nor look like a transaction that failed.
+                django.run_on_commit = [(sids, function, True) for sids, function, _ in django.run_on_commit]
+        return result
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Django's errors as SQLAlchemy's; a connection that is no good any more is not kept."""
+        try:
+            yield
+        except Exception as error:
+            ours = not isinstance(error, DjangoError)
+            if not ours or getattr(error, "connection_invalidated", False):
+                self._drop_if_unusable()
+            if ours:
+                raise
+            if error.__cause__ is None:
+                raise StoreError(f"{error.__class__.__name__}: {error}") from error
+            raise borrowed.wrapped(self.engine, error.__cause__) from error
+
+    def _drop_if_unusable(self) -> None:
+        django = connections[self.alias]
+        if not django.in_atomic_block:
+            django.close_if_unusable_or_obsolete()
+
+    def let_go(self) -> None:
+        """Close the calling thread's connection: for threads that Django does not know of."""
+        connections[self.alias].close()
+
+    def create(self) -> None:
+        raise SettingsError("tables", "Django makes them", hint="manage.py migrate")
+
+    def close(self) -> None:
+        """Nothing: connections are Django's."""

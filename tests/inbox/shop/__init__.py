@@ -1,0 +1,1 @@
+"""A small application of Django whose documents are moved by webhooks."""
