@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## a server, an application with an inbox, five other receivers, a kill -9 of both in the middle
 	$(BIN)/surehook demo
 
-services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer for the tests: installed when missing (root), never started
+services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: installed when missing (root), never started
 	@PYTHON=$(PYTHON) .ci/services
 
 test: $(READY) ## all tests; SERVICES=required refuses to leave any out

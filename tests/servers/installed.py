@@ -63,7 +63,7 @@ def rabbitmq_home() -> Path:
 
 
 def mariadb_home() -> Path:
-    """The folder with mariadbd, or Missing. Not among SERVICES: the ledger does not need it, the inbox can lie in it."""
+    """The folder with mariadbd, or Missing. The ledger does not need it; the inbox can lie in it."""
     found = program("MariaDB", "mariadbd")
     for name in ("mariadb-install-db", "my_print_defaults"):
         program("MariaDB", name)
@@ -75,6 +75,7 @@ SERVICES: dict[str, Callable[[], object]] = {
     "RabbitMQ": rabbitmq_home,
     "Redis": lambda: program("Redis", "redis-server"),
     "PgBouncer": lambda: program("PgBouncer", "pgbouncer"),
+    "MariaDB": mariadb_home,
 }
 
 
