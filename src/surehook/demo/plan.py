@@ -54,7 +54,7 @@ SOURCE = "surehook"  # the application knows the server by this name
 PARTS: tuple[Part, ...] = (
     Part(
         name=APPLICATION,
-        about="an application with an inbox; the way there loses, repeats and reorders",
+        about="an application, by a road that loses, repeats, reorders",
         event_types=("document.*",),
         behaviour=Road(loses=0.02, forgets=0.05, repeats=0.05, holds=0.15, hold_s=(0.05, 0.4)),
         # Opens while the application is dead, and looks every second whether it is back.

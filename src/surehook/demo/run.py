@@ -81,13 +81,13 @@ class Play:
         self._until_accepted(KILL_SERVER_AT)
         pid = self._server.kill()
         self._tell(
-            f"kill -9 {pid}, the server, with {len(self._publisher.accepted)} events accepted; the publisher repeats"
+            f"kill -9 {pid}, the server, {len(self._publisher.accepted)} events accepted; the publisher repeats"
         )
         self._tell(f"the server is back after {self._server.start():.1f} s, on the same file")
         self._until_accepted(KILL_APPLICATION_AT)
         pid = self._application.kill()
         self._tell(
-            f"kill -9 {pid}, the application, with {applied(self._application.database)} events applied; the sender retries"
+            f"kill -9 {pid}, the application, {applied(self._application.database)} events applied; the sender retries"
         )
         self._tell(f"the application is back after {self._application.start():.1f} s, on the same file")
         self._until_accepted(1.0)

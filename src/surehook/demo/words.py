@@ -24,8 +24,14 @@ def explain(
     if totals.dead:
         yield f"{totals.dead} dead letters: kept whole, to be replayed or dismissed"
     if totals.duplicated:
-        yield f"{totals.duplicated} requests came again after a 2xx: same event id, same bytes, and no second effect"
-    yield f"the inbox stored {len(kept.states)} events, {kept.early} of them too early; documents: {_listed(kept.documents)}"
+        yield f"{totals.duplicated} requests came again after a 2xx: same event id, same bytes"
+    yield f"the inbox stored {len(kept.states)} events, {kept.early} too early; documents: {_listed(kept.documents)}"
+    if totals.lost:
+        yield f"{totals.lost} lost: neither delivered nor kept, or answered for and not there"
+    if totals.applied_twice:
+        yield f"{totals.applied_twice} events took effect more than once"
+    else:
+        yield f"{totals.applied} events took effect, each of them once"
     if totals.stuck:
         yield f"{totals.stuck} events stand still in the inbox"
     elif waits := waiting(kept):
