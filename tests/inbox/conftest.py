@@ -15,7 +15,7 @@ from tests.inbox.house import House
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 GROUNDS = [(database, kind) for database in DATABASES for kind in ("sync", "async")]
-GROUNDS += [("sqlite", "django"), ("postgresql", "django")]
+GROUNDS += [(database, "django") for database in DATABASES]
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import django
+import pymysql
 from django.core.management import call_command
 from django.db import connections
 
 from tests.inbox.house import Clock, House, partner
 from tests.inbox.shop.settings import database
 
+pymysql.install_as_MySQLdb()  # the driver that Django names needs a C compiler
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.inbox.shop.settings")
 django.setup()
 

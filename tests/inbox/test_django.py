@@ -30,13 +30,15 @@ from tests.inbox.shop.models import Contract
 TABLES = "surehook_inbox_%"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with ExitStack() as stack:
         if request.param == "sqlite":
             yield f"sqlite:///{tmp_path / 'shop.db'}"
-        else:
+        elif request.param == "postgresql":
             yield stack.enter_context(servers.postgres().database())
+        else:
+            yield stack.enter_context(servers.mariadb().database())
 
 
 @pytest.fixture
@@ -100,6 +102,12 @@ def schema() -> list[Any]:
             )
             return [(type, name, " ".join((sql or "").split())) for type, name, sql in cursor.fetchall()]
         found: list[Any] = []
+        if connection.vendor == "mysql":
+            for table in connection.introspection.table_names(cursor):
+                if table.startswith(TABLES[:-1]):
+                    cursor.execute(f"show create table {table}")
+                    found += cursor.fetchone()[1].splitlines()
+            return found
         for query in (
             "select table_name, column_name, ordinal_position, data_type, character_maximum_length, is_nullable,"
             " column_default from information_schema.columns where table_name like %s order by 1, 3",
@@ -116,12 +124,9 @@ def test_the_migration_makes_exactly_the_tables_that_are_printed(url):
         migrated = schema()
         call_command("migrate", "surehook_inbox", "zero", verbosity=0)
         assert schema() == []
-        script = ddl.script(connection.vendor)
-        if connection.vendor == "sqlite":
-            connection.connection.executescript(script)
-        else:
-            with connection.cursor() as cursor:
-                cursor.execute(script)
+        with connection.cursor() as cursor:
+            for statement in ddl.script(connection.vendor).split(";\n")[:-1]:
+                cursor.execute(statement)
         assert migrated == schema()
     assert len(migrated) > 10
 

@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 from surehook.inbox import sources
 from tests.inbox.house import SECRET
 
-BACKENDS = {"sqlite": "sqlite3", "postgresql": "postgresql"}
+BACKENDS = {"sqlite": "sqlite3", "postgresql": "postgresql", "mariadb": "mysql"}
 
 
 def database(url: str, **choices: Any) -> dict[str, Any]:
