@@ -16,7 +16,7 @@ from surehook.demo.road import Road
 TENANT = "demo"
 STEPS = ("document.sent", "document.viewed", "document.signed", "document.completed")
 DOCUMENTS = 200
-PUBLISH_S = 12.0  # all steps of the usual number of documents within this time
+PUBLISH_S = 10.0  # all steps of the usual number of documents within this time
 KILL_SERVER_AT = 0.4  # of the events accepted
 KILL_APPLICATION_AT = 0.7
 PATIENT_S = 2.5  # a first timeout over 2 s is tried in the retry lane from the start
@@ -90,13 +90,13 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         name="hanging",
-        about="never answers; too old after 10 s",
+        about="never answers; too old after 8 s",
         event_types=("document.signed",),
         behaviour=Behaviour(hangs=True),
         policy=_policy(
             timeouts={"first": PATIENT_S, "retry": PATIENT_S, "connect": 0.5},
             breaker={"window": 10, "failure_ratio": 0.4, "calls": 20, "probe_after": 3},
-            max_age=10,
+            max_age=8,
         ),
         ends=True,
     ),
