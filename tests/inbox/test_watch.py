@@ -13,7 +13,18 @@ from surehook.inbox.transitions import Transition, line
 from surehook.inbox.watch import is_replay, retry_of
 from surehook.inbox.workflow import SIGNING
 from surehook.verify import sign
+from tests.inbox.conftest import DATABASES
 from tests.inbox.house import SECRET, call, message, partner
+
+every_database = pytest.mark.parametrize("ground", [(name, "sync") for name in DATABASES], indirect=True)
+
+
+@pytest.fixture(params=["sync", "async"])
+def ground(request, ground_of):
+    """Counting asks no database anything: only a look at depth does."""
+    if isinstance(request.param, tuple):
+        return ground_of(*request.param)
+    return ground_of("sqlite", request.param)
 
 
 def repeat(house, event_id, **headers):
@@ -160,6 +171,28 @@ def test_each_transition_is_told_after_its_commit_with_both_states_and_its_corre
     assert [one.is_move for one in seen[:4]] == [True, True, False, True]
 
 
+@every_database
+def test_a_word_of_somebody_is_a_transition_with_the_event_s_correlation_id(houses):
+    house = houses(sources=[partner(correlation_id=sources.Field("session"))])
+    house.on(final=False)
+    for number in (1, 2):
+        house.receive(f"evt_{number}", session=f"s{number}")
+    house.work()
+    seen: list[Transition] = []
+    house.inbox.observe(seen.append)
+    (first,) = house.events(correlation_id="s1")
+    (second,) = house.events(id="evt_2")
+    assert (first.id, first.correlation_id) == ("evt_1", "s1")
+    assert house.do(house.inbox.finalize(first.ref)) and not house.do(house.inbox.finalize(first.ref))
+    assert house.do(house.inbox.reject(second.ref, "identity_not_proven"))
+    told = [(one.kind, one.before, one.after, one.correlation_id, one.code) for one in seen]
+    assert told == [
+        ("event.decided", "processed", "finalized", "s1", None),
+        ("event.decided", "processed", "rejected", "s2", "identity_not_proven"),
+    ]
+    assert [one.state for one in house.events(ref=first.ref)] == ["finalized"]
+
+
 def test_nothing_is_told_of_what_was_not_committed(house):
     seen: list[Transition] = []
     house.inbox.observe(seen.append)
@@ -184,6 +217,7 @@ def test_a_transition_is_one_structured_line_however_a_sender_chose_its_ids(docu
     assert "\n" not in line(forged) and 'event_id="e=1"' in line(forged)
 
 
+@every_database
 def test_depth_counts_what_waits_by_source_and_forgets_what_was_replayed(houses):
     from surehook.inbox import Backoff
 
@@ -217,6 +251,7 @@ def test_depth_tells_what_is_put_off_from_what_is_due(house):
     assert (depth.ready, depth.scheduled, depth.oldest_due_at) == (0, 1, None)
 
 
+@every_database
 def test_depth_is_counted_up_to_a_bound(house):
     for n in range(5):
         house.receive(f"evt_{n}")

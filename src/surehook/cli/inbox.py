@@ -24,6 +24,9 @@ State = Annotated[
     str | None, typer.Option(help="accepted, held, parked, processed, finalized, rejected, ignored, dead.")
 ]
 Id = Annotated[str | None, typer.Option("--id", help="The sender's event id.")]
+Correlation = Annotated[
+    str | None, typer.Option(help="Of this correlation id; with --since where there are many.")
+]
 Document = Annotated[str | None, typer.Option(help="Events that were decided on for this document.")]
 Code = Annotated[str | None, typer.Option(help="Why it failed, such as handler_failed.")]
 Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339.")]
@@ -111,6 +114,7 @@ def events(
     state: State = None,
     id: Id = None,
     document_id: Document = None,
+    correlation_id: Correlation = None,
     code: Code = None,
     since: Since = None,
     until: Until = None,
@@ -125,6 +129,7 @@ def events(
         state=state,
         id=id,
         document=document_id,
+        correlation_id=correlation_id,
         code=code,
         since=since,
         until=until,
@@ -155,6 +160,7 @@ def replay(
     state: State = None,
     id: Id = None,
     document_id: Document = None,
+    correlation_id: Correlation = None,
     code: Code = None,
     since: Since = None,
     until: Until = None,
@@ -168,6 +174,7 @@ def replay(
         state=state,
         id=id,
         document=document_id,
+        correlation_id=correlation_id,
         code=code,
         since=since,
         until=until,

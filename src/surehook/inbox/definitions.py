@@ -28,7 +28,7 @@ from surehook.inbox.work import Rules, Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Stored
+from surehook.ports.inbox import Book, Depth, Entry, Stored
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -179,6 +179,12 @@ class Definitions:
                     taken.source.name,
                     ids.text(PREFIX, end.id),
                 )
+
+    def decided(self, entry: Entry | None) -> bool:
+        """Tell of a word that was said, if there was an event that waited for it; whether there was."""
+        if entry is not None:
+            self.transitions.decided(entry, self.clock.now())
+        return entry is not None
 
     def unstored(self, taken: Taken, error: Exception) -> Reply:
         """What to answer when nothing was committed, or nobody knows; counted as a refusal."""

@@ -13,7 +13,7 @@ from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Book, Filter, Pruned, State
+from surehook.ports.inbox import Book, Entry, Filter, Pruned, State
 
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
@@ -27,6 +27,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     source: str
     tenant: str
     id: str
+    correlation_id: str | None
     type: str | None
     received_at: str
     state: State
@@ -55,10 +56,17 @@ class Conflicting(Struct, frozen=True, kw_only=True):
     body: bytes | None
 
 
-def deciding(ref: str, state: State, code: str | None, note: str, now: int) -> Callable[[Book], bool]:
+def deciding(ref: str, state: State, code: str | None, note: str, now: int) -> Callable[[Book], Entry | None]:
+    """The event as it stands then; None: it did not wait for that."""
     event = ids.parse(PREFIX, ref)
     short = None if code is None else code[:CODE_CHARS]
-    return lambda book: book.decide(event, state=state, code=short, note=note[:NOTE_CHARS] or None, now=now)
+
+    def work(book: Book) -> Entry | None:
+        if not book.decide(event, state=state, code=short, note=note[:NOTE_CHARS] or None, now=now):
+            return None
+        return book.entries(Filter(event=event), limit=1)[0]
+
+    return work
 
 
 def replaying(
@@ -90,6 +98,7 @@ def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[List
                 source=one.source,
                 tenant=one.tenant,
                 id=one.event_id,
+                correlation_id=one.correlation_id,
                 type=one.type,
                 received_at=instants.render(one.received_at),
                 state=one.state,
@@ -152,8 +161,10 @@ def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Cal
 
 def _filter(wanted: Mapping[str, Any]) -> Filter:
     """Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
-    names = {"id": "event_id", "code": "error_code"}
+    names = {"id": "event_id", "code": "error_code", "ref": "event"}
     values = {names.get(name, name): value for name, value in wanted.items()}
+    if isinstance(values.get("event"), str):
+        values["event"] = ids.parse(PREFIX, values["event"])
     if unknown := set(values) - set(Filter.__struct_fields__):
         raise SettingsError("filter", f"there is no {', '.join(sorted(unknown))}")
     for name in ("since", "until"):

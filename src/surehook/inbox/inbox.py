@@ -174,11 +174,11 @@ class Inbox(Definitions):
 
     def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
-        return self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now()))
+        return self.decided(self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now())))
 
     def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
-        return self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now()))
+        return self.decided(self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now())))
 
     def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
         """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""

@@ -1,6 +1,7 @@
 """Changes of state, told after their commit: one structured log line each, and a call of whoever observes.
 
     document.moved   a decision about a document, at info: its verdict says whether it moved or was, say, a `no_op`
+    event.decided    somebody said `finalize` or `reject` of a processed event, at info
     event.ended      how a run of an event ended, at debug: they come by the thousand, and the rows say the same
 
 The logger is `surehook.inbox.transitions`. The message is `name key=value …`, for people and grep; the same values are
@@ -20,7 +21,7 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
 from surehook.inbox.process import Done
-from surehook.ports.inbox import Run, Settlement
+from surehook.ports.inbox import Entry, Run, Settlement
 
 log = logging.getLogger("surehook.inbox.transitions")
 _errors = logging.getLogger("surehook.inbox")
@@ -32,7 +33,7 @@ _BARE = re.compile(
 class Transition(Struct, frozen=True, kw_only=True):
     """One committed change of state, or a decision that changed nothing.
 
-    kind             `document.moved`, or `event.ended`
+    kind             `document.moved`, `event.ended`, `event.decided`
     before, after    state of the document, or of the run; equal where nothing moved
     verdict, rule    of a decision about a document: `applied` is a move, `no_op` and its like are none
     ref, event_id    the event's name here (`inb_…`), and the sender's; empty where only time passed
@@ -42,7 +43,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     at               when it was decided, Unix milliseconds; 0 for an event's end that has no time of its own
     """
 
-    kind: Literal["document.moved", "event.ended"]
+    kind: Literal["document.moved", "event.ended", "event.decided"]
     before: str
     after: str
     source: str
@@ -87,6 +88,10 @@ class Transitions:
             self._tell(_documents(done), logging.INFO)
         if watched or log.isEnabledFor(logging.DEBUG):
             self._tell(_events(done), logging.DEBUG)
+
+    def decided(self, entry: Entry, now: int) -> None:
+        """Tell that somebody said `finalize` or `reject`."""
+        self._tell([_word(entry, now)], logging.INFO)
 
     def _tell(self, transitions: Iterable[Transition], level: int) -> None:
         loud = log.isEnabledFor(level)
@@ -146,6 +151,25 @@ def _documents(done: Done) -> Iterable[Transition]:
 def _events(done: Done) -> Iterable[Transition]:
     for run, ended in done.settlements:
         yield _event(run, ended, "held" if run.id in done.released else "accepted")
+
+
+def _word(entry: Entry, now: int) -> Transition:
+    return Transition(
+        kind="event.decided",
+        before="processed",
+        after=entry.state,
+        source=entry.source,
+        tenant=entry.tenant,
+        event_id=entry.event_id,
+        ref=ids.text(PREFIX, entry.id),
+        correlation_id=entry.correlation_id,
+        event_type=entry.type,
+        replay=entry.number,
+        handler=entry.handler,
+        handler_version=entry.handler_version,
+        code=entry.error_code,
+        at=now,
+    )
 
 
 def _event(run: Run, ended: Settlement, before: str) -> Transition:

@@ -144,9 +144,11 @@ class Settlement(Struct, kw_only=True):
 class Filter(Struct, frozen=True, kw_only=True):
     """Which events are meant; what is None matters not. Times are Unix milliseconds of arrival, `until` exclusive."""
 
+    event: bytes | None = None
     source: str | None = None
     tenant: str | None = None
     event_id: str | None = None
+    correlation_id: str | None = None
     type: str | None = None  # exact, or `document.*`
     document: str | None = None
     state: State | None = None  # of the newest run
@@ -162,6 +164,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     source: str
     tenant: str
     event_id: str
+    correlation_id: str | None
     type: str | None
     received_at: int
     state: State

@@ -23,9 +23,11 @@ def fits(wanted: Filter) -> list[Any]:
     """Conditions over `events` joined with its newest run."""
     conditions: list[Any] = [true()]
     for column, value in (
+        (events.c.id, wanted.event),
         (events.c.source, wanted.source),
         (events.c.tenant, wanted.tenant),
         (events.c.event_id, wanted.event_id),
+        (events.c.correlation_id, wanted.correlation_id),
         (runs.c.state, wanted.state),
         (runs.c.error_code, wanted.error_code),
     ):

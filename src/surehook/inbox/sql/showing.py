@@ -13,7 +13,8 @@ from surehook.inbox.sql.tables import conflicts, events, requests, runs
 from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
 
 _ENTRY = (
-    events.c.id, events.c.source, events.c.tenant, events.c.event_id, events.c.type, events.c.received_at, runs.c.state,
+    events.c.id, events.c.source, events.c.tenant, events.c.event_id, events.c.correlation_id,
+    events.c.type, events.c.received_at, runs.c.state,
     runs.c.number, runs.c.attempts, runs.c.due_at, runs.c.processed_at, runs.c.finalized_at, runs.c.handler,
     runs.c.handler_version, runs.c.result_sha256, runs.c.changed, runs.c.error_code, runs.c.error,
 )  # fmt: skip
