@@ -211,7 +211,7 @@ class _Writer:
         }
 
     def _signed(self, scheme: Signed, body: bytes) -> bytes:
-        """The signature goes where the scheme has it: where that is the body, the body is written once more, or was given with it."""
+        """The signature goes where the scheme has it: where that is the body, it is written once more, or was given with it."""
         if isinstance(scheme.place, Field) and self._wanted.body is not None:
             return body
         if scheme.elements is not None and isinstance(scheme.place, Header):
