@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -70,6 +71,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for name in absent:
         terminalreporter.write_line(f"{name}: {skipped[name]} tests skipped")
     terminalreporter.write_line("`make services` installs them, or says what to install")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_garbage() -> Iterator[None]:
+    """Collect a module's garbage when it ends, and never within: what a test left open fails here, not somewhere else."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.freeze()  # what lives now lives to the end as a rule: the next collection need not walk it again
 
 
 @pytest.fixture(scope="session")

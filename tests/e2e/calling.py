@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 TIMEOUT_S = 30.0  # of one call; a server that stalls for so long has failed the test anyway
 LOOK_S = 0.02  # between two looks of `until`
+KEPT_S = 2.0  # how long a connection lies unused; servers close theirs after five
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -38,12 +39,15 @@ class Caller:
         self.port = port
         self.key = key
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        self._used = 0.0
 
     def ask(
         self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, headers: Any = ()
     ) -> Answer:
         """One call, whatever the answer. `body` is sent as JSON, `raw` as it is. Raises OSError where nobody answers."""
         content = raw if raw is not None else (None if body is None else json.dumps(body).encode())
+        if time.monotonic() - self._used > KEPT_S:
+            self._connection.close()
         try:
             self._connection.putrequest(method, path, skip_accept_encoding=True)
             if self.key is not None:
@@ -56,7 +60,9 @@ class Caller:
             self._connection.endheaders(content)
             response = self._connection.getresponse()
             named = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, named, response.read())
+            answer = Answer(response.status, named, response.read())
+            self._used = time.monotonic()
+            return answer
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()  # the next call makes a new one
             raise OSError(f"{method} {path}: {error!r}") from error

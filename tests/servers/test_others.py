@@ -53,24 +53,6 @@ def test_a_broker_has_a_virtual_host_for_each_test(rabbitmq: Rabbits):
     assert one.rpartition("/")[2] not in rabbitmq.nodes[0].ctl("list_vhosts")
 
 
-def test_a_rabbitmq_node_comes_back_on_its_port_after_a_kill(own_rabbitmq: Rabbits):
-    node = own_rabbitmq.nodes[0]
-    node.kill()
-    assert not node.ready()
-    node.start()
-    assert node.ctl("eval", "1 + 1.").strip() == "2"
-
-
-def test_three_rabbitmq_nodes_make_a_cluster_that_loses_and_finds_one():
-    rabbits = Rabbits.new(3)
-    assert len(rabbits.running()) == 3
-    rabbits.nodes[0].kill()
-    assert sorted(rabbits.running()) == [node.name for node in rabbits.nodes[1:]]
-    rabbits.nodes[0].start()
-    assert len(rabbits.running()) == 3
-    rabbits.close()
-
-
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_run_that_is_killed_leaves_its_logs_and_no_process(frozen: bool):
     program = (

@@ -1,7 +1,9 @@
 """Plant a bug: apply a patch of `mutants/` to a copy of the package, and hunt it with worlds in a process of its own.
 
 The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
-processes it needs. Hunks are found by their lines, not their numbers, so that the package may move under them.
+processes it needs, and the world that found it last, which is tried first. Worlds change with the package, so that
+is a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and
+writes them anew. Hunks are found by their lines, not their numbers, so that the package may move under them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,11 +27,16 @@ SEEDS = 50  # within which each planted bug must be found
 _HUNT = """
 import json, sys
 from surehook.sim.campaign import campaign
-result = campaign(
-    0, int(sys.argv[1]), ledger=sys.argv[2], nodes=int(sys.argv[3]), inbox=sys.argv[4] == "yes", failures_max=1, tail=0
-)
-found = result.failed[0] if result.failed else None
-print(json.dumps({"seeds": result.runs, "finding": found and found.finding}))
+seeds, hint = int(sys.argv[1]), int(sys.argv[2])
+found = None
+for first, count in ((hint, 1), (0, seeds)) if 0 <= hint < seeds else ((0, seeds),):
+    result = campaign(
+        first, count, ledger=sys.argv[3], nodes=int(sys.argv[4]), inbox=sys.argv[5] == "yes", failures_max=1, tail=0
+    )
+    if result.failed:
+        found = result.failed[0]
+        break
+print(json.dumps({"world": found and found.seed, "finding": found and found.finding}))
 """
 
 
@@ -41,12 +49,13 @@ class Mutant(Struct, frozen=True):
     nodes: int
     inbox: str
     patch: str
+    world: int = -1  # that found it last
 
 
 class Hunt(Struct, frozen=True):
-    """How a hunt went: `finding` None where the bug was not seen in `seeds` worlds."""
+    """How a hunt went: both None where the bug was not seen."""
 
-    seeds: int
+    world: int | None
     finding: str | None
 
 
@@ -58,16 +67,21 @@ def _read(path: Path) -> Mutant:
     text = path.read_text()
     comments = [line[2:] for line in text.splitlines() if line.startswith("# ")]
     said = dict(line.split(": ", 1) for line in comments[1:])
-    return Mutant(path.stem, comments[0], said["ledger"], int(said["nodes"]), said.get("inbox", "no"), text)
+    world = int(said.get("world", "-1"))
+    return Mutant(
+        path.stem, comments[0], said["ledger"], int(said["nodes"]), said.get("inbox", "no"), text, world
+    )
 
 
-def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS) -> Hunt:
+def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = True) -> Hunt:
     """Plant the bug in a copy of the package under `folder` and run worlds until one finds it."""
     package = folder / "surehook"
     shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     apply(mutant.patch, package)
+    hint = mutant.world if hinted else -1
+    told = (str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox)
     ran = subprocess.run(
-        [sys.executable, "-c", _HUNT, str(seeds), mutant.ledger, str(mutant.nodes), mutant.inbox],
+        [sys.executable, "-c", _HUNT, *told],
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
@@ -97,3 +111,23 @@ def apply(patch: str, package: Path) -> None:
             assert text.count(before) == 1, f"a hunk of {path.name} fits {text.count(before)} times:\n{hunk}"
             text = text.replace(before, after)
         path.write_text(text)
+
+
+def main() -> int:
+    """Hunt every planted bug from world 0 on, and write down which world found it."""
+    missed = 0
+    for mutant in mutants():
+        with tempfile.TemporaryDirectory() as folder:
+            found = hunt(mutant, Path(folder), hinted=False)
+        print(f"{mutant.name:32} world {found.world}: {found.finding}", flush=True)
+        missed += found.world is None
+        lines = [line for line in mutant.patch.splitlines(keepends=True) if not line.startswith("# world: ")]
+        at = next(number for number, line in enumerate(lines) if not line.startswith("# "))
+        hint = [] if found.world is None else [f"# world: {found.world}\n"]
+        (PATCHES / f"{mutant.name}.patch").write_text("".join(lines[:at] + hint + lines[at:]))
+    print(f"{missed} not found within {SEEDS} worlds")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

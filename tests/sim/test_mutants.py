@@ -32,4 +32,4 @@ def test_a_planted_bug_fits_the_package(mutant: Mutant, tmp_path: Path):
 def test_a_planted_bug_is_found_within_fifty_worlds(mutant: Mutant, tmp_path: Path):
     found = hunt(mutant, tmp_path)
     assert found.finding is not None, f"{mutant.meaning} Not seen in {SEEDS} worlds."
-    print(f"\n{mutant.name}: world {found.seeds}: {found.finding}")
+    print(f"\n{mutant.name}: world {found.world}: {found.finding}")

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from surehook.core.instants import DAY_MS, HOUR_MS
+from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import day_of, first_id, name
 from surehook.ledgers.postgres.retention import LARGE_BYTES, MOVED_ROWS, days
 from surehook.ports.reading import DeliveryFilter, EventFilter
@@ -153,6 +154,9 @@ async def test_bodies_of_a_large_day_go_before_it(desk: Desk, beside: Any) -> No
 async def test_a_day_waits_while_somebody_holds_its_table(desk: Desk, beside: Any) -> None:
     """And nobody else waits behind it for longer than the lock's own patience."""
     await make_day(beside, padding=LARGE)
+    async with desk.ledger._pruning.lend() as session:
+        while await index_one(session, now=NOW):
+            """Indexes come first, and would wait for the transaction below too, with more patience."""
     async with beside.transaction():
         await beside.fetchval("select count(*) from event")
         pruning = asyncio.create_task(prune(desk))
