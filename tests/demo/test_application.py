@@ -120,6 +120,17 @@ def test_an_event_that_the_inbox_forgot_to_apply_is_found_out(database: Path) ->
     assert (counted(look(database)).lost, counted(look(database)).applied) == (1, 3)
 
 
+def test_a_move_that_does_not_follow_from_the_one_before_it_is_found_out(database: Path) -> None:
+    inbox = application.make(str(database), SECRET)
+    received(inbox, *EVENTS)
+    assert look(database).unordered == 0
+    with inbox.store.engine.begin() as tx:
+        tx.exec_driver_sql("update effects set rowid = rowid + 10 where event_id = 'e2'")
+    inbox.close()
+    totals = counted(look(database))
+    assert (totals.unordered, totals.is_good) == (2, False)
+
+
 @pytest.mark.slow
 def test_an_application_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     child = Application(tmp_path)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +139,25 @@ def test_nothing_is_lost_or_applied_twice_when_both_ends_are_killed_in_the_middl
     assert counts["applied_twice"] == "0"
     assert int(counts["duplicated"]) > 0
     assert ran.stderr.count("kill -9") == 2
+
+
+@pytest.mark.slow
+def test_a_person_who_has_seen_enough_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "surehook", "demo", "--documents", "40"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert demo.stderr is not None
+    try:
+        while "publishing" not in (line := demo.stderr.readline()):
+            assert line, "it ended"
+        children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()
+        demo.send_signal(signal.SIGINT)
+        out, _ = demo.communicate(timeout=30)
+    finally:
+        demo.kill()
+        demo.wait()
+    assert len(children) == 3
+    assert (demo.returncode, out) == (130, "")
+    assert [child for child in children if Path(f"/proc/{child}").exists()] == []
+    assert list(tmp_path.iterdir()) == []

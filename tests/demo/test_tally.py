@@ -136,7 +136,14 @@ def test_counts_are_kept_by_receiver_and_state() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "code"),
-    [({}, 0), ({"lost": 1}, 1), ({"lost": -1}, 1), ({"applied_twice": 1}, 1), ({"stuck": 1}, 1)],
+    [
+        ({}, 0),
+        ({"lost": 1}, 1),
+        ({"lost": -1}, 1),
+        ({"applied_twice": 1}, 1),
+        ({"unordered": 1}, 1),
+        ({"stuck": 1}, 1),
+    ],
 )
 def test_one_delivery_lost_or_applied_twice_fails_the_demonstration(
     capsys: pytest.CaptureFixture[str], changes: dict[str, int], code: int

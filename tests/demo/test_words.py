@@ -26,7 +26,7 @@ def test_everything_that_is_counted_is_said() -> None:
         "1 dead letters",
         "4 requests came again",
         "the inbox stored 1 events, 1 too early; documents: 1 sent",
-        "2 events took effect, each of them once",
+        "2 events took effect, each once and in its order",
     ):
         assert part in words
     assert max(map(len, words.splitlines())) <= 70, "with the time before it, a line of a terminal"
@@ -37,6 +37,7 @@ def test_everything_that_is_counted_is_said() -> None:
     [
         ({"lost": 3}, "3 lost"),
         ({"applied_twice": 3}, "3 events took effect more than once"),
+        ({"unordered": 3}, "3 events took effect in a wrong order"),
         ({"stuck": 3}, "3 events stand still in the inbox"),
     ],
 )

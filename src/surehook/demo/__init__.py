@@ -25,6 +25,6 @@ The last line on stdout is the result. `accepted = delivered + open + dead + los
 - *Applied* counts rows of the table that the handler writes, read with SQL of our own once the application has ended. Nothing
   but the inbox keeps a row from being there twice.
 
-One lost delivery or one effect that is there twice fails the demonstration; so do events that the inbox still has to do when
-nothing is left that they could wait for.
+One lost delivery or one effect that is there twice fails the demonstration; so do a move of a document that does not begin
+where the one before it ended, and events that the inbox still has to do when nothing is left that they could wait for.
 """

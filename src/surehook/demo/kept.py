@@ -17,6 +17,12 @@ order by r.number
 """
 _EFFECTS = "select event_id, count(*) from effects group by event_id"
 _EARLY = "select count(*) from surehook_inbox_steps where verdict = 'early'"
+# Rows are numbered as they were committed; each move of a document has to begin where the one before it ended.
+_UNORDERED = """
+select count(*) from (
+    select "before", lag("after") over (partition by document order by rowid) as stood from effects
+) where stood <> "before"
+"""
 _ENDS = "select state, count(*) from surehook_inbox_documents group by state order by state"
 
 
@@ -26,12 +32,14 @@ class Kept(Struct, frozen=True):
     states     by event id: the state of its newest run
     effects    by event id: in how many rows its effect stands
     early      how many came before their predecessor
+    unordered  how many effects do not follow from the one before them
     documents  by state: how many documents stand there
     """
 
     states: Mapping[str, str]
     effects: Mapping[str, int]
     early: int = 0
+    unordered: int = 0
     documents: Mapping[str, int] = {}
 
 
@@ -45,6 +53,7 @@ def look(database: Path) -> Kept:
             states=dict(found.execute(_STATES).fetchall()),
             effects=dict(found.execute(_EFFECTS).fetchall()),
             early=found.execute(_EARLY).fetchone()[0],
+            unordered=found.execute(_UNORDERED).fetchone()[0],
             documents=dict(found.execute(_ENDS).fetchall()),
         )
 

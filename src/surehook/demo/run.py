@@ -50,7 +50,7 @@ def run(*, documents: int = DOCUMENTS) -> int:
 
 
 def conclude(totals: Totals, seconds: float) -> int:
-    """Print the last line; the exit code is 0 only if nothing was lost, applied twice, or left standing."""
+    """Print the last line; the exit code is 0 only if the totals are good."""
     sys.stdout.write(totals.line(seconds) + "\n")
     sys.stdout.flush()
     return 0 if totals.is_good else 1

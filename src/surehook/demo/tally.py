@@ -19,7 +19,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     duplicated     requests that reached a receiver after it had answered that delivery with 2xx
     applied        accepted events whose effect stands in the application's database
     applied_twice  events whose effect stands there more than once
-    stuck          events that the application has and that wait there for nothing: it should be 0
+    unordered      events whose effect does not follow from the one before it
+    stuck          events that the application has and that wait there for nothing
     """
 
     accepted: int
@@ -30,11 +31,13 @@ class Totals(Struct, frozen=True, kw_only=True):
     duplicated: int
     applied: int
     applied_twice: int
+    unordered: int = 0
     stuck: int = 0
 
     @property
     def is_good(self) -> bool:
-        return self.lost == self.applied_twice == self.stuck == 0
+        """Nothing was lost, applied twice, applied in a wrong order, or left standing."""
+        return self.lost == self.applied_twice == self.unordered == self.stuck == 0
 
     def line(self, seconds: float) -> str:
         """The last line of the demonstration."""
@@ -82,6 +85,7 @@ def tally(
         duplicated=sum(sight.repeated for sight in sights.values()),
         applied=sum(1 for event in kept.effects if event in accepted),
         applied_twice=sum(1 for times in kept.effects.values() if times > 1),
+        unordered=kept.unordered,
         stuck=_stuck(mine.values(), kept, application),
     )
 

@@ -30,8 +30,10 @@ def explain(
         yield f"{totals.lost} lost: neither delivered nor kept, or answered for and not there"
     if totals.applied_twice:
         yield f"{totals.applied_twice} events took effect more than once"
+    elif totals.unordered:
+        yield f"{totals.unordered} events took effect in a wrong order"
     else:
-        yield f"{totals.applied} events took effect, each of them once"
+        yield f"{totals.applied} events took effect, each once and in its order"
     if totals.stuck:
         yield f"{totals.stuck} events stand still in the inbox"
     elif waits := waiting(kept):
