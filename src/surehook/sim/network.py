@@ -157,6 +157,7 @@ class SimTransport(asyncio.Transport):
         self._protocol: Anyone | None = None
         self._closing = False
         self._lost = False
+        self._made = False  # its protocol knows of it
         self._reading = True
         self._eof_sent = False
         self._writing_paused = False
@@ -173,9 +174,15 @@ class SimTransport(asyncio.Transport):
         """Belong to `protocol`. `now`: the caller's step is already the owner's own."""
         self._protocol = protocol
         if now:
-            protocol.connection_made(self)
+            self._make()
         else:
-            self._in_turn(protocol.connection_made, self)
+            self._in_turn(self._make)
+
+    def _make(self) -> None:
+        """Before anything else is told: what came due while a process was frozen comes in any order."""
+        if not self._made and self._protocol is not None:
+            self._made = True
+            self._protocol.connection_made(self)
 
     @property
     def alive(self) -> bool:
@@ -271,6 +278,7 @@ class SimTransport(asyncio.Transport):
         self._timer = None
         if self._lost or self._protocol is None:
             return
+        self._make()
         if self._arrivals and self._reading:
             _, data = self._arrivals.popleft()
             if data is None:
@@ -330,6 +338,7 @@ class SimTransport(asyncio.Transport):
             return
         self.vanish()
         if self._protocol is not None and self.alive:
+            self._make()
             self._protocol.connection_lost(error)
 
     def vanish(self) -> None:

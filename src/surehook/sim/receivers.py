@@ -175,6 +175,7 @@ class Conversation(asyncio.Protocol):
         self._receiver = receiver
         self._parser = Parser()
         self._transport: SimTransport | None = None
+        self._deaf = False  # it missed something, so it understands nothing any more
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, SimTransport)
@@ -187,7 +188,8 @@ class Conversation(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         transport = self._transport
-        if transport is None or self._receiver.mood.treatment == "deaf":
+        self._deaf = self._deaf or self._receiver.mood.treatment == "deaf"
+        if transport is None or self._deaf:
             return
         try:
             request = self._parser.feed(data)

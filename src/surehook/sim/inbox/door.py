@@ -19,7 +19,7 @@ from surehook.sim.receivers import Conversation, Mood, Receiver, Seen
 REMEMBERED = 64  # requests that a middlebox can say again
 # Treatments that lead to the application; with the others something in front of it answers, or nobody. Nothing in front may
 # answer with a success: nobody could make that good.
-THROUGH = ("healthy", "slow", "hints", "late", "dripping")
+THROUGH = ("healthy", "slow", "hints", "late", "dripping", "refused", "unreachable", "blackhole", "deaf")
 
 
 class Door(Receiver):

@@ -25,20 +25,23 @@ SHARE = 0.35  # of worlds that have each fault
 DAY_S = 86_400.0  # longer than any world: a buffer that waits so long gives nothing up
 
 # Schedules that end within a world's life, and breakers that are soon asked again.
+SOON = {"window": 60, "failure_ratio": 0.4, "calls": 8, "probe_after": 20}
 POLICIES: tuple[Any, ...] = (
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 3, 9, 20, 40]}},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 3, 9, 20, 40]}, "breaker": SOON},
     {"profile": "standard", **SHORT, "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None},
     {
         "profile": "standard", **SHORT, "schedule": {"fixed": [1, 5, 10, 20]},
         "breaker": {"window": 30, "failure_ratio": 0.4, "calls": 4, "probe_after": 10},
     },
-    {"profile": "yousign", "schedule": {"fixed": [2, 6, 30]}},
+    {"profile": "yousign", "schedule": {"fixed": [2, 6, 30]}, "breaker": SOON},
     {
         "profile": "insigner", "schedule": {"fixed": [1, 2, 5, 10]},
         "timeouts": {"first": 3, "retry": 3, "connect": 3}, "auto_disable": {"consecutive_failures": 6},
     },
     {"profile": "webhooks_uno", "schedule": {"wait_factor": {"factor": 50, "retries": 1}}, "jitter": None},
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1]}, "on_exhausted": "drop", "jitter": None},
+    {
+        "profile": "standard", **SHORT, "schedule": {"fixed": [1]}, "on_exhausted": "drop", "jitter": None, "breaker": SOON,
+    },
 )  # fmt: skip
 INVOICES = ("invoice.paid", "invoice.due")  # followed by no workflow; the second waits for a person's word
 
@@ -116,7 +119,7 @@ class Plan(Struct):
 def draw(seed: int | str) -> tuple[Options, Plan]:
     """The world of a seed."""
     chance = Seed(seed).stream("inbox swarm")
-    storm_s = chance.choice((8.0, 15.0, 30.0, 60.0))
+    storm_s = chance.choice((8.0, 12.0, 20.0, 45.0))
     plan = _plan(chance, storm_s)
     return _options(seed, chance, plan, storm_s), plan
 
@@ -187,7 +190,7 @@ def _plan(chance: random.Random, storm_s: float) -> Plan:
     return Plan(
         faults=faults,
         processes=processes,
-        workers=chance.choice((1, 1, 2, 4)),
+        workers=chance.choice((1, 2, 3)) if processes < 3 else chance.choice((1, 2)),
         rules=Rules(
             batch=chance.choice((1, 2, 5, 64)),
             lease_ms=chance.choice((300, 1_000, 5_000)),
@@ -209,7 +212,7 @@ def _plan(chance: random.Random, storm_s: float) -> Plan:
         offsets_ms=[chance.randint(-100_000, 100_000) if "skew" in faults else 0 for _ in range(processes)],
         blows=_blows(chance, faults, storm_s, busy),
         rotations=[
-            Rotation(chance.uniform(0, storm_s), chance.choice((1, 5, 86_400)), chance.choice((0.5, 5.0, 40.0)))
+            Rotation(chance.uniform(0, storm_s), chance.choice((3, 10, 86_400)), chance.choice((0.5, 5.0, 40.0)))
             for _ in range(chance.randint(1, 2) if "rotations" in faults else 0)
         ],
         echoes=[
@@ -222,7 +225,7 @@ def _plan(chance: random.Random, storm_s: float) -> Plan:
 
 def _order(chance: random.Random) -> Order:
     kind = chance.choice(("strict", "strict", "patient", "skip", "refuse"))
-    count = chance.choice((2, 64, 64))
+    count = chance.choice((3, *(64,) * 7))
     if kind == "strict":
         return Order(mode="strict", count=count)
     if kind == "patient":

@@ -62,7 +62,7 @@ class InboxWorld(World):
     async def settle_in(self) -> None:
         await super().settle_in()
         (secret,) = self.secrets[self.receivers[0].name]
-        self.secrets_known = ["whsec_" + base64.b64encode(secret).decode()]
+        self.secrets_known = [_text(secret)]
 
     def _publishers(self) -> Publishers:
         return Storytellers(self)
@@ -162,6 +162,9 @@ class InboxWorld(World):
                 lambda server: server.rotate_secret(self.endpoints[0], rotation.overlap_s)
             )
         except (ProcessDied, LedgerError, Problem):
+            # Nobody was told whether it took place: requests may be signed with a secret that nobody knows.
+            configuration = await self._open_ledger(self).configuration()
+            self.secrets[self.door.name] = [one.material for one in configuration.secrets]
             return
         self.secrets[self.door.name].append(signature.read_secret(secret)[1])
         await self.until(min(self.loop.time() + rotation.adopt_s, self.began + self.options.storm_s))
@@ -204,6 +207,7 @@ class InboxWorld(World):
                 if machine.process.frozen:
                     self.loop.thaw(machine.process)
             machine.let_up()
+        self.secrets_known = [_text(secret) for secret in reversed(self.secrets[self.door.name])]
         self.versions_known = ["1", "2"]
         await self._deploy()
 
@@ -255,6 +259,10 @@ class InboxWorld(World):
                 if state in unfinished:
                     await self.clerks.replay({"state": state})
             await self.until(self.loop.time() + LOOK_S)
+
+
+def _text(secret: bytes) -> str:
+    return "whsec_" + base64.b64encode(secret).decode()
 
 
 async def _resend(row: bytes, server: Any) -> None:
