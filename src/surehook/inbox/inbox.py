@@ -69,9 +69,9 @@ class Inbox(Definitions):
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def wsgi(self) -> WsgiApp:
-        """A WSGI application: POST /SOURCE."""
-        return WsgiApp(self.receiver, self.receive)
+    def wsgi(self, *, body_s: float = BODY_S) -> WsgiApp:
+        """A WSGI application: POST /SOURCE. A body has `body_s` seconds to come; silence is the server's to end."""
+        return WsgiApp(self.receiver, self.receive, boot=self.clock.boot, body_s=body_s)
 
     def asgi(self, *, body_s: float = BODY_S) -> AsgiApp:
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come. A thread writes."""

@@ -1,7 +1,11 @@
 """The inbox as a WSGI application, for Flask and other blocking frameworks: POST /SOURCE.
 
-A body without a length is refused, since WSGI gives no other end to read to. How long a slow body may take is the server's to
-bound: a blocking read cannot be stopped from here.
+A body is read within two bounds, its size and one deadline for the whole of it, and not at all where the head is enough to
+refuse. It ends where `Content-Length` says, or, without one, where the server says so (`wsgi.input_terminated`, for chunked
+bodies); where neither is, there is nothing to read to, and it is refused.
+
+The deadline is looked at between reads, so it cuts off a body that drips, as far as the server hands over what has come
+(`read1`). A sender that falls silent is the server's to bound: a blocking read cannot be stopped from here.
 """
 
 from __future__ import annotations
@@ -15,15 +19,33 @@ from msgspec import structs
 from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import Call, Receiver
 
+BODY_S = 10.0  # for the whole body, as at the ASGI door
+PIECE = (
+    64 * 1024
+)  # bytes of one read: where a server waits until a read is full, the deadline is looked at this often
+
 Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
-class WsgiApp:
-    """`receive_call` judges, stores and answers a whole request."""
+class _TooSlow(Exception):
+    """The sender hung up before its body was whole, the server gave up waiting, or the deadline is over."""
 
-    def __init__(self, receiver: Receiver, receive_call: Callable[[Call], Reply]) -> None:
+
+class WsgiApp:
+    """`receive_call` judges, stores and answers a whole request; `body_s` is the deadline for its body, in `boot()`'s seconds."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        receive_call: Callable[[Call], Reply],
+        *,
+        boot: Callable[[], float],
+        body_s: float = BODY_S,
+    ) -> None:
         self._receiver = receiver
         self._receive = receive_call
+        self._boot = boot
+        self._body_s = body_s
 
     def __call__(self, environ: Mapping[str, Any], start_response: Start) -> Iterable[bytes]:
         reply = self._answer(environ)
@@ -37,14 +59,32 @@ class WsgiApp:
         early = self._receiver.before_body(call, length)
         if early is not None:
             return early
-        if length is None:
+        if length is None and not environ.get("wsgi.input_terminated"):
             return self._receiver.refuse(call.source, "no_body")
-        body = environ["wsgi.input"].read(length)
-        if len(body) != length:
-            return self._receiver.refuse(
-                call.source, "body_too_slow"
-            )  # the sender hung up, or the server gave up waiting
+        try:
+            body = self._body(environ["wsgi.input"], length, self._receiver.body_bytes(call.source))
+        except _TooSlow:
+            return self._receiver.refuse(call.source, "body_too_slow")
+        if body is None:
+            return self._receiver.refuse(call.source, "too_large")
         return self._receive(structs.replace(call, body=body))
+
+    def _body(self, stream: Any, length: int | None, most: int) -> bytes | None:
+        """The whole body, or None when it is larger than that. Never more than `most` + 1 bytes are read."""
+        read = getattr(stream, "read1", stream.read)
+        end, size = self._boot() + self._body_s, 0
+        parts: list[bytes] = []
+        wanted = most + 1 if length is None else length
+        while size < wanted and (part := read(min(PIECE, wanted - size))):
+            size += len(part)
+            parts.append(part)
+            if size < wanted and self._boot() > end:
+                raise _TooSlow
+        if length is None and size > most:
+            return None
+        if length is not None and size < length:
+            raise _TooSlow
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def call_of(environ: Mapping[str, Any]) -> Call:
