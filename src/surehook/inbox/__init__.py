@@ -29,6 +29,7 @@ lease cannot commit.
     work.py         workers                        event.py     what a handler sees
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
+    owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
     asgi.py, wsgi.py, sources/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
+    from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
     from surehook.inbox.work import Rules as Rules
 
 _PLACES = {
@@ -55,6 +57,7 @@ _PLACES = {
     "Ignore": "handlers",
     "Inbox": "inbox",
     "Later": "handlers",
+    "ReceiptsTo": "sources.receipts_to",
     "Refuse": "handlers",
     "Rules": "work",
 }

@@ -23,6 +23,7 @@ from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import AsyncSqlStore
 from surehook.inbox.storing import answered
+from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.work import AsyncWorker, Rules
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -50,7 +51,7 @@ class AsyncInbox(Definitions):
         self.store: Any = AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         self._line = AsyncLine(self.store.run)
         self.woken = asyncio.Event()
-        self._workers: list[tuple[AsyncWorker, asyncio.Task[None]]] = []
+        self._workers: list[tuple[AsyncWorker | AsyncTeller, asyncio.Task[None]]] = []
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -74,9 +75,13 @@ class AsyncInbox(Definitions):
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
-        """Process in tasks of this loop."""
-        for _ in range(workers):
-            worker = AsyncWorker(self.store, self.steps, self.woken)
+        """Process, and tell senders that asked, in tasks of this loop."""
+        working: list[AsyncWorker | AsyncTeller] = [
+            AsyncWorker(self.store, self.steps, self.woken) for _ in range(workers)
+        ]
+        if self.letters.are_wanted:
+            working.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s))
+        for worker in working:
             self._workers.append((worker, asyncio.get_running_loop().create_task(worker.run())))
 
     async def stop(self) -> None:
@@ -92,6 +97,16 @@ class AsyncInbox(Definitions):
         while await worker.turn() is None:
             turns += 1
         return turns
+
+    async def send_receipts(self) -> int:
+        """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
+        teller, tried = AsyncTeller(self.store, self.letters, self.steps.rules.idle_s), 0
+        try:
+            while self.letters.are_wanted and (count := await teller.turn()):
+                tried += count
+        finally:
+            teller.close()
+        return tried
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -117,13 +132,13 @@ class AsyncInbox(Definitions):
     async def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
         return self.decided(
-            await self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now()))
+            await self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
         )
 
     async def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
         return self.decided(
-            await self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now()))
+            await self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
         )
 
     async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:

@@ -17,6 +17,8 @@ from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Handlers, named
+from surehook.inbox.letters import Letters
+from surehook.inbox.owing import Owing
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
@@ -65,7 +67,9 @@ class Definitions:
         self.following = Following(lambda: self.identify(self.clock.now()))
         self.backoff = backoff or Backoff()
         ends = Ends(self.handlers, self.backoff, self._fraction, self.clock.now)
-        processor = Processor(ends, self.receiver.sources, self.following)
+        self.owing = Owing(self.receiver.sources, self.clock.now)
+        self.letters = Letters(self.receiver.sources, self.owing, self.clock.now, self._bits, self._fraction)
+        processor = Processor(ends, self.receiver.sources, self.following, self.owing)
         self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told, self._look)
         for source in sources:
             self.add(source)
@@ -215,5 +219,8 @@ class Definitions:
             return self._entropy.fraction()
 
     def _token(self) -> bytes:
+        return self._bits(16)
+
+    def _bits(self, count: int) -> bytes:
         with self._drawing:
-            return self._entropy.bits(16)
+            return self._entropy.bits(count)

@@ -12,6 +12,7 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
+from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State
 
@@ -56,14 +57,18 @@ class Conflicting(Struct, frozen=True, kw_only=True):
     body: bytes | None
 
 
-def deciding(ref: str, state: State, code: str | None, note: str, now: int) -> Callable[[Book], Entry | None]:
+def deciding(
+    ref: str, state: State, code: str | None, note: str, now: int, owing: Owing
+) -> Callable[[Book], Entry | None]:
     """The event as it stands then; None: it did not wait for that."""
     event = ids.parse(PREFIX, ref)
     short = None if code is None else code[:CODE_CHARS]
+    said = note[:NOTE_CHARS] or None
 
     def work(book: Book) -> Entry | None:
-        if not book.decide(event, state=state, code=short, note=note[:NOTE_CHARS] or None, now=now):
+        if not book.decide(event, state=state, code=short, note=said, now=now):
             return None
+        owing.decided(book, event, state, short, said)
         return book.entries(Filter(event=event), limit=1)[0]
 
     return work

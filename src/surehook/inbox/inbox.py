@@ -25,6 +25,7 @@ from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import SqlStore
 from surehook.inbox.storing import answered
+from surehook.inbox.telling import Teller
 from surehook.inbox.work import Rules, Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
@@ -63,7 +64,7 @@ class Inbox(Definitions):
         self.store = engine if isinstance(engine, SqlStore) else SqlStore(engine, sessions=sessions)
         self._line = Line(self.store)
         self.woken = threading.Event()
-        self._workers: list[tuple[Worker, threading.Thread]] = []
+        self._workers: list[tuple[Worker | Teller, threading.Thread]] = []
         self._executor: ThreadPoolExecutor | None = None
         self._async_line: AsyncLine | None = None
 
@@ -120,16 +121,18 @@ class Inbox(Definitions):
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
-        """Process in threads of this process."""
-        for number in range(workers):
-            worker = Worker(self.store, self.steps, self.woken)
+        """Process, and tell senders that asked, in threads of this process."""
+        working: list[Worker | Teller] = [Worker(self.store, self.steps, self.woken) for _ in range(workers)]
+        if self.letters.are_wanted:
+            working.append(Teller(self.store, self.letters, self.steps.rules.idle_s))
+        for number, worker in enumerate(working):
             thread = threading.Thread(
                 target=self.labour, args=(worker,), name=f"surehook-inbox-{number}", daemon=True
             )
             self._workers.append((worker, thread))
             thread.start()
 
-    def labour(self, worker: Worker) -> None:
+    def labour(self, worker: Any) -> None:
         """What each thread of `start` does: the place for what a thread has to let go at its end."""
         worker.run()
 
@@ -147,6 +150,16 @@ class Inbox(Definitions):
         while worker.turn() is None:
             turns += 1
         return turns
+
+    def send_receipts(self) -> int:
+        """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
+        teller, tried = Teller(self.store, self.letters, self.steps.rules.idle_s), 0
+        try:
+            while self.letters.are_wanted and (count := teller.turn()):
+                tried += count
+        finally:
+            teller.close()
+        return tried
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -174,11 +187,15 @@ class Inbox(Definitions):
 
     def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
-        return self.decided(self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now())))
+        return self.decided(
+            self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
+        )
 
     def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
-        return self.decided(self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now())))
+        return self.decided(
+            self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
+        )
 
     def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
         """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""

@@ -20,6 +20,7 @@ from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
 from surehook.inbox.following import Decided, Desk, Following
+from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
@@ -56,8 +57,9 @@ class Todo(Struct):
 class Processor:
     """Handlers, sources, workflows and rules, ready to process."""
 
-    def __init__(self, ends: Ends, sources: Mapping[str, Source], following: Following) -> None:
+    def __init__(self, ends: Ends, sources: Mapping[str, Source], following: Following, owing: Owing) -> None:
         self._ends = ends
+        self._owing = owing
         self._sources = sources
         self._following = following
 
@@ -77,6 +79,7 @@ class Processor:
         ended = list(desk.settled.values())
         changed = self._changed(book, ended)
         book.settle([settlement for _, settlement in ended])
+        self._owing.settled(book, ended)
         desk.keep(self._following.identify)
         released = frozenset(run.id for run, _ in ended) - mine
         return Done(ended, changed, len(runs) - len(mine), desk.decided, released)
@@ -86,6 +89,7 @@ class Processor:
         mine = book.hold([run.id], token)
         ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine else []
         book.settle([settlement for _, settlement in ended])
+        self._owing.settled(book, ended)
         return Done(ended, [], 0 if mine else 1)
 
     def read(self, run: Run) -> Event:

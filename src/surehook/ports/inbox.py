@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from surehook.core.errors import SurehookError
+from surehook.ports.inbox_receipts import ReceiptBook
 
 T = TypeVar("T")
 
@@ -244,7 +245,7 @@ class Pruned(Struct, frozen=True):
     events: int
 
 
-class Book(Protocol):
+class Book(ReceiptBook, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:

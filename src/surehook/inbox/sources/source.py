@@ -22,6 +22,7 @@ from surehook.core.sources.provider import (
     Token,
 )
 from surehook.core.verification import Headers, Key, Keys, VerifyError
+from surehook.inbox.sources.receipts_to import ReceiptsTo
 
 TENANT_CHARS = 128  # it stands in the key of every event
 PROVABLE = frozenset({"body", "time", "id", "type"})
@@ -51,6 +52,7 @@ class Source:
                      `schema_versions` has it)
     on_conflict      what to answer to another body under a known id, which is kept in either case: `refuse` (409, terminal)
                      or `accept` (as if it were new, for senders that would stop sending)
+    receipts         where to tell a sender that asks what became of its events; None: nowhere, whoever asks
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Source:
         schema_versions: Iterable[str] = (),
         unknown_schema: Literal["refuse", "park"] = "refuse",
         on_conflict: Literal["refuse", "accept"] = "refuse",
+        receipts: ReceiptsTo | None = None,
     ) -> None:
         self.name = provider.name if name is None else name
         if re.fullmatch(r"[a-z0-9_-]{1,64}", self.name) is None:
@@ -102,6 +105,10 @@ class Source:
         except VerifyError as error:
             field = "secret" if error.code == "bad_secret" else "tolerance_s"
             raise SourceError(field, error.detail, hint=error.hint) from None
+        self.receipts = receipts
+        self.receipt_secrets: tuple[bytes, ...] = ()
+        if receipts is not None:
+            self.receipt_secrets = receipts.materials(provider.scheme, self._judge.keys)
 
     @property
     def body_bytes(self) -> int:

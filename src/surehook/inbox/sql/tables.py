@@ -6,6 +6,7 @@
     conflicts  other bodies under the id of an event that stands
     documents  where each document stands in its workflow
     steps      every decision about a document, with the state before and after; only ever added to
+    receipts   what senders that asked are to be told of their events, and when; one for an event
 
 Times are Unix milliseconds. Hashes and ids are bytes.
 """
@@ -155,6 +156,23 @@ steps = Table(
     **_OPTIONS,
 )
 
+receipts = Table(
+    PREFIX + "receipts",
+    metadata,
+    Column("event", _binary(16), primary_key=True),
+    Column("source", _exact(NAME_CHARS), nullable=False),
+    # The sender's ids, as it wrote them.
+    Column("event_id", _exact(ID_CHARS), nullable=False),
+    Column("delivery", String(CODE_CHARS), nullable=False),
+    Column("endpoint", String(CODE_CHARS), nullable=False),
+    Column("word", _TEXT, nullable=False),
+    # When it is to be told, for the first time or again. Told: NULL.
+    Column("due_at", BigInteger),
+    Column("lease", _binary(16)),
+    Column("attempts", Integer, nullable=False),
+    **_OPTIONS,
+)
+
 _open = runs.c.due_at.is_not(None)
 Index(PREFIX + "runs_due", runs.c.due_at, runs.c.id, sqlite_where=_open, postgresql_where=_open)
 # What stands still and is looked for by people. In this very text, as SQLite compares it with that of a query.
@@ -172,3 +190,7 @@ _waits = documents.c.wake_at.is_not(None)
 Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
 Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
 Index(PREFIX + "steps_event", steps.c.event)
+_owed = receipts.c.due_at.is_not(None)
+Index(
+    PREFIX + "receipts_due", receipts.c.due_at, receipts.c.event, sqlite_where=_owed, postgresql_where=_owed
+)

@@ -1,0 +1,144 @@
+"""Letters: owed receipts as requests, and what their answers mean. No socket here; both kinds of teller use it.
+
+A receipt is never given up for a failure: what cannot be told waits longer and longer, up to an hour, for as long as its event
+is kept. The one answer that ends it is that the sender does not know the delivery (any more).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct, structs
+
+from surehook.client.calls import Call, Place, headers_of, retry_after_s
+from surehook.client.http1 import Answer
+from surehook.core import ids, receipt_message
+from surehook.inbox.owing import Owing
+from surehook.inbox.sources.receipts_to import ReceiptsTo
+from surehook.inbox.sources.source import Source
+from surehook.ports.inbox import Book
+from surehook.ports.inbox_receipts import Owed
+
+log = logging.getLogger("surehook.inbox")
+
+CLAIMED = 500  # in one turn: five full letters
+LEASE_MS = 120_000  # a teller that died is followed by another after that
+FIRST_S, FACTOR, MOST_S = 1.0, 4.0, 3600.0
+JITTER = 0.2
+
+
+class Letter(Struct, frozen=True):
+    """Receipts for one endpoint of one source, at most `receipt_message.ITEMS`."""
+
+    source: str
+    endpoint: str
+    receipts: tuple[Owed, ...]
+
+
+class _Problem(Struct):
+    code: str = ""
+
+
+class Letters:
+    """`now()` in Unix milliseconds, `bits(n)` n random bytes, `fraction()` chance in [0, 1) for waits."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        owing: Owing,
+        now: Callable[[], int],
+        bits: Callable[[int], bytes],
+        fraction: Callable[[], float],
+    ) -> None:
+        self._sources = sources
+        self._owing = owing
+        self.now = now
+        self.bits = bits
+        self._fraction = fraction
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether any source has receipts at all."""
+        return bool(self._owing.told_sources())
+
+    def to(self, source: str) -> ReceiptsTo:
+        """The setting of a source that has one."""
+        found = self._sources[source].receipts
+        assert found is not None, "only sources with receipts are claimed"
+        return found
+
+    # -- work inside transactions --------------------------------------------------------------------------------
+
+    def claiming(self, token: bytes) -> Callable[[Book], list[Owed]]:
+        sources = self._owing.told_sources()
+        return lambda book: book.claim_owed(
+            sources, now=self.now(), lease_ms=LEASE_MS, token=token, limit=CLAIMED
+        )
+
+    def settling(self, token: bytes, told: Sequence[Owed], later: Sequence[Owed]) -> Callable[[Book], None]:
+        def work(book: Book) -> None:
+            book.told([one.event for one in told], token)
+            book.tell_later(later, token)
+
+        return work
+
+    # -- writing and reading -------------------------------------------------------------------------------------
+
+    def sorted(self, owed: Sequence[Owed]) -> Iterator[Letter]:
+        """Letters of what was claimed."""
+        by_whom: dict[tuple[str, str], list[Owed]] = {}
+        for one in owed:
+            by_whom.setdefault((one.source, one.endpoint), []).append(one)
+        for (source, endpoint), receipts in by_whom.items():
+            for at in range(0, len(receipts), receipt_message.ITEMS):
+                yield Letter(source, endpoint, tuple(receipts[at : at + receipt_message.ITEMS]))
+
+    def written(self, letter: Letter) -> tuple[Call, dict[str, str]]:
+        """The request, signed now: its time is that of this attempt."""
+        items = [receipt_message.item(one.event_id, one.delivery, one.word) for one in letter.receipts]
+        body = receipt_message.write(items)
+        headers = receipt_message.headers(
+            letter.endpoint,
+            self._sources[letter.source].receipt_secrets,
+            body,
+            now_ms=self.now(),
+            chance=self.bits(10),
+        )
+        call = Call("POST", "", body, headers, repeatable=True)
+        return call, headers_of(Place.of(self.to(letter.source).url), None, call)
+
+    def answered(self, letter: Letter, answer: Answer) -> list[Owed]:
+        """Which of its receipts have to be told again, with the time for that."""
+        if 200 <= answer.status < 300:
+            return []
+        code = _code(answer.body)
+        if answer.status == 404 and code == "unknown_delivery":
+            log.info(
+                "the sender of %s does not know %d deliveries any more", letter.source, len(letter.receipts)
+            )
+            return []
+        return self.failed(letter, f"{answer.status} {code}".strip(), retry_after_s(answer))
+
+    def failed(self, letter: Letter, why: str, wish_s: float | None = None) -> list[Owed]:
+        """All of them, later."""
+        log.warning("receipts of %s could not be told and will be: %s", letter.source, why)
+        return [self._later(one, wish_s) for one in letter.receipts]
+
+    def _later(self, one: Owed, wish_s: float | None) -> Owed:
+        wait = min(FIRST_S * FACTOR ** min(one.attempts, 60), MOST_S)
+        wait = min(max(wait, wish_s or 0.0), MOST_S) * (1 + JITTER * self._fraction())
+        return structs.replace(one, due_at=self.now() + round(wait * 1000), attempts=one.attempts + 1)
+
+
+def _code(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Problem).code[:64]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+def token_of(letters: Letters) -> bytes:
+    """What a teller's lease is known by."""
+    return ids.uuid7(letters.now(), letters.bits(10))
