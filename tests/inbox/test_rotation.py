@@ -104,8 +104,10 @@ def gaps(times: list[float]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-@pytest.mark.parametrize("policy", ["standard", "signing"])
-def test_an_hour_with_the_old_key_costs_a_call_per_300_s_and_no_event(policy: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "policy", ["standard", "signing", {"profile": "standard", "breaker": None}], ids=["standard", "signing", "no breaker"]
+)  # fmt: skip
+def test_an_hour_with_the_old_key_costs_a_call_per_300_s_and_no_event(policy: Any, tmp_path: Path) -> None:
     async def story(house: House) -> None:
         application = Application(tmp_path / "app.db", house.clock)
         house.receivers.scripts[URL] = application
