@@ -17,6 +17,7 @@ import uvicorn  # noqa: E402
 from fastapi import FastAPI, Request, Response  # noqa: E402
 from sqlalchemy import text  # noqa: E402
 from sqlalchemy.exc import IntegrityError  # noqa: E402
+from sqlalchemy.ext.asyncio import create_async_engine  # noqa: E402
 from tests.inbox.house import SECRET, partner  # noqa: E402
 from tests.inbox.programs.table import TABLE  # noqa: E402
 
@@ -63,7 +64,7 @@ def inbox_app(url: str) -> FastAPI:
 
 
 def plain_app(url: str) -> FastAPI:
-    """A handler as one writes it: verify, insert, commit, answer. Engines and their settings are those of the inbox."""
+    """A handler as one writes it: verify, insert, commit, answer."""
     app = FastAPI()
     insert = text("insert into plain (event_id, body, headers) values (:id, :body, :headers)")
 
@@ -72,7 +73,7 @@ def plain_app(url: str) -> FastAPI:
         return {"id": message.id, "body": body, "headers": json.dumps(dict(request.headers))}
 
     if url.startswith("sqlite"):
-        engine = engines.engine(url)
+        engine = engines.engine(url)  # durable, as the inbox's
         # One writer: SQLite has one, and threads that wait for its lock sleep, which makes them half as fast.
         writer = ThreadPoolExecutor(1)
 
@@ -87,7 +88,7 @@ def plain_app(url: str) -> FastAPI:
             return Response()
 
     else:
-        waiting = engines.async_engine(url)
+        waiting = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
 
         @app.post("/hooks/partner")
         async def hook(request: Request) -> Response:

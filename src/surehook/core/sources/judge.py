@@ -22,6 +22,7 @@ from surehook.core.sources.provider import (
     Clock,
     First,
     Header,
+    Place,
     Provider,
     Signed,
     Standard,
@@ -62,8 +63,7 @@ class Judge:
         self.provider = provider
         self.known: Mapping[str, str] = known or {}
         self._tolerance_s = _tolerance(provider, tolerance_s)
-        places = (*provider.id, *provider.type)
-        self._varies = any(isinstance(one, First) or getattr(one, "optional", False) for one in places)
+        self._id_varies, self._type_varies = _vary(provider.id), _vary(provider.type)
         self._memo: dict[Any, frozenset[str]] = {}
         self._standard: Verifier | None = None
         self._matchers: list[tuple[Key, keys.Matcher]] = []
@@ -214,20 +214,26 @@ class Judge:
     def _proven(self, request: Request, root: Any, has_time: bool) -> frozenset[str]:
         """Of the places that gave a value in this message. There are few such sets, and each is judged once."""
         body_hash_signed = request.body_hash() is not None
-        id, type = self.provider.id, self.provider.type
-        if self._varies:
-            id, type = request.present(id, root), request.present(type, root)
+        provider = self.provider
+        id = request.present(provider.id, root) if self._id_varies else provider.id
+        type = request.present(provider.type, root) if self._type_varies else provider.type
         asked = (id, type, has_time, body_hash_signed)
-        if asked not in self._memo:
-            clock = self.provider.occurred_at
-            self._memo[asked] = proof.named(
-                self.provider,
-                body=proof.covers_body(self.provider, body_hash_signed=body_hash_signed),
+        named = self._memo.get(asked)
+        if named is None:
+            clock = provider.occurred_at
+            named = self._memo[asked] = proof.named(
+                provider,
+                body=proof.covers_body(provider, body_hash_signed=body_hash_signed),
                 id=id,
                 type=type,
                 time=(clock.place,) if clock is not None and has_time else (),
             )
-        return self._memo[asked]
+        return named
+
+
+def _vary(places: tuple[Place, ...]) -> bool:
+    """Whether messages differ in which of these places have a value."""
+    return any(isinstance(one, First) or getattr(one, "optional", False) for one in places)
 
 
 def _tolerance(provider: Provider, asked: float | None) -> float | None:

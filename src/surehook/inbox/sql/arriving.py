@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import IntegrityError
 
-from surehook.inbox.sql.bulk import Row, insert_rows
+from surehook.inbox.sql.bulk import Row, Rows, insert_rows
 from surehook.inbox.sql.tables import conflicts, events, requests, runs
 from surehook.ports.inbox import Clash, Event, Request, Stored
 
@@ -103,12 +103,15 @@ def _write(
     other: Sequence[tuple[Request, Row]],
 ) -> None:
     try:
-        insert_rows(connection, events, _EVENT, [_event(*one) for one in new])
-        insert_rows(connection, runs, _RUN, [_run(*one) for one in new])
-        insert_rows(connection, conflicts, _CONFLICT, [row for _, row in other])
+        insert_rows(
+            connection,
+            Rows(events, _EVENT, [_event(*one) for one in new]),
+            Rows(runs, _RUN, [_run(*one) for one in new]),
+            Rows(conflicts, _CONFLICT, [row for _, row in other]),
+            Rows(requests, _REQUEST, [_request(one) for one in kept]),
+        )
     except IntegrityError as error:
         raise Clash(str(error.orig)) from error
-    insert_rows(connection, requests, _REQUEST, [_request(one) for one in kept])
 
 
 def _request(one: Request) -> Row:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -33,10 +33,26 @@ _ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
 _MEMO = 64  # texts: about ten for each dialect of a program
 
 
-def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
-    """Insert rows whose values are in the order of `columns`."""
-    if rows:
-        _run(connection, _insert(connection.dialect, table, columns), rows)
+class Rows(NamedTuple):
+    """Rows for a table, their values in the order of `columns`."""
+
+    table: Table
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+
+
+def insert_rows(connection: Connection, *given: Rows) -> None:
+    """Insert rows into one table or several, in this order; where arrays are taken, by one statement in all."""
+    parts = [one for one in given if one.rows]
+    if not parts:
+        return
+    dialect = connection.dialect
+    if dialect.driver in _ARRAYS:
+        statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts))
+        connection.exec_driver_sql(statement, tuple(column for one in parts for column in _turned(one.rows)))
+    else:
+        for table, columns, rows in parts:
+            connection.exec_driver_sql(_insert(dialect, table, columns), list(rows))
 
 
 def update_rows(
@@ -44,22 +60,36 @@ def update_rows(
 ) -> None:
     """Give `columns` new values where `keys` have theirs; a row is the new values, and then those of the keys."""
     if rows:
-        _run(connection, _update(connection.dialect, table, columns, keys), rows)
+        arrays = connection.dialect.driver in _ARRAYS
+        given = tuple(_turned(rows)) if arrays else list(rows)
+        connection.exec_driver_sql(_update(connection.dialect, table, columns, keys), given)
 
 
-def _run(connection: Connection, statement: str, rows: Sequence[Row]) -> None:
-    if connection.dialect.driver in _ARRAYS:
-        connection.exec_driver_sql(statement, tuple(map(list, zip(*rows, strict=True))))
-    else:
-        connection.exec_driver_sql(statement, list(rows))
+def _turned(rows: Sequence[Row]) -> list[list[Any]]:
+    """One list for each column."""
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 @lru_cache(maxsize=_MEMO)
 def _insert(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> str:
-    head = f"INSERT INTO {table.name} ({', '.join(_quoted(dialect, columns))})"
-    if dialect.driver in _ARRAYS:
-        return f"{head} SELECT * FROM unnest({_arrays(dialect, table, columns)})"
-    return f"{head} VALUES ({', '.join(_places(dialect, len(columns)))})"
+    return f"{_into(dialect, table, columns)} VALUES ({', '.join(_places(dialect, len(columns)))})"
+
+
+@lru_cache(maxsize=_MEMO)
+def _insert_all(dialect: Dialect, parts: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
+    """All but the last stand in a WITH, and are done as well: a round trip costs more than an INSERT."""
+    texts, at = [], 0
+    for table, columns in parts:
+        texts.append(
+            f"{_into(dialect, table, columns)} SELECT * FROM unnest({_arrays(dialect, table, columns, at)})"
+        )
+        at += len(columns)
+    before = ", ".join(f"part{number} AS ({text})" for number, text in enumerate(texts[:-1]))
+    return f"WITH {before} {texts[-1]}" if before else texts[-1]
+
+
+def _into(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table.name} ({', '.join(_quoted(dialect, columns))})"
 
 
 @lru_cache(maxsize=_MEMO)
@@ -83,15 +113,15 @@ def _quoted(dialect: Dialect, names: Sequence[str]) -> list[str]:
     return [dialect.identifier_preparer.quote(name) for name in names]
 
 
-def _places(dialect: Dialect, count: int) -> list[str]:
-    """How the driver writes its places; those with names (`pyformat`) take tuples too."""
+def _places(dialect: Dialect, count: int, after: int = 0) -> list[str]:
+    """How the driver writes its places, `after` others; those with names (`pyformat`) take tuples too."""
     if dialect.paramstyle == "numeric_dollar":
-        return [f"${place}" for place in range(1, count + 1)]
+        return [f"${place}" for place in range(after + 1, after + count + 1)]
     return ["?" if dialect.paramstyle == "qmark" else "%s"] * count
 
 
-def _arrays(dialect: Dialect, table: Table, columns: Sequence[str]) -> str:
-    pairs = zip(_places(dialect, len(columns)), columns, strict=True)
+def _arrays(dialect: Dialect, table: Table, columns: Sequence[str], after: int = 0) -> str:
+    pairs = zip(_places(dialect, len(columns), after), columns, strict=True)
     return ", ".join(f"{place}::{_element(table.c[name])}[]" for place, name in pairs)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from surehook.inbox.sql.bulk import insert_rows, update_rows
+from surehook.inbox.sql.bulk import Rows, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.tables import documents, runs, steps
 from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
@@ -58,7 +58,7 @@ def keep(connection: Connection, rows: Sequence[DocumentRow]) -> None:
 
 def journal(connection: Connection, rows: Sequence[StepRow]) -> None:
     made = [(row.id, *row.key, row.event, row.event_id, row.verdict, row.at, row.body) for row in rows]
-    insert_rows(connection, steps, _STEP, made)
+    insert_rows(connection, Rows(steps, _STEP, made))
 
 
 def _of(key: DocumentKey) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from surehook.core.errors import SettingsError
@@ -18,27 +20,28 @@ DRIVERS = {
     "mysql": ("mysql+pymysql", "mysql+asyncmy"),
     "mariadb": ("mariadb+pymysql", "mariadb+asyncmy"),
 }
+ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
+_USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the monotonic clock
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 
 
-def engine(url: str, *, durable: bool = True) -> Engine:
-    """An engine for callers that block. Not `durable`: SQLite does not wait for the disk, as tests need not.
+def engine(url: str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:
+    """An engine for callers that block. Not `durable`: SQLite does not wait for the disk, as tests need not. A connection that
+    idled for more than `asked_s` seconds is asked whether it lives before it is given out.
 
     Raises SettingsError for a URL that cannot be used.
     """
     chosen = _url(url, 0)
-    made = create_engine(chosen, **_options(chosen))
-    if made.dialect.name == "sqlite":
-        event.listen(made, "connect", _durable if durable else _quick)
+    made = create_engine(chosen)
+    _set_up(made, durable, asked_s)
     return made
 
 
-def async_engine(url: str, *, durable: bool = True) -> AsyncEngine:
+def async_engine(url: str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
     """An engine for callers that must not block. Raises SettingsError."""
     chosen = _url(url, 1)
-    made = create_async_engine(chosen, **_options(chosen))
-    if made.dialect.name == "sqlite":
-        event.listen(made.sync_engine, "connect", _durable if durable else _quick)
+    made = create_async_engine(chosen)
+    _set_up(made.sync_engine, durable, asked_s)
     return made
 
 
@@ -64,9 +67,35 @@ def _url(url: str, kind: int) -> URL:
     return parsed
 
 
-def _options(url: URL) -> dict[str, Any]:
-    """A connection that died while idle is found out before work is given to it."""
-    return {} if url.get_backend_name() == "sqlite" else {"pool_pre_ping": True}
+def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _durable if durable else _quick)
+    else:
+        _ask_after_idling(engine, asked_s)
+
+
+def _ask_after_idling(engine: Engine, asked_s: float) -> None:
+    """A connection that died while idle is found out before work is given to it. (`pool_pre_ping` asks busy ones as well.)"""
+
+    def given_back(connection: Any, record: Any) -> None:
+        record.info[_USED] = time.monotonic()
+
+    def given_out(connection: Any, record: Any, handed: Any) -> None:
+        used = record.info.get(_USED)
+        if used is not None and time.monotonic() - used > asked_s and not _lives(engine, connection):
+            raise InvalidatePoolError  # its neighbours have died with it; the pool makes another
+
+    event.listen(engine, "checkin", given_back)
+    event.listen(engine, "checkout", given_out)
+
+
+def _lives(engine: Engine, connection: Any) -> bool:
+    try:
+        return engine.dialect.do_ping(connection)
+    except engine.dialect.loaded_dbapi.Error as error:
+        if engine.dialect.is_disconnect(error, connection, None):
+            return False
+        raise
 
 
 def _durable(connection: Any, record: Any) -> None:
