@@ -152,6 +152,47 @@ def test_order(order, sign, out_of_order):
     ).assert_outcomes(passed=3)
 
 
+def test_messages_out_of_order_are_heard_in_that_order(suite):
+    suite(
+        test_order="""
+def test_order(inbox, sign, out_of_order):
+    heard = []
+    inbox.on("stripe")(lambda event, tx: heard.append(event.type))
+    first, second, third = [sign("stripe", type) for type in "abc"]
+    out_of_order(first, second, third)
+    assert heard == ["c", "b", "a"]
+    fourth, fifth = [sign("stripe", type) for type in "de"]
+    out_of_order(first, fourth, fifth, order=[2, 0, 1])
+    assert heard == ["c", "b", "a", "e", "d"]
+"""
+    ).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("kind", ["Inbox", "AsyncInbox"])
+def test_the_inbox_may_lie_in_another_database(suite, database, kind):
+    suite(
+        conftest=f"""
+import pytest
+from surehook.inbox import {kind}, sources
+
+@pytest.fixture
+def inbox_database():
+    return {database!r}
+
+@pytest.fixture
+def inbox_definitions():
+    return {kind}("sqlite://", [sources.named("github", secret="a secret of the shop")])
+""",
+        test_elsewhere="""
+def test_elsewhere(inbox, sign, crash_before_commit):
+    inbox.on("github")(lambda event, tx: None)
+    played = crash_before_commit(sign("github", "push", {"n": 1}))
+    assert (played.calls, played.effects) == ({"evt_1": 2}, {"evt_1": 1})
+    assert "PostgreSQL" in inbox.sql("select version()")[0][0]
+""",
+    ).assert_outcomes(passed=1)
+
+
 def test_loading_the_plugin_imports_nothing_but_pytest():
     code = (
         "import pytest, sys; before = set(sys.modules); import surehook.pytest_plugin\n"
