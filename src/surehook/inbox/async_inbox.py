@@ -48,7 +48,9 @@ class AsyncInbox(Definitions):
         if isinstance(engine, Engine):
             raise SettingsError("engine", "a blocking engine needs an Inbox")
         made = engines.async_engine(engine) if isinstance(engine, str) else engine
-        self.store: Any = AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
+        self.store: AsyncStore = (
+            AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
+        )
         self._line = AsyncLine(self.store.run)
         self.woken = asyncio.Event()
         self._workers: list[tuple[AsyncWorker | AsyncTeller, asyncio.Task[None]]] = []
@@ -170,8 +172,7 @@ class AsyncInbox(Definitions):
 
     async def depth(self) -> Sequence[Depth]:
         """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
-        found: Sequence[Depth] = await self.store.run(self.looking())
-        return found
+        return await self.store.run(self.looking())
 
     async def metrics(self) -> bytes:
         """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError, StoreError."""

@@ -264,7 +264,8 @@ class Trial:
         return self._loop.run(value)
 
     def _on_connection(self, work: Callable[[Any], T]) -> T:
-        engine: Any = self.inbox.store.engine
+        store: Any = self.inbox.store
+        engine = store.engine
         if self._loop is None:
             with engine.begin() as connection:
                 return work(connection)
