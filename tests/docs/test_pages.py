@@ -19,6 +19,7 @@ from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
 
 VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
+VARIABLES |= {"SUREHOOK_INBOX"}  # a setting of Django's, see docs/django.md
 SOURCES = "\n".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
 
 

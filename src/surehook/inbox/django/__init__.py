@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     inbox: Inbox
 
-_making = threading.Lock()
+_making = threading.RLock()  # while Django is set up, modules with handlers ask for the inbox
 
 
 def __getattr__(name: str) -> object:
