@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 import threading
 import unittest
 from collections.abc import Callable, Iterator
@@ -10,13 +13,16 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, transaction
-from django.test import Client, TestCase, override_settings
+from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.urls import path
 
+from surehook.core.errors import SettingsError
 from surehook.inbox import Refuse, sources
 from surehook.inbox.django.settings import given
 from surehook.inbox.sql import ddl
@@ -409,6 +415,46 @@ def test_a_test_case_of_django_receives_and_processes_and_takes_everything_back(
     unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
     assert (result.testsRun, result.errors, result.failures) == (1, [], [])
     assert (numbers(), states(inbox)) == ([], {})
+
+
+def test_a_transaction_test_case_of_django_empties_the_tables(inbox):
+    class Case(TransactionTestCase):
+        def test_it(self) -> None:
+            inbox.receive(call(*message("evt_1"), at=NOW))
+            assert states(inbox) == {"evt_1": "accepted"}
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
+    assert states(inbox) == {}
+
+
+def test_the_view_is_asked_under_asgi_as_well(inbox):
+    event_id, body = signed("c1")
+    headers = sign(SECRET, event_id, body, timestamp=NOW // 1000)
+
+    async def go() -> list[int]:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(get_asgi_application()), base_url="http://testserver"
+        ) as client:
+            posts = [client.post("/hooks/partner", content=body, headers=headers) for _ in range(5)]
+            return [one.status_code for one in await asyncio.gather(*posts)]
+
+    with override_settings(ROOT_URLCONF=(path("hooks/<str:source>", inbox.view),)):
+        assert asyncio.run(go()) == [200] * 5
+    assert states(inbox) == {"evt_1": "accepted"}
+
+
+def test_a_coroutine_is_refused_as_a_handler(inbox):
+    async def waiting(event: Any, tx: Any) -> None: ...
+
+    with pytest.raises(SettingsError):
+        inbox.on("partner")(waiting)
+
+
+def test_nobody_else_needs_django():
+    code = "import sys, surehook; from surehook.inbox import AsyncInbox, Inbox; assert 'django' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_models_show_the_rows(inbox):
