@@ -6,6 +6,7 @@ import logging
 import re
 
 import pytest
+from sqlalchemy import text
 
 from surehook.inbox import Later, sources
 from surehook.inbox.receive import Call
@@ -261,9 +262,20 @@ def test_depth_is_counted_up_to_a_bound(house):
 
 def test_metrics_are_text_with_depth_as_of_now(house):
     house.receive("evt_1")
-    text = house.do(house.inbox.metrics()).decode()
-    assert 'surehook_inbox_events_total{kind="new",source="partner"} 1.0' in text
-    assert 'surehook_inbox_depth{source="partner",state="ready"} 1.0' in text
+    scraped = house.do(house.inbox.metrics()).decode()
+    assert 'surehook_inbox_events_total{kind="new",source="partner"} 1.0' in scraped
+    assert 'surehook_inbox_depth{source="partner",state="ready"} 1.0' in scraped
+
+
+def test_a_scrape_answers_without_depth_while_the_database_is_away(house):
+    house.receive("evt_1")
+    assert b'state="ready"' in house.do(house.inbox.metrics())
+    house.sql("alter table surehook_inbox_runs rename to elsewhere")
+    house.receive("evt_2")
+    scraped = house.do(house.inbox.metrics()).decode()
+    assert 'surehook_inbox_refusals_total{code="storage_unavailable",source="partner"} 1.0' in scraped
+    assert 'state="ready"' not in scraped
+    house.sql("alter table elsewhere rename to surehook_inbox_runs")
 
 
 def test_workers_look_at_depth_for_those_who_scrape_and_for_nobody_else(house):
@@ -280,3 +292,17 @@ def test_workers_look_at_depth_for_those_who_scrape_and_for_nobody_else(house):
     house.work()
     assert house.inbox.watch.looked_at == house.clock.at
     assert b"surehook_inbox_looked_timestamp_seconds" in collector.render()
+
+
+@every_database
+def test_a_look_that_fails_keeps_nobody_from_working(house, monkeypatch):
+    seen = house.on()
+    house.inbox.collector()
+    broken = text("select nothing from nowhere")
+    monkeypatch.setattr(
+        "surehook.inbox.sql.book.depth.depth", lambda connection, **_: connection.execute(broken)
+    )
+    house.receive("evt_1")
+    house.work()
+    assert [event.id for event in seen] == ["evt_1"]
+    assert house.inbox.watch.looked_at is None

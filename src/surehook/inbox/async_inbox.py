@@ -27,7 +27,7 @@ from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.work import AsyncWorker, Rules
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import AsyncStore, Depth, Pruned
+from surehook.ports.inbox import AsyncStore, Depth, Pruned, StoreError
 
 
 class AsyncInbox(Definitions):
@@ -175,9 +175,12 @@ class AsyncInbox(Definitions):
         return await self.store.run(self.looking())
 
     async def metrics(self) -> bytes:
-        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError, StoreError."""
+        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""
         collector = self.collector()
-        await self.depth()
+        try:
+            await self.depth()
+        except StoreError as error:
+            self.unseen(error)
         return collector.render()
 
     async def explain(

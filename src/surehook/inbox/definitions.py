@@ -30,7 +30,7 @@ from surehook.inbox.work import Rules, Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Entry, Stored
+from surehook.ports.inbox import Book, Depth, Entry, Stored, StoreError
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -64,6 +64,7 @@ class Definitions:
         self.watch = Watch()
         self.transitions = Transitions()
         self._collector: Collector | None = None
+        self._looked = -DEPTH_MS  # when a worker last looked at depth, Unix milliseconds
         self.following = Following(lambda: self.identify(self.clock.now()))
         self.backoff = backoff or Backoff()
         ends = Ends(self.handlers, self.backoff, self._fraction, self.clock.now)
@@ -167,6 +168,11 @@ class Definitions:
 
         return work
 
+    def unseen(self, error: Exception) -> None:
+        """Depth could not be looked at: an old one is not shown for a new one, and the counters say what is wrong."""
+        log.warning("how much waits could not be looked at: %s", error)
+        self.watch.saw((), None)
+
     def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
         """Count what became of a stored request, and say it where it is not as usual."""
         self.watch.arrived(taken.source.name, ends)
@@ -197,10 +203,18 @@ class Definitions:
         return reply
 
     def _look(self, book: Book) -> None:
-        """What a worker does while it is there, if somebody scrapes."""
-        looked = self.watch.looked_at
-        if self._collector is not None and (looked is None or not 0 <= self.clock.now() - looked < DEPTH_MS):
-            self.looking()(book)
+        """What a worker does while it is there, if somebody scrapes. A look that fails keeps nobody from working."""
+        now = self.clock.now()
+        if self._collector is None or 0 <= now - self._looked < DEPTH_MS:
+            return
+        self._looked = now
+        try:
+            with book.savepoint():
+                self.looking()(book)
+        except StoreError:  # the connection or the transaction is lost, and the work with it
+            raise
+        except Exception as error:
+            self.unseen(error)
 
     def _told(self, done: Done) -> None:
         self.watch.told(done)

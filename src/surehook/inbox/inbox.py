@@ -30,7 +30,7 @@ from surehook.inbox.work import Rules, Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Pruned, Stored
+from surehook.ports.inbox import Book, Depth, Pruned, Stored, StoreError
 
 T = TypeVar("T")
 
@@ -229,9 +229,12 @@ class Inbox(Definitions):
         return self.store.run(self.looking())
 
     def metrics(self) -> bytes:
-        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError, StoreError."""
+        """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""
         collector = self.collector()
-        self.depth()
+        try:
+            self.depth()
+        except StoreError as error:
+            self.unseen(error)
         return collector.render()
 
     def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:

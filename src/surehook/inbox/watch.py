@@ -93,8 +93,8 @@ class Watch:
             for run in done.changed:
                 _count(self.changed, run.source)
 
-    def saw(self, depth: Sequence[Depth], now: int) -> None:
-        """How much was waiting at `now`."""
+    def saw(self, depth: Sequence[Depth], now: int | None) -> None:
+        """How much was waiting at `now`; None: nobody could look."""
         self.depth, self.looked_at = depth, now
 
     def _took(self, source: str, took_ms: int) -> None:
