@@ -74,7 +74,7 @@ def plain_app(url: str) -> FastAPI:
 
     if url.startswith("sqlite"):
         engine = engines.engine(url)  # durable, as the inbox's
-        # One writer: SQLite has one, and threads that wait for its lock sleep, which makes them half as fast.
+        # SQLite has one writer. Several threads, which wait for its lock asleep, were no faster.
         writer = ThreadPoolExecutor(1)
 
         def store(values: dict[str, Any]) -> None:
