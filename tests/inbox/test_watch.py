@@ -295,13 +295,11 @@ def test_workers_look_at_depth_for_those_who_scrape_and_for_nobody_else(house):
 
 
 @every_database
-def test_a_look_that_fails_keeps_nobody_from_working(house, monkeypatch):
+def test_a_look_that_fails_keeps_nobody_from_working(house):
     seen = house.on()
     house.inbox.collector()
     broken = text("select nothing from nowhere")
-    monkeypatch.setattr(
-        "surehook.inbox.sql.book.depth.depth", lambda connection, **_: connection.execute(broken)
-    )
+    house.inbox.looking = lambda: lambda book: book.connection.execute(broken)
     house.receive("evt_1")
     house.work()
     assert [event.id for event in seen] == ["evt_1"]
