@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
 import unittest
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +326,21 @@ def test_a_handler_may_try_within_a_savepoint_of_its_own(inbox):
     inbox.receive(call(*message("evt_1"), at=NOW))
     inbox.work()
     assert (numbers(), states(inbox)) == (["evt_1"], {"evt_1": "finalized"})
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_on_sqlite_a_transaction_is_a_writers_from_its_start(inbox, url):
+    def another_writer(book: Any) -> bool:
+        with closing(
+            sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0, isolation_level=None)
+        ) as other:
+            try:
+                other.execute("begin immediate")
+            except sqlite3.OperationalError:
+                return False
+            return True
+
+    assert inbox.store.run(another_writer) is False
 
 
 def test_what_is_to_happen_on_commit_happens_after_the_mark_stands_and_not_for_what_was_refused(inbox):
