@@ -27,6 +27,13 @@ def test_a_planted_bug_fits_the_package(mutant: Mutant, tmp_path: Path):
         compile(path.read_text(), str(path), "exec")
 
 
+@pytest.mark.parametrize("name", ["inbox-answered-before-commit", "inbox-no-dedupe"])
+def test_a_planted_bug_of_the_inbox_is_found_where_it_was_found_before(name: str, tmp_path: Path):
+    (mutant,) = (one for one in MUTANTS if one.name == name)
+    found = hunt(mutant, tmp_path, seeds=mutant.world + 1)
+    assert (found.world, found.finding is not None) == (mutant.world, True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_found_within_fifty_worlds(mutant: Mutant, tmp_path: Path):

@@ -170,7 +170,7 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
 
 
 def _near(blow: Blow) -> Blow:
-    """Clocks are set by an hour at most: what a receiver wrote down for later lies within what the calm waits for."""
+    """The sender's clock is set by an hour at most; by days is the business of worlds without an inbox."""
     if blow.what != "step" or abs(blow.seconds) <= 3600:
         return blow
     return Blow(blow.at, "step", blow.which, seconds=3600.0 if blow.seconds > 0 else -3600.0)
@@ -296,7 +296,7 @@ def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy:
     strike("freezes", "freeze", 1, 3, seconds=lambda: chance.choice((0.5, 2.0, 8.0)))
     strike(
         "steps", "step", 1, 2,
-        seconds=lambda: chance.choice((-1, 1)) * chance.choice((1.0, 10.0, 120.0, 900.0)),
+        seconds=lambda: chance.choice((-1, 1)) * chance.choice((1.0, 10.0, 120.0, 400.0)),
     )  # fmt: skip
     return sorted(blows, key=lambda blow: blow.at)
 

@@ -27,7 +27,7 @@ from surehook.sim.swarm import Blow, Customer, Options
 from surehook.sim.world import LOOK_S, World
 
 DELIVER_S = 1_500.0  # after the sender's calm, for what it had given up or put off for days
-PROCESS_S = 2_500.0  # after that, for the inbox: a clock that was set back makes it wait that long at most
+PROCESS_S = 1_000.0  # after that, for the inbox: a clock that was set back makes it wait that long at most
 SENDER_ROUNDS_S = 20.0
 PATIENCE_S = 60.0  # until people do something although not all is quiet: it may wait for just that
 
