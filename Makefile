@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim mutants faults clean
+.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -71,8 +71,8 @@ INPUTS ?= 1000000
 fuzz: $(READY) ## noise against the readers of answers and URLs
 	$(BIN)/python bench/fuzz.py --inputs $(INPUTS)
 
-fuzz-verify: $(READY) ## near misses of every provider's messages against surehook.verify; INPUTS=10000000 is a campaign
-	$(BIN)/python -m tests.inbox.fuzz --inputs $(INPUTS)
+fuzz-verify: $(READY) ## near misses of every provider's messages against surehook.verify; INPUTS=10000000 is a campaign; RECORD=file
+	$(BIN)/python -m tests.inbox.fuzz --inputs $(INPUTS) $(if $(RECORD),--record $(RECORD))
 
 KILLS ?= 100
 kill9: $(READY) ## kill -9 under load, start again, and again: lost and duplicated
@@ -83,9 +83,15 @@ powerloss: $(READY) ## power losses at any I/O call of the SQLite ledger, with n
 	$(BIN)/python -m tests.ledgers.powerloss --points $(POINTS)
 
 SEEDS ?= 500
-sim: $(READY) ## simulated worlds on both ledgers
+WORLDS ?= 200
+sim: $(READY) ## simulated worlds on both ledgers, and WORLDS with an inbox that crashes as well
 	$(BIN)/surehook sim --seeds $(SEEDS) --ledger memory
 	$(BIN)/surehook sim --seeds $(SEEDS) --ledger sqlite
+	$(BIN)/surehook sim --seeds $(WORLDS) --inbox
+
+CAMPAIGN ?= 5000
+campaign: $(READY) ## CAMPAIGN worlds in which sender and inbox crash, kept in bench/records/inbox-campaign.json (half an hour)
+	$(BIN)/surehook sim --inbox --seed 100000 --seeds $(CAMPAIGN) --record bench/records/inbox-campaign.json
 
 mutants: $(READY) ## planted bugs: each must be found within 50 seeds; writes down which one found it
 	$(BIN)/python -m tests.sim.planting

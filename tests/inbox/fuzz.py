@@ -6,8 +6,11 @@ Each input is a genuine request with some of its parts mutated: bytes flipped, c
 """
 
 import argparse
+import json
 import random
+import sys
 import time
+from pathlib import Path
 
 import surehook
 from surehook.verify import Key
@@ -18,6 +21,7 @@ JUNK = [
     b"\x00", b"{", b"[" * 3000, b'{"a":1,"a":2}', b"9" * 400, b"\xef\xbb\xbf{}", [], {}, (), [1], {"a": None}, object(), "9" * 20,
     "sha256=", "sha256=00", "v0=", "1_0", "٣", "multipart/form-data; boundary=", "whsec_", "whpk_", b"a=b&c", "%", "1e5", -(2**70),
 ]  # fmt: skip
+SAY_EVERY = 500_000  # inputs, about half a minute
 NAMES = sorted(SIGNERS)
 PARTS = ["body"] * 12 + ["headers"] * 16 + ["secret"] * 3 + ["now", "url", "known", "tolerance_s"]
 
@@ -117,6 +121,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="write the figures to this file, JSON")
     asked = parser.parse_args()
     inputs, counts, begun = Inputs(asked.seed), {}, time.perf_counter()
     for number in range(asked.inputs):
@@ -127,9 +132,23 @@ def main():
             print(f"fuzz-verify: input {number} of seed {asked.seed}: {name} {given!r}"[:4000])
             raise
         counts[verdict] = counts.get(verdict, 0) + 1
+        if (number + 1) % SAY_EVERY == 0:
+            print(f"{number + 1:,} of {asked.inputs:,}", file=sys.stderr, flush=True)
+    seconds = round(time.perf_counter() - begun, 1)
+    if asked.record is not None:
+        told = {
+            "version": surehook.__version__,
+            "command": "make fuzz-verify",
+            "seed": asked.seed,
+            "inputs": asked.inputs,
+            "foreign_exceptions": 0,
+            "verdicts": dict(sorted(counts.items())),
+            "seconds": seconds,
+        }
+        asked.record.write_text(json.dumps(told, indent=2) + "\n")
     for verdict in sorted(counts):
         print(f"{verdict:22}{counts[verdict]:>12,}")
-    print(f"fuzz-verify: inputs={asked.inputs} foreign=0 seconds={time.perf_counter() - begun:.1f}")
+    print(f"fuzz-verify: inputs={asked.inputs} foreign=0 seconds={seconds}")
 
 
 if __name__ == "__main__":
