@@ -22,9 +22,12 @@ from surehook.core.model import (
     EventType,
     Settled,
 )
+from surehook.core.receipt import STAGES, word
+from surehook.core.receipt_message import Said
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Incoming
 from surehook.ports.reading import ReplayJob
+from surehook.ports.receipts import Awaited
 from surehook.ports.registry import ApiKey
 
 from .making import NOW, TENANT, Maker
@@ -221,7 +224,8 @@ class Play:
         make = self.make
         kind = self.pick(6)
         if kind == 0:
-            return make.delivered(held, started_at=self.now)
+            awaited = self.now + self._one_of((0, 5_000, HOUR_MS)) if self._chance(2) else None
+            return structs.replace(make.delivered(held, started_at=self.now), finalize_by=awaited)
         if kind == 1:
             return make.ended(held, "dead", outcome="gone", status=410, notices=(make.notice(at=self.now),))
         if kind == 2:
@@ -258,6 +262,36 @@ class Play:
         rows = self._rows(most=3)
         notices = [self.make.notice("delivery.overdue", at=self.now, delivery=one.id) for one in rows]
         return Call("mark_overdue", (rows, notices), {"now": self.now})
+
+    # -- receipts ---------------------------------------------------------------------------------------
+
+    def hear(self) -> Call:
+        """Words about deliveries that there are, and now and then about what the endpoint never had."""
+        book = self.model.book
+        there = [*book.rows.values(), *book.stories.values()]
+        endpoint = self._one_of(there).endpoint if there and not self._chance(10) else self._endpoint()
+        theirs = [one for one in there if one.endpoint == endpoint or self._chance(20)]
+        said = [
+            Said(
+                one.id,
+                one.event,
+                word(self._one_of(STAGES), self.now + self.pick(3), code=self._one_of("ab")),
+            )
+            for one in self._some(theirs, most=4)
+        ]
+        return Call("hear", (endpoint, said), {"tenant": TENANT, "now": self.now})
+
+    def mark_unfinalized(self) -> Call:
+        awaited = [
+            Awaited(*key, one.tenant, one.row.delivery, one.row.finalize_by - (1 if self._chance(10) else 0))
+            for key, one in sorted(self.model.book.receipts.items())
+            if one.row.finalize_by is not None
+        ]
+        late = self._some(awaited, most=3)
+        notices = [
+            self.make.notice("delivery.unfinalized", at=self.now, delivery=one.delivery) for one in late
+        ]
+        return Call("mark_unfinalized", (late, notices), {"now": self.now})
 
     # -- management -------------------------------------------------------------------------------------
 
@@ -353,6 +387,9 @@ _SELDOM = [
     Play.remove_endpoint, Play.rotate_secret, Play.add_event_type, Play.change_event_type, Play.add_tenant,
     Play.remove_tenant, Play.add_key, Play.dismiss, Play.add_replay, Play.advance_replay,
 ]  # fmt: skip
-_OFTEN = [Play.claim_ids, Play.release, Play.mark_overdue, Play.resend, Play.due_now, Play.beat, Play.park]
+_OFTEN = [
+    Play.claim_ids, Play.release, Play.mark_overdue, Play.resend, Play.due_now, Play.beat, Play.park, Play.hear, Play.hear,
+    Play.mark_unfinalized,
+]  # fmt: skip
 _MOST = [Play.accept, Play.accept, Play.claim, Play.unpark, Play.record, Play.record, Play.record]
 CALLS: list[Callable[[Play], Call]] = [*_SELDOM, *_OFTEN * 2, *_MOST * 4]

@@ -13,6 +13,7 @@ from .desk import bare
 
 PAGE = 200
 PAGES_MAX = 1_000
+FAR = 1 << 60  # after every wait
 
 
 async def story(ledger: Any, *, now: int) -> dict[str, Any]:
@@ -43,6 +44,7 @@ async def story(ledger: Any, *, now: int) -> dict[str, Any]:
         "groups": {(group.endpoint, group.reason) for group in await ledger.parked_groups()} == set(parked),
         "next due": [await ledger.next_due(lane) for lane in range(len(LANES))],
         "overdue": _by_id(map(bare, await ledger.overdue(now=now, limit=PAGE))),
+        "awaited": await ledger.unfinalized(now=FAR, limit=PAGE),
         "replays": _by_id(await ledger.unfinished_replays()),
     }
 
