@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from surehook.inbox import AsyncInbox
@@ -18,7 +19,10 @@ REJECT_SHARE = 0.4  # of what waits for a word, while the storm lasts
 class Clerks:
     """They ask whichever process answers, and try again another day."""
 
-    def __init__(self, machines: list[Machine], chance: random.Random, trace: Trace) -> None:
+    def __init__(
+        self, machines: list[Machine], chance: random.Random, trace: Trace, find: Callable[[str], None]
+    ) -> None:
+        self._find = find
         self._machines = machines
         self._chance = chance
         self._trace = trace
@@ -60,4 +64,7 @@ class Clerks:
             return await machine.call(ask)
         except (ProcessDied, StoreError) as error:
             self._trace.note("inbox-unheard", type(error).__name__)
+            return None
+        except Exception as error:
+            self._find(f"a clerk's question fails: {error!r}")
             return None

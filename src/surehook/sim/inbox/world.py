@@ -46,7 +46,7 @@ class InboxWorld(World):
         self.tempers = Tempers(plan, self.seed.stream("tempers"))
         self.oracle = Oracle(plan, self.database, self.book.find)
         self.inboxes += [self._inbox(slot) for slot in range(plan.processes)]
-        self.clerks = Clerks(self.inboxes, self.seed.stream("clerks"), self.trace)
+        self.clerks = Clerks(self.inboxes, self.seed.stream("clerks"), self.trace, self.book.find)
 
     async def run(self) -> None:
         try:
