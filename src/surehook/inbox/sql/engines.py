@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -11,6 +10,7 @@ from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from surehook.core.errors import SettingsError
+from surehook.host.clock import SystemClock
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
 DRIVERS = {
@@ -21,7 +21,7 @@ DRIVERS = {
     "mariadb": ("mariadb+pymysql", "mariadb+asyncmy"),
 }
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
-_USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the monotonic clock
+_USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 
 
@@ -76,13 +76,14 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
 
 def _ask_after_idling(engine: Engine, asked_s: float) -> None:
     """A connection that died while idle is found out before work is given to it. (`pool_pre_ping` asks busy ones as well.)"""
+    boot = SystemClock().boot
 
     def given_back(connection: Any, record: Any) -> None:
-        record.info[_USED] = time.monotonic()
+        record.info[_USED] = boot()
 
     def given_out(connection: Any, record: Any, handed: Any) -> None:
         used = record.info.get(_USED)
-        if used is not None and time.monotonic() - used > asked_s and not _lives(engine, connection):
+        if used is not None and boot() - used > asked_s and not _lives(engine, connection):
             raise InvalidatePoolError  # its neighbours have died with it; the pool makes another
 
     event.listen(engine, "checkin", given_back)
