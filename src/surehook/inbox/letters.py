@@ -127,7 +127,7 @@ class Letters:
         return [self._later(one, wish_s) for one in letter.receipts]
 
     def _later(self, one: Owed, wish_s: float | None) -> Owed:
-        wait = min(FIRST_S * FACTOR ** min(one.attempts, 60), MOST_S)
+        wait = FIRST_S * FACTOR ** min(one.attempts, 60)  # beyond that, only larger than the most
         wait = min(max(wait, wish_s or 0.0), MOST_S) * (1 + JITTER * self._fraction())
         return structs.replace(one, due_at=self.now() + round(wait * 1000), attempts=one.attempts + 1)
 
