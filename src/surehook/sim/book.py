@@ -236,12 +236,12 @@ class Book:
             else:
                 self.breakers[key] = breaker
 
-    def breaker_at(self, key: tuple[str, str], at: float) -> tuple[int, BreakerRow] | None:
-        """The open breaker that stood in the ledger at loop time `at`, with a number for that opening."""
+    def breaker_at(self, key: tuple[str, str], at: float) -> tuple[int, BreakerRow, float] | None:
+        """The open breaker that stood in the ledger at loop time `at`, with a number for that opening and when it was written."""
         past = self._breaker_past.get(key, [])
         found = bisect_right(past, at, key=lambda entry: entry[0])
-        row = past[found - 1][1] if found else None
-        return None if row is None else (found, row)
+        since, row = past[found - 1] if found else (0.0, None)
+        return None if row is None else (found, row, since)
 
     def _settle(self, row: Row, result: Settled) -> None:
         if result.entry is not None:

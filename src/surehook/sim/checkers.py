@@ -28,7 +28,7 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.core import ids, schedule
-from surehook.core.model import Event
+from surehook.core.model import BreakerRow, Event
 from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
@@ -124,12 +124,12 @@ class Checkers:
         stand = self._book.breaker_at(key, seen.wrote_at)
         if stand is None or self.several_nodes:
             return
-        number, breaker = stand
+        number, breaker, since = stand
         if seen.stamp * 1000 <= breaker.opened_at:
             return  # begun before it opened, on a connection that took its time
         # A clock may be set back while the probe dials.
         wall = self.senders[seen.sender].clock.highest(seen.wrote_wall, seen.wrote_at - DIAL_S, seen.wrote_at)
-        if wall < breaker.probe_at:
+        if wall < breaker.probe_at and not self._set_back(seen, breaker, since):
             early = breaker.probe_at - wall
             self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
         earlier = self._probes.setdefault((*key, number, seen.sender), [])
@@ -137,6 +137,11 @@ class Checkers:
         if earlier and not any(probe.shows_life(seen.wrote_at) for probe in earlier):
             self._find(f"{row.name} is a second probe through one open breaker")
         earlier.append(seen)
+
+    def _set_back(self, seen: Seen, breaker: BreakerRow, since: float) -> bool:
+        """Whether the clock was set back after the breaker opened: a probe is never further away than its wait from then on."""
+        at = self.senders[seen.sender].clock.set_back(since - DIAL_S, seen.wrote_at)
+        return at is not None and seen.wrote_at - at >= (breaker.probe_at - breaker.opened_at) / 1000
 
     # -- at the end --------------------------------------------------------------------------------------
 

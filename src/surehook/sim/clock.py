@@ -26,6 +26,8 @@ class SimClock:
             tuple[float, int]
         ] = []  # loop time of each step, and what the clock showed before it
 
+        self._set_back: list[float] = []  # loop times
+
     def now(self) -> int:
         return EPOCH_MS + self._offset_ms + int((self._loop.time() - self._began) * self._rate * 1000)
 
@@ -39,6 +41,8 @@ class SimClock:
         """Someone sets the wall clock. Boot time does not notice."""
         self._steps.append((self._loop.time(), self.now()))
         self._offset_ms += milliseconds
+        if milliseconds < 0:
+            self._set_back.append(self._loop.time())
 
     def put_right(self) -> None:
         """Undo all steps."""
@@ -47,3 +51,7 @@ class SimClock:
     def highest(self, shown: int, since: float, until: float) -> int:
         """The latest time it showed between two loop times, when it shows `shown` at `until`."""
         return max([shown, *(before for at, before in self._steps if since <= at <= until)])
+
+    def set_back(self, since: float, until: float) -> float | None:
+        """When it was first set back between two loop times, or None."""
+        return next((at for at in self._set_back if since <= at <= until), None)
