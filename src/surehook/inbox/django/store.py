@@ -78,7 +78,7 @@ class DjangoStore(SqlStore):
         return self._run(work, durable=True)
 
     def _run(self, work: Callable[[Book], T], *, durable: bool) -> T:
-        django = connections[self.alias]
+        django: Any = connections[self.alias]
         with ExitStack() as stack:
             if django.vendor == "sqlite" and not django.in_atomic_block:
                 # Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
