@@ -193,8 +193,8 @@ class _Plan:
         elif (
             len(part.tickets) > 1
             and isinstance(error, StoreError)
-            and not isinstance(error, StoreUnavailable | Clash)
-        ):
+            and not isinstance(error, StoreUnavailable)
+        ):  # a clash that stays one may be a single request's
             self._todo.extend(Part([ticket]) for ticket in part.tickets)
         else:
             for ticket in part.tickets:
