@@ -16,11 +16,11 @@ TESTS_S = 120.0  # one test in a fresh process, on a busy machine
 # file, the line as it is, the line with the bug, the test that finds it
 PLANTED = {
     "a worker does not look whether the lease is still its own": (
-        "sql/claiming.py", ".where(runs.c.id.in_(ids), runs.c.lease == token)", ".where(runs.c.id.in_(ids))",
+        "sql/claiming.py", '.where(_IDS, runs.c.lease == bindparam("token"))', ".where(_IDS)",
         "test_inbox.py::test_a_worker_that_lost_its_lease_does_nothing",
     ),
     "a leased run is still due": (
-        "sql/claiming.py", "due_at=now + lease_ms", "due_at=now",
+        "sql/claiming.py", '"until": now + lease_ms', '"until": now',
         "test_inbox.py::test_what_is_leased_is_nobody_elses_until_the_lease_lapses",
     ),
     "another body under a known id is taken for a repeat": (

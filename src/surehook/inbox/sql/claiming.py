@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from surehook.inbox.sql.tables import documents, events, requests, runs
 from surehook.ports.inbox import Run
@@ -24,26 +24,38 @@ LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
 
+# Made once: a worker that finds nothing to do would spend most of its time on making them.
+_IDS = runs.c.id.in_(bindparam("ids", expanding=True))
+_DUE = (
+    select(runs.c.id, runs.c.lease)
+    .where(runs.c.due_at <= bindparam("now"))
+    .order_by(runs.c.due_at, runs.c.id)
+    .limit(bindparam("most", type_=Integer))
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    update(runs)
+    .where(_IDS)
+    .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=runs.c.attempts + 1)
+)
+_TAKEN = LOADED.where(_IDS).order_by(runs.c.id)
+_MINE = (
+    select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
+)
+_FIRST = (
+    select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None)),
+    select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None)),
+)
+
 
 def claim(connection: Connection, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
-    due = (
-        select(runs.c.id, runs.c.lease)
-        .where(runs.c.due_at <= now)
-        .order_by(runs.c.due_at, runs.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    found = connection.execute(due).all()
+    found = connection.execute(_DUE, {"now": now, "most": limit}).all()
     if not found:
         return []
     lapsed = [bytes(id_) for id_, lease in found if lease is not None]
     ids = lapsed[:1] or [bytes(id_) for id_, _ in found]
-    connection.execute(
-        update(runs)
-        .where(runs.c.id.in_(ids))
-        .values(lease=token, due_at=now + lease_ms, attempts=runs.c.attempts + 1)
-    )
-    rows = connection.execute(LOADED.where(runs.c.id.in_(ids)).order_by(runs.c.id))
+    connection.execute(_TAKE, {"ids": ids, "token": token, "until": now + lease_ms})
+    rows = connection.execute(_TAKEN, {"ids": ids})
     return [loaded(row) for row in rows]
 
 
@@ -56,13 +68,7 @@ def loaded(row: Any) -> Run:
 
 
 def hold(connection: Connection, ids: Sequence[bytes], token: bytes) -> set[bytes]:
-    mine = (
-        select(runs.c.id)
-        .where(runs.c.id.in_(ids), runs.c.lease == token)
-        .order_by(runs.c.id)
-        .with_for_update()
-    )
-    return {bytes(id_) for (id_,) in connection.execute(mine)}
+    return {bytes(id_) for (id_,) in connection.execute(_MINE, {"ids": list(ids), "token": token})}
 
 
 def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_at: int) -> None:
@@ -74,8 +80,5 @@ def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_a
 
 
 def next_due(connection: Connection) -> int | None:
-    run = connection.execute(select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))).scalar()
-    document = connection.execute(
-        select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None))
-    ).scalar()
-    return min((int(one) for one in (run, document) if one is not None), default=None)
+    found = (connection.execute(first).scalar() for first in _FIRST)
+    return min((int(one) for one in found if one is not None), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select, tuple_
+from sqlalchemy import Connection, Integer, and_, bindparam, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import Rows, insert_rows, update_rows
@@ -17,6 +17,13 @@ _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
 _KEY_NAMES = ("document_type", "tenant", "document")
 _KEPT = ("state", "body", "wake_at", "updated_at")
 _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body")
+
+_WAKING = (
+    select(*_KEY)
+    .where(documents.c.wake_at <= bindparam("now"))
+    .order_by(documents.c.wake_at)
+    .limit(bindparam("most", type_=Integer))
+)
 
 
 def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
@@ -91,9 +98,7 @@ def applied(connection: Connection, event: bytes) -> str | None:
 
 
 def waking(connection: Connection, *, now: int, limit: int) -> list[DocumentKey]:
-    found = connection.execute(
-        select(*_KEY).where(documents.c.wake_at <= now).order_by(documents.c.wake_at).limit(limit)
-    )
+    found = connection.execute(_WAKING, {"now": now, "most": limit})
     return [(document_type, tenant, document) for document_type, tenant, document in found]
 
 
