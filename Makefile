@@ -22,11 +22,13 @@ demo: $(READY) ## a server, an application with an inbox, five other receivers, 
 services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: installed when missing (root), never started
 	@PYTHON=$(PYTHON) .ci/services
 
+# Tests wait for servers and clocks about as long as they compute: two a core keep two cores busy.
+WORKERS ?= 4
 test: $(READY) ## all tests; SERVICES=required refuses to leave any out
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
 
 format: $(READY)
 	$(BIN)/ruff format src tests bench
