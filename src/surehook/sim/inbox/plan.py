@@ -155,7 +155,7 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
         customers=[customer],
         publishes=[(one.at, "t1", one.type, 1) for one in plan.given],
         orders=sorted(orders, key=lambda order: order.at),
-        blows=[_near(blow) for blow in blows],
+        blows=[_near(blow, storm_s) for blow in blows],
         storm_s=storm_s,
         calm_s=700.0,
         engine=swarm.engine(chance),
@@ -169,11 +169,13 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
     )
 
 
-def _near(blow: Blow) -> Blow:
-    """The sender's clock is set by an hour at most; by days is the business of worlds without an inbox."""
-    if blow.what != "step" or abs(blow.seconds) <= 3600:
+def _near(blow: Blow, storm_s: float) -> Blow:
+    """The sender's clock is set by ten minutes at most, which a retry that is held in memory then waits longer; and before all
+    is mended."""
+    if blow.what != "step":
         return blow
-    return Blow(blow.at, "step", blow.which, seconds=3600.0 if blow.seconds > 0 else -3600.0)
+    step_s = max(-600.0, min(600.0, blow.seconds))
+    return Blow(min(blow.at, storm_s - 0.1), "step", blow.which, seconds=step_s)
 
 
 def _plan(chance: random.Random, storm_s: float) -> Plan:
@@ -279,7 +281,7 @@ def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy:
 
     def at() -> float:
         near = chance.choice(busy) + chance.uniform(0, 1.5)
-        return min(near if chance.random() < 0.66 else storm_s * chance.random(), storm_s)
+        return min(near if chance.random() < 0.66 else storm_s * chance.random(), storm_s - 0.1)
 
     def strike(fault: str, what: str, least: int, most: int, **details: Callable[[], Any]) -> None:
         for _ in range(chance.randint(least, most) if fault in faults else 0):

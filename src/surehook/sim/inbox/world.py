@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -225,12 +226,16 @@ class InboxWorld(World):
             if self.loop.time() > deadline:
                 self.book.find(f"{len(left)} events are not delivered {DELIVER_S:.0f} s after the calm")
             self.check()
+            await self._order(lambda server: server.change_endpoint(self.endpoints[0], {"status": "active"}))
             for row in left:
-                try:
-                    await self.a_machine().call(partial(_resend, row))
-                except (ProcessDied, LedgerError, Problem) as error:
-                    self.trace.note("answer", f"resend {error!r}")
+                await self._order(partial(_resend, row))
             await self.until(self.loop.time() + SENDER_ROUNDS_S)
+
+    async def _order(self, order: Callable[[Any], Any]) -> None:
+        try:
+            await self.a_machine().call(order)
+        except (ProcessDied, LedgerError, Problem) as error:
+            self.trace.note("answer", repr(error))
 
     def _undelivered(self) -> list[bytes]:
         """The newest delivery of every event that no delivery of has arrived."""
