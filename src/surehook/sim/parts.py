@@ -19,10 +19,10 @@ from surehook.delivery.engine import Engine
 from surehook.delivery.replay import Replays
 from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.sim.dialer import SimDialer
 from surehook.sim.entropy import SimEntropy
 from surehook.sim.ledger import SimLedger
 from surehook.sim.loop import Process
-from surehook.sim.network import SimDialer
 from surehook.sim.node import Machine, SimHost
 from surehook.sim.resolver import SimResolver
 from surehook.sim.trace import Trace

@@ -20,9 +20,9 @@ from surehook.core.envelope import EventIn
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.transport import Answer, Request
 from surehook.sim.clock import EPOCH_MS, SimClock
+from surehook.sim.dialer import SimDialer
 from surehook.sim.loop import Process, SimLoop
 from surehook.sim.loop import run as run_loop
-from surehook.sim.network import SimDialer
 from surehook.sim.parts import MemoryShelf, assemble
 from surehook.sim.receivers import Mood, Receiver
 from surehook.sim.resolver import SimResolver
