@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
 from surehook.inbox.sql import arriving, claiming, depth, documenting, settling, showing
+from surehook.inbox.sql.owing import Owing
 from surehook.ports.inbox import (
     Conflict,
     Depth,
@@ -38,7 +39,7 @@ class HandlerCommits(StoreError):
     """A handler called commit or rollback on the transaction that also marks its event processed."""
 
 
-class SqlBook:
+class SqlBook(Owing):
     """`ports.inbox.Book` on a connection inside a transaction; `async_connection` is its other face, where there is one."""
 
     def __init__(
