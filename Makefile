@@ -22,8 +22,8 @@ demo: $(READY) ## a server, an application with an inbox, five other receivers, 
 services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: installed when missing (root), never started
 	@PYTHON=$(PYTHON) .ci/services
 
-# Tests wait for servers and clocks about as long as they compute: two a core keep two cores busy.
-WORKERS ?= 4
+# Tests wait for servers and clocks about as long as they compute: three keep two cores busy.
+WORKERS ?= 3
 test: $(READY) ## all tests; SERVICES=required refuses to leave any out
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
