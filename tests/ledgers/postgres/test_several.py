@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from surehook.core.errors import LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, EndpointHealth
-from surehook.ledgers.postgres import claim
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ports.ledger import Receipt
 from tests.ledgers.desk import ALL, Desk
@@ -187,41 +185,9 @@ async def test_what_others_parked_behind_where_taking_back_stands_is_taken(desk:
     await _accept(desk, *items[3:])
     assert await take(3) == ids[3:6]
     await _accept(other, *items[:3])
-    (key,) = desk.ledger._parked._places
-    desk.ledger._parked._places[key] = desk.ledger._parked._places[key]._replace(
-        took=0.0
-    )  # however slow it was
     found = await take(4)  # what lies ahead is too little
     assert len(found) == 4
     assert sorted(found + await take(4)) == [*ids[:3], *ids[6:]]
-
-
-async def test_where_looking_back_takes_long_it_is_done_rarely_and_still_done(
-    desk: Desk, other: Desk
-) -> None:
-    """As it does while somebody holds a snapshot, and every row that was taken is walked over."""
-    items = [desk.make.incoming(desk.endpoint, parked="share") for _ in range(6)]
-    ids = [item.deliveries[0].id for item in items]
-    parked = desk.ledger._parked
-
-    async def take() -> list[bytes]:
-        rows = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=10, now=NOW)
-        return [row.id for row in rows]
-
-    def mark(**fields: Any) -> None:
-        key = (desk.endpoint, ("share",))
-        parked._places[key] = parked._places.get(key, claim._Place())._replace(**fields)
-
-    later = time.monotonic() + 3600
-    await _accept(desk, *items[2:4])
-    mark(begin=ids[1], took=1.0, look_back_at=later)
-    assert await take() == ids[2:4]
-    await _accept(other, *items[:2])
-    assert await take() == [], "they lie behind, and it does not look back yet"
-    await _accept(other, *items[4:])
-    assert await take() == ids[4:]
-    mark(look_back_at=0.0)
-    assert await take() == ids[:2]
 
 
 async def test_what_a_node_parks_again_it_takes_back_before_what_is_younger(desk: Desk) -> None:

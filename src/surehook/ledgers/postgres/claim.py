@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Delivery, Lane
@@ -25,7 +25,6 @@ from surehook.ledgers.postgres.statements import query
 SLACK_MS = SECOND_MS // 2
 LOOK_BACK_S = 1.0
 LOOK_BACK_SHARE = 60.0
-QUICK_S = 0.005  # looking back that takes less is no burden
 if TYPE_CHECKING:
     import asyncpg
 
@@ -73,21 +72,12 @@ async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now:
     return [by_id[id] for id in asked if id in by_id]
 
 
-class _Place(NamedTuple):
-    """Where taking back from an endpoint begins, when it looks back, and how long that took the last time (seconds)."""
-
-    begin: bytes = b""
-    look_back_at: float = 0.0
-    took: float = 0.0
-
-
 class Parked:
-    """Where taking back begins, for endpoints of which the last call gave as much as was asked, or of which looking
-    back takes long: the same as `Marks`, by id. What was parked behind the mark by others is found by looking back,
-    and, where that is quick, whenever a call finds too little."""
+    """Where taking back begins, for endpoints of which the last call gave as much as was asked: the same as `Marks`,
+    by id. What was parked behind the mark by others is found by looking back, and whenever a call finds too little."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[bytes, tuple[str, ...]], _Place] = {}
+        self._from: dict[tuple[bytes, tuple[str, ...]], tuple[bytes, float]] = {}  # and when to look back
 
     async def unpark(
         self,
@@ -102,44 +92,36 @@ class Parked:
     ) -> list[Delivery]:
         """The oldest rows of all the reasons together, by id."""
         asked = list(dict.fromkeys(reasons))
-        key = (endpoint, tuple(asked))
+        place = (endpoint, tuple(asked))
         sql = query("restart" if restart else "unpark")
-        place = self._places.pop(key, _Place())
         began = time.monotonic()
-        if began >= place.look_back_at:
-            place = place._replace(begin=b"")
-        leased = _leased(await session.change(sql, node, endpoint, asked, limit, now, place.begin), node)
-        looks_again = bool(place.begin) and len(leased) < limit and place.took < QUICK_S
-        if looks_again:
-            began = time.monotonic()
+        begin, look_back_at = self._from.pop(place, (b"", 0.0))
+        if began >= look_back_at:
+            begin = b""
+        leased = _leased(await session.change(sql, node, endpoint, asked, limit, now, begin), node)
+        if len(leased) == limit and limit:
+            if not begin:
+                ended = time.monotonic()
+                look_back_at = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
+            self._from[place] = (leased[-1].id, look_back_at)
+        elif begin:
             rest = await session.change(sql, node, endpoint, asked, limit - len(leased), now, b"")
             leased = sorted([*leased, *_leased(rest, node)], key=lambda delivery: delivery.id)
-        if looks_again or not place.begin:
-            ended = time.monotonic()
-            took = ended - began
-            place = _Place(b"", ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * took), took)
-        if (len(leased) == limit and limit) or place.took >= QUICK_S:
-            self._places[key] = place._replace(begin=leased[-1].id if leased else place.begin or _first(now))
         return leased
 
     async def park(
         self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
     ) -> None:
         """Aside; what lies before a mark lowers it."""
-        for key, place in list(self._places.items()):
-            lowest = min([one.id for one in deliveries if one.endpoint == key[0]], default=place.begin)
-            if lowest < place.begin:
-                self._places[key] = place._replace(begin=lowest)
+        for place, (begin, look_back_at) in list(self._from.items()):
+            lowest = min([one.id for one in deliveries if one.endpoint == place[0]], default=begin)
+            if lowest < begin:
+                self._from[place] = (lowest, look_back_at)
         check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
     check_fence(await session.change(query("release"), node, *_in_hand(deliveries)), node)
-
-
-def _first(instant: int) -> bytes:
-    """No delivery made before this instant has a higher id."""
-    return instant.to_bytes(6, "big") + bytes(10)
 
 
 def _in_hand(deliveries: Sequence[Delivery]) -> tuple[list[bytes], list[int]]:
