@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -147,3 +148,10 @@ def test_of_several_servers_the_first_that_takes_the_connection_gets_it(echo: Ec
     with CuttingProxy(closed, echo.port) as proxy, connect(proxy) as wire:
         wire.sendall(b"hello\n")
         assert wire.recv(100) == b"hello\n"
+
+
+def test_a_connection_that_has_just_been_made_is_closed_with_the_proxy(echo: Echo):
+    for _ in range(100):
+        with CuttingProxy(echo.port) as proxy:
+            connect(proxy).close()
+        gc.collect()  # a socket left open is a ResourceWarning, which is an error here
