@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 STANDIN = str(pathlib.Path(__file__).with_name("standin.py"))
 
 
-def setup(*faults, still_s=15.0):
-    return Setup(seconds=1.0, still_s=still_s, command=(sys.executable, STANDIN, *faults))
+def setup(*faults, seconds=1.0, still_s=15.0):
+    return Setup(seconds=seconds, still_s=still_s, command=(sys.executable, STANDIN, *faults))
 
 
 @pytest.mark.parametrize("name", ["single", "batch50", "fanout5"])
@@ -52,12 +52,14 @@ def test_repeated_requests_are_seen():
 
 
 def test_hanging_endpoints_are_watched_until_their_breakers_are_open():
-    base, dead = isolation.run(setup(), (0, 2))
-    assert base["after"]["p95_ratio"] in (1.0, None)  # None where a slow machine delivered too little to tell
+    base, dead = isolation.run(
+        setup(seconds=4.0), (0, 2)
+    )  # a slow machine, too, delivers enough in them to tell
+    assert base["after"]["p95_ratio"] == 1.0
     assert dead["breakers_open"] == 2
     assert dead["hanging_requests"] >= 40
     assert dead["lost"] == 0
-    assert "p95_ratio" in dead["before"]
+    assert dead["before"]["p95_ratio"] is not None
 
 
 def test_lateness_is_measured_against_what_the_server_announces():

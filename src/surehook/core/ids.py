@@ -50,6 +50,11 @@ def millis(raw: bytes) -> int:
     return int.from_bytes(raw[:6], "big")
 
 
+def floor(at_ms: int) -> bytes:
+    """What all ids made at this instant or later are above, and all made before it are below."""
+    return max(0, at_ms).to_bytes(6, "big")
+
+
 def text(prefix: str, raw: bytes) -> str:
     """`evt_06a…`: the id as people see it, 26 characters after the prefix."""
     n = int.from_bytes(raw, "big")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 
 from surehook.core.errors import LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, EndpointHealth
+from surehook.ledgers.postgres import claim
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ports.ledger import Receipt
+from surehook.ports.ledger import Incoming, Receipt
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
 
@@ -188,6 +190,44 @@ async def test_what_others_parked_behind_where_taking_back_stands_is_taken(desk:
     found = await take(4)  # what lies ahead is too little
     assert len(found) == 4
     assert sorted(found + await take(4)) == [*ids[:3], *ids[6:]]
+
+
+async def test_where_the_way_back_is_long_it_is_walked_rarely_and_still_walked(
+    desk: Desk, other: Desk, beside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While somebody holds a snapshot, every row that was taken is walked over."""
+    monkeypatch.setattr(claim, "FAR_ROWS", 20)
+    long_ago, lately = [
+        [desk.make.incoming(desk.endpoint, parked="share", at=NOW + ms) for _ in range(3)]
+        for ms in (-9_000, 0)
+    ]
+    await _accept(
+        desk, *(desk.make.incoming(desk.endpoint, parked="share", at=NOW - 9_000) for _ in range(30))
+    )
+    await beside.execute("begin isolation level repeatable read; select count(*) from delivery")
+
+    async def take(limit: int = 40) -> list[Delivery]:
+        return await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=limit, now=NOW)
+
+    def ids(items: list[Incoming]) -> list[bytes]:
+        return [item.deliveries[0].id for item in items]
+
+    def look_back(at: float) -> None:
+        desk.ledger._parked._places[desk.endpoint, ("share",)].look_back_at = at
+
+    first = await take()
+    assert len(first) == 30
+    assert await take() == [], "looked back, and over thirty taken rows"
+    look_back(at=time.monotonic() + 3600)
+    await _accept(other, *long_ago, *lately)
+    assert [row.id for row in await take()] == ids(lately), "others lie behind, and it does not look back yet"
+    await desk.ledger.park(first[:1], "share", node=desk.node, now=NOW)
+    found = await take()
+    assert first[0].id in [row.id for row in found], "what it parked itself it finds"
+    look_back(at=0.0)
+    found += await take()
+    assert sorted(row.id for row in found) == sorted([first[0].id, *ids(long_ago)])
+    await beside.execute("rollback")
 
 
 async def test_what_a_node_parks_again_it_takes_back_before_what_is_younger(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from surehook.core.ids import millis
+from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Delivery, Event
 from surehook.ledgers.postgres import columns
@@ -52,7 +52,7 @@ class Accepting:
             return await self._with_care(session, batch, node=node, version=version, now=now)
 
     def _lags(self, batch: Sequence[Incoming], now: int) -> bool:
-        late = max(0, now - self._lag_ms).to_bytes(6, "big")
+        late = floor(now - self._lag_ms)
         return min([item.event.id for item in batch]) < late
 
     # -- all new ----------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from surehook.core.ids import floor
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Delivery, Lane
 from surehook.ledgers.postgres.nodes import check_fence
@@ -25,6 +27,8 @@ from surehook.ledgers.postgres.statements import query
 SLACK_MS = SECOND_MS // 2
 LOOK_BACK_S = 1.0
 LOOK_BACK_SHARE = 60.0
+FAR_ROWS = 2000  # about two milliseconds of walking. Told by the rows, since time would mistake a slow moment for a long way
+_END = b"\xff" * 16
 if TYPE_CHECKING:
     import asyncpg
 
@@ -72,12 +76,23 @@ async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now:
     return [by_id[id] for id in asked if id in by_id]
 
 
+@dataclass(slots=True)
+class _Place:
+    """Where taking back from an endpoint, for some reasons, stands."""
+
+    begin: bytes = b""  # what lies before this id has been looked at
+    look_back_at: float = 0.0  # seconds of the monotonic clock
+    is_far: bool = False  # the last look back walked over many rows that had been taken
+    parked: bytes = _END  # the lowest id that this node has parked since the call that runs began
+
+
 class Parked:
-    """Where taking back begins, for endpoints of which the last call gave as much as was asked: the same as `Marks`,
-    by id. What was parked behind the mark by others is found by looking back, and whenever a call finds too little."""
+    """Where taking back begins, for endpoints of which the last call gave as much as was asked, or had far to walk for
+    too little: the same as `Marks`, by id. What others parked behind the mark is found by looking back, and, where
+    that is not far, whenever a call finds too little."""
 
     def __init__(self) -> None:
-        self._from: dict[tuple[bytes, tuple[str, ...]], tuple[bytes, float]] = {}  # and when to look back
+        self._places: dict[tuple[bytes, tuple[str, ...]], _Place] = {}
 
     async def unpark(
         self,
@@ -92,32 +107,47 @@ class Parked:
     ) -> list[Delivery]:
         """The oldest rows of all the reasons together, by id."""
         asked = list(dict.fromkeys(reasons))
-        place = (endpoint, tuple(asked))
         sql = query("restart" if restart else "unpark")
+
+        async def take(begin: bytes, limit: int) -> tuple[list[Delivery], int]:
+            rows = await session.change(sql, node, endpoint, asked, limit, now, begin)
+            leased = _leased(rows, node)
+            return leased, rows[0]["walked"] - len(leased)
+
+        key = (endpoint, tuple(asked))
+        place = self._places.setdefault(key, _Place())
+        place.parked = _END
         began = time.monotonic()
-        begin, look_back_at = self._from.pop(place, (b"", 0.0))
-        if began >= look_back_at:
+        begin = place.begin if began < place.look_back_at else b""
+        found, walked = await take(begin, limit)
+        leased = found
+        if begin and len(leased) < limit and not place.is_far:
             begin = b""
-        leased = _leased(await session.change(sql, node, endpoint, asked, limit, now, begin), node)
-        if len(leased) == limit and limit:
-            if not begin:
-                ended = time.monotonic()
-                look_back_at = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
-            self._from[place] = (leased[-1].id, look_back_at)
-        elif begin:
-            rest = await session.change(sql, node, endpoint, asked, limit - len(leased), now, b"")
-            leased = sorted([*leased, *_leased(rest, node)], key=lambda delivery: delivery.id)
+            found, walked = await take(begin, limit - len(leased))
+            leased = sorted([*leased, *found], key=lambda delivery: delivery.id)
+        if not begin:
+            ended = time.monotonic()
+            place.is_far = walked > FAR_ROWS
+            place.look_back_at = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
+        if found and len(leased) == limit:
+            place.begin = min(found[-1].id, place.parked)
+        elif place.is_far:
+            place.begin = min(max(begin, floor(now - SLACK_MS)), place.parked)
+        else:
+            self._places.pop(key, None)
         return leased
 
     async def park(
         self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
     ) -> None:
         """Aside; what lies before a mark lowers it."""
-        for place, (begin, look_back_at) in list(self._from.items()):
-            lowest = min([one.id for one in deliveries if one.endpoint == place[0]], default=begin)
-            if lowest < begin:
-                self._from[place] = (lowest, look_back_at)
-        check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
+        try:
+            check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
+        finally:  # also where nobody knows whether it was done
+            for (endpoint, _), place in self._places.items():
+                lowest = min([one.id for one in deliveries if one.endpoint == endpoint], default=_END)
+                place.parked = min(place.parked, lowest)
+                place.begin = min(place.begin, lowest)
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.postgres.notices import keep_true_notices
@@ -112,7 +113,7 @@ class AgedWalks:
         self, session: Session, endpoint: bytes, reason: str, *, born_before: int, limit: int
     ) -> list[Delivery]:
         group = (endpoint, reason)
-        ceiling = max(0, born_before + AHEAD_MS).to_bytes(6, "big")
+        ceiling = floor(born_before + AHEAD_MS)
         place = self._places.pop(group, _BEFORE_ALL)
         found = await session.row(
             query("parked_aged"), endpoint, reason, place, ceiling, WALK_ROWS, born_before, limit + 1

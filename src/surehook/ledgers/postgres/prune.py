@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from surehook.core.ids import floor
 from surehook.core.limits import EVENT_ID_AHEAD_S
 from surehook.ledgers.postgres.partitions import day_of, name
 from surehook.ledgers.postgres.retention import days
@@ -174,4 +175,4 @@ def _over(partition: str, statement: str) -> str:
 
 def _ceiling(before: int) -> bytes:
     """An id that rows older than this instant are below, however far ahead of its time one was made."""
-    return max(0, before + AHEAD_MS).to_bytes(6, "big")
+    return floor(before + AHEAD_MS)

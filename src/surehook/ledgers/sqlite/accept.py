@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from surehook.core.ids import millis
+from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import run_batch
@@ -142,7 +142,7 @@ def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _F
 def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
     events: list[Any] = []
     deliveries: list[Any] = []
-    late = max(0, now - lag_ms).to_bytes(6, "big")
+    late = floor(now - lag_ms)
     lagging = False
     for item in items:
         e = item.event

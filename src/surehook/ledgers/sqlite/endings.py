@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import json
 
+from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.sqlite.notices import keep_true_notices
@@ -98,7 +99,7 @@ class AgedWalks:
         self, session: Session, endpoint: bytes, reason: str, *, born_before: int, limit: int
     ) -> list[Delivery]:
         group = (endpoint, reason)
-        ceiling = max(0, born_before + AHEAD_MS).to_bytes(6, "big")
+        ceiling = floor(born_before + AHEAD_MS)
         place = self._places.pop(group, _BEFORE_ALL)
         with session.snapshot():
             parameters = (born_before, endpoint, reason, place, ceiling, WALK_ROWS)

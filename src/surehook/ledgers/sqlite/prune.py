@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import json
 
-from surehook.core.ids import delivery_range
+from surehook.core.ids import delivery_range, floor
 from surehook.ledgers.sqlite.endings import AHEAD_MS
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
@@ -79,7 +79,7 @@ def _bodies(session: Session, place: Any, *, before: int, limit: int, now: int) 
 def _old_events(
     session: Session, remove: str, place: Any, *, before: int, limit: int, bodies: bool
 ) -> tuple[int, Any]:
-    ceiling = max(0, before + AHEAD_MS).to_bytes(6, "big")
+    ceiling = floor(before + AHEAD_MS)
     parameters = (before, 1 if bodies else 0, place or b"", ceiling, STEP_ROWS)
     walked: list[Any] = json.decode(session.value(query("prune_events"), parameters))
     removed = 0
@@ -105,14 +105,14 @@ def _keys(session: Session, place: Any, *, before: int, limit: int, now: int) ->
 
 
 def _notices(session: Session, place: Any, *, before: int, limit: int, now: int) -> tuple[int, Any]:
-    ceiling = max(0, before + AHEAD_MS).to_bytes(6, "big")
+    ceiling = floor(before + AHEAD_MS)
     old = packed_ids(session, query("old_notices"), (ceiling, before, limit))
     run_batch(session, "prune_notices", list(old))
     return len(old), None if len(old) < limit else True
 
 
 def _receipts(session: Session, place: Any, *, before: int, limit: int, now: int) -> tuple[int, Any]:
-    ceiling = max(0, before + AHEAD_MS).to_bytes(6, "big")
+    ceiling = floor(before + AHEAD_MS)
     packed = session.value(query("old_receipts"), (ceiling, before, limit))
     keys = [bytes.fromhex(one) for pair in json.decode(packed) for one in pair]
     removed = run_batch(session, "prune_receipts", list(keys))

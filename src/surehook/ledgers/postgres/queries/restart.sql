@@ -1,7 +1,11 @@
--- The schedule begins anew; attempt numbers go on.
-with fence as materialized (select number from node where id = $1 and buried_at is null for share),
-picked as materialized (
-  select x.id from unnest($3::text[]) r(reason) cross join lateral (
+-- As unpark. The schedule begins anew; attempt numbers go on.
+with fence as materialized (
+  select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_parked'::regclass), 0) as walked
+  from node where id = $1 and buried_at is null for share
+), asked as materialized (  -- after the fence, so that its count is the one before the walk
+  select r.reason from fence cross join unnest($3::text[]) r(reason)
+), picked as materialized (
+  select x.id from asked r cross join lateral (
     select d.id from delivery d
     where d.parked is not null and (d.endpoint, d.parked, d.id) >= ($2, r.reason, $6)
       and (d.endpoint, d.parked) <= ($2, r.reason)
@@ -15,7 +19,8 @@ picked as materialized (
 )
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
+  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
+  pg_stat_get_xact_tuples_returned('delivery_parked'::regclass) - f.walked as walked
 from fence f left join (
   held h cross join lateral (select body from event where id = h.event offset 0) e
 ) on true

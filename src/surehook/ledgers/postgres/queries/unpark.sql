@@ -1,7 +1,12 @@
--- Time that a row stood for one of the standing reasons does not count as its age.
-with fence as materialized (select number from node where id = $1 and buried_at is null for share),
-picked as materialized (
-  select x.id, x.parked, x.parked_at from unnest($3::text[]) r(reason) cross join lateral (
+-- $6 is the id to begin at. `walked` is how many entries of the index were looked at, of taken rows too (0 where the
+-- server keeps no statistics). Time that a row stood for one of the standing reasons does not count as its age.
+with fence as materialized (
+  select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_parked'::regclass), 0) as walked
+  from node where id = $1 and buried_at is null for share
+), asked as materialized (  -- after the fence, so that its count is the one before the walk
+  select r.reason from fence cross join unnest($3::text[]) r(reason)
+), picked as materialized (
+  select x.id, x.parked, x.parked_at from asked r cross join lateral (
     select d.id, d.parked, d.parked_at from delivery d
     where d.parked is not null and (d.endpoint, d.parked, d.id) >= ($2, r.reason, $6)
       and (d.endpoint, d.parked) <= ($2, r.reason)
@@ -18,7 +23,8 @@ picked as materialized (
 )
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
+  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
+  pg_stat_get_xact_tuples_returned('delivery_parked'::regclass) - f.walked as walked
 from fence f left join (
   held h cross join lateral (select body from event where id = h.event offset 0) e
 ) on true
