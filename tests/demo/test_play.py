@@ -146,6 +146,7 @@ def test_a_person_who_has_seen_enough_leaves_nothing_behind(tmp_path: Path) -> N
     demo = subprocess.Popen(
         [sys.executable, "-m", "surehook", "demo", "--documents", "40"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
     )  # fmt: skip
     assert demo.stderr is not None
     try:
