@@ -1,6 +1,6 @@
 """Durable accepts of the inbox beside a plain FastAPI handler that commits each request by itself, and processing.
 
-    python bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 64] [--record FILE]
+    python bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 128] [--record FILE]
 
 Both receivers (`inbox_receivers.py`) run in FastAPI on one uvicorn process with the same engine settings, verify the same
 signed messages of about 1 KB, store them under a unique key in the same durable database (fsync at every commit), and
@@ -279,7 +279,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each receiver in each round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--connections", type=int, default=128)
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--record", type=Path, help="a file for all figures, as JSON")
     given = parser.parse_args()

@@ -128,8 +128,15 @@ class Verifier:
         except Exception as error:  # the promise of this door: one kind of error, whatever was handed in
             raise VerifyError("bad_signature", f"unreadable message ({type(error).__name__})") from None
 
+    def verify_read(self, headers: Mapping[str, Sequence[str]], body: bytes, *, now: float) -> Verified:
+        """`verify` for headers that were read already: all values, trimmed, by names in lower case. What is no message may
+        raise anything."""
+        return self._judge(_chosen(headers), body, now)
+
     def _verify(self, headers: Headers, body: bytes | str, now: float) -> Verified:
-        found = _collected(headers)
+        return self._judge(_collected(headers), body_bytes(body), now)
+
+    def _judge(self, found: Mapping[str, str], body: bytes, now: float) -> Verified:
         msg_id, stamp = found["id"], found["timestamp"]
         if not is_message_id(msg_id):
             raise VerifyError("bad_id", f"an id is 1 to {limits.MESSAGE_ID_CHARS} letters, digits, _ and -")
@@ -137,7 +144,7 @@ class Verifier:
             raise VerifyError("bad_timestamp", "a timestamp is 1 to 12 digits")
         timestamp = int(stamp)
         signatures = _signatures(found["signature"])
-        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), body_bytes(body))
+        signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), body)
         key = self._signer(signatures, signed, now)
         # After the signature: a stranger learns nothing about this clock.
         if timestamp < now - self._tolerance_s:
@@ -190,19 +197,23 @@ def is_message_id(text: str) -> bool:
 
 
 def _collected(headers: Headers) -> dict[str, str]:
-    """The three values; names in any case, text or bytes, `webhook-` or `svix-`. Both families must agree."""
+    """The three values; names in any case, text or bytes."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    found: dict[str, str] = {}
-    seen: set[str] = set()
+    found: dict[str, list[str]] = {}
     for name, value in pairs:
         lowered = header_text(name).lower()
-        part = _NAMES.get(lowered)
-        if part is None:
-            continue
-        text = header_text(value).strip(" \t")
-        if lowered in seen or found.setdefault(part, text) != text:
+        if lowered in _NAMES:
+            found.setdefault(lowered, []).append(header_text(value).strip(" \t"))
+    return _chosen(found)
+
+
+def _chosen(headers: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The three values, from `webhook-` or `svix-`: each name once, and both families must agree."""
+    found: dict[str, str] = {}
+    for name, part in _NAMES.items():
+        given = headers.get(name)
+        if given is not None and (len(given) > 1 or found.setdefault(part, given[0]) != given[0]):
             raise VerifyError("duplicate_header", f"the {part} is given more than once")
-        seen.add(lowered)
     for part in ("id", "timestamp", "signature"):
         if part not in found:
             raise VerifyError("missing_header", f"webhook-{part} is missing")

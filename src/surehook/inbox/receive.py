@@ -75,17 +75,22 @@ class Receiver:
         source = self.sources.get(call.source)
         if source is None:
             return self.refuse("", "unknown_source")  # a name that a stranger made up is no label
-        if len(call.headers) > HEADERS or sum(len(n) + len(v) for n, v in call.headers) > HEADER_BYTES:
+        size, forwarded, encoded = 0, [], False
+        for name, value in call.headers:
+            size += len(name) + len(value)
+            if name == "x-forwarded-for":
+                forwarded.append(value)
+            elif name == "content-encoding":
+                encoded = encoded or value.strip().lower() not in ("", "identity")
+        if len(call.headers) > HEADERS or size > HEADER_BYTES:
             return self.refuse(call.source, "headers_too_large")
-        forwarded = [value for name, value in call.headers if name == "x-forwarded-for"]
         if not source.admits(call.peer, forwarded):
             return self.refuse(call.source, "caller_refused")
         if call.method == "GET":
             return self._greet(source, call)
         if call.method != "POST":
             return self.refuse(call.source, "method_not_allowed")
-        encodings = [value.strip().lower() for name, value in call.headers if name == "content-encoding"]
-        if any(encoding not in ("", "identity") for encoding in encodings):
+        if encoded:
             return self.refuse(call.source, "unsupported_encoding")
         if length is not None and length > source.body_bytes:
             return self.refuse(call.source, "too_large")

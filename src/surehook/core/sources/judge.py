@@ -103,7 +103,7 @@ class Judge:
             raise VerifyError("too_large", f"over {self.provider.bounds.body_bytes} bytes")
         request = Request(self.provider, headers, raw, url, self.known)
         if self._standard is not None:
-            verified = self._standard.verify(request.pairs(), raw, now=now)
+            verified = self._standard.verify_read(request.headers, raw, now=now)
             return self._message(request, verified.key, _at(verified.timestamp * 1000), fresh=True)
         key = self._signer(request, now)
         clock = self.provider.sent_at

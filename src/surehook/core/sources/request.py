@@ -39,7 +39,7 @@ class Request:
         self, provider: Provider, headers: Headers, raw: bytes, url: str | None, known: Mapping[str, str]
     ) -> None:
         self.provider, self.raw, self.url, self.known = provider, raw, url, known
-        self._headers = _collected(headers)
+        self.headers = _collected(headers)  # names in lower case, each with all its values
         self._parsed: tuple[Any] | None = None
         self._form: list[tuple[str, str]] | None = None
         self._elements: dict[str, list[str]] | None = None
@@ -49,11 +49,7 @@ class Request:
 
     def header(self, place: Header) -> str | None:
         """The one value of a header and its aliases, or None. Raises VerifyError duplicate_header."""
-        return _one(self._headers, place)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """All headers, names in lower case, those given several times several times."""
-        return [(name, value) for name, values in self._headers.items() for value in values]
+        return _one(self.headers, place)
 
     def numbered(self, prefix: str) -> list[str]:
         """The values of `prefix-1` to `prefix-32`, each header once; numbers may be missing."""
@@ -239,7 +235,13 @@ def _collected(headers: Headers) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     try:
         for name, value in headers.items() if isinstance(headers, Mapping) else headers:
-            found.setdefault(header_text(name).lower(), []).append(header_text(value).strip(" \t"))
+            key = (name if type(name) is str else header_text(name)).lower()
+            text = (value if type(value) is str else header_text(value)).strip(" \t")
+            given = found.get(key)
+            if given is None:
+                found[key] = [text]
+            else:
+                given.append(text)
     except (TypeError, ValueError):
         raise VerifyError("bad_setup", "headers are a mapping, or pairs of name and value") from None
     return found

@@ -3,16 +3,19 @@
 That work (names to places, a processor for each value) costs more than the database does for a row. So the statements of
 batches are written here, and rows go to the driver as tuples in the order of its places:
 
-    PostgreSQL     one statement with one array for each column: `executemany` would be a message for each row
-    SQLite, MySQL  `executemany`, which their drivers do in C or as one statement
+    PostgreSQL  one statement with one array for each column: `executemany` would be a message for each row
+    SQLite      statements of 64, 16, 4 and 1 rows: `executemany` lets go of the interpreter at each row, and a thread that
+                writes beside a busy event loop then waits for it each time
+    MySQL       `executemany`, which its drivers make one statement of
 
 Values are those that drivers take as they are: None, bool, int, str, bytes. Errors are SQLAlchemy's as anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -30,6 +33,8 @@ from sqlalchemy import (
 Row = tuple[Any, ...]
 
 _ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
+_STEPS = (64, 16, 4, 1)  # rows of one statement on SQLite
+_PARAMETERS = 999  # of one statement: the bound of old SQLite builds
 _MEMO = 64  # texts: about ten for each dialect of a program
 
 
@@ -50,6 +55,11 @@ def insert_rows(connection: Connection, *given: Rows) -> None:
     if dialect.driver in _ARRAYS:
         statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts))
         connection.exec_driver_sql(statement, tuple(column for one in parts for column in _turned(one.rows)))
+    elif dialect.name == "sqlite":
+        for table, columns, rows in parts:
+            for some in _portions(rows, len(columns)):
+                statement = _insert(dialect, table, columns, len(some))
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(some)))
     else:
         for table, columns, rows in parts:
             connection.exec_driver_sql(_insert(dialect, table, columns), list(rows))
@@ -70,9 +80,19 @@ def _turned(rows: Sequence[Row]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+def _portions(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
+    """All rows in few sizes, so that few texts are prepared."""
+    at = 0
+    for size in _STEPS:
+        while size * width <= _PARAMETERS and len(rows) - at >= size:
+            yield rows[at : at + size]
+            at += size
+
+
 @lru_cache(maxsize=_MEMO)
-def _insert(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> str:
-    return f"{_into(dialect, table, columns)} VALUES ({', '.join(_places(dialect, len(columns)))})"
+def _insert(dialect: Dialect, table: Table, columns: tuple[str, ...], rows: int = 1) -> str:
+    row = f"({', '.join(_places(dialect, len(columns)))})"
+    return f"{_into(dialect, table, columns)} VALUES {', '.join([row] * rows)}"
 
 
 @lru_cache(maxsize=_MEMO)
