@@ -139,9 +139,14 @@ class Checkers:
         earlier.append(seen)
 
     def _set_back(self, seen: Seen, breaker: BreakerRow, since: float) -> bool:
-        """Whether the clock was set back after the breaker opened: a probe is never further away than its wait from then on."""
-        at = self.senders[seen.sender].clock.set_back(since - DIAL_S, seen.wrote_at)
-        return at is not None and seen.wrote_at - at >= (breaker.probe_at - breaker.opened_at) / 1000
+        """Whether the clock was set back after the breaker opened: a probe is never further away than its wait from then on.
+        Nor that far, by the watch, where the clock was set ahead again: what it shows is all that is known."""
+        clock = self.senders[seen.sender].clock
+        at = clock.set_back(since - DIAL_S, seen.wrote_at)
+        if at is None:
+            return False
+        waited = seen.wrote_at - at >= (breaker.probe_at - breaker.opened_at) / 1000
+        return waited or clock.advanced(at, seen.wrote_at)
 
     # -- at the end --------------------------------------------------------------------------------------
 

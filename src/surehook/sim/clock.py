@@ -27,6 +27,7 @@ class SimClock:
         ] = []  # loop time of each step, and what the clock showed before it
 
         self._set_back: list[float] = []  # loop times
+        self._advanced: list[float] = []
 
     def now(self) -> int:
         return EPOCH_MS + self._offset_ms + int((self._loop.time() - self._began) * self._rate * 1000)
@@ -41,8 +42,8 @@ class SimClock:
         """Someone sets the wall clock. Boot time does not notice."""
         self._steps.append((self._loop.time(), self.now()))
         self._offset_ms += milliseconds
-        if milliseconds < 0:
-            self._set_back.append(self._loop.time())
+        if milliseconds:
+            (self._set_back if milliseconds < 0 else self._advanced).append(self._loop.time())
 
     def put_right(self) -> None:
         """Undo all steps."""
@@ -55,3 +56,7 @@ class SimClock:
     def set_back(self, since: float, until: float) -> float | None:
         """When it was first set back between two loop times, or None."""
         return next((at for at in self._set_back if since <= at <= until), None)
+
+    def advanced(self, since: float, until: float) -> bool:
+        """Whether it was set ahead between two loop times."""
+        return any(since <= at <= until for at in self._advanced)

@@ -155,7 +155,7 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
         customers=[customer],
         publishes=[(one.at, "t1", one.type, 1) for one in plan.given],
         orders=sorted(orders, key=lambda order: order.at),
-        blows=[_near(blow, storm_s) for blow in blows],
+        blows=sorted([_near(blow, storm_s) for blow in blows], key=lambda blow: blow.at),
         storm_s=storm_s,
         calm_s=700.0,
         engine=swarm.engine(chance),
