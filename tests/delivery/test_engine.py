@@ -562,7 +562,7 @@ def test_a_buried_node_forgets_its_memory_and_goes_on_under_a_new_id() -> None:
         await house.publish(3)
         await house.wait(1)
         before = house.engine.node()
-        assert await house.ledger.bury([before], now=house.clock.now()) == 3
+        assert (await house.ledger.bury([before], now=house.clock.now())).freed == 3
         house.receivers.scripts[A] = answers(200)
         await house.wait(5)
         assert house.engine.node() != before

@@ -125,7 +125,9 @@ class Play:
         return Call("beat", (self._node(), self.pick(1_000)), {"now": self.now})
 
     def bury(self) -> Call:
-        return Call("bury", ([self._node()],), {"now": self.now})
+        node = self._node()
+        judged = {node: self.model.book.beats.get(node, 0) - self.pick(2)} if self._chance(2) else None
+        return Call("bury", ([node],), {"now": self.now, "judged": judged})
 
     def free(self) -> Call:
         node = self._node()

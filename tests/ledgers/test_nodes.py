@@ -93,7 +93,7 @@ async def test_burial_frees_what_the_node_held_and_says_how_much(desk: Desk) -> 
     other = await desk.new_node()
     mine = await desk.hold_one()
     theirs = [await desk.publish_one(held=True, node=other) for _ in range(3)]
-    assert await desk.ledger.bury([other], now=NOW) == 3
+    assert (await desk.ledger.bury([other], now=NOW)).freed == 3
     assert [await desk.state(one) for one in theirs] == ["scheduled"] * 3
     assert await desk.state(mine) == "sending"
     assert await desk.ledger.held_count(other) == 0
@@ -123,16 +123,38 @@ async def test_a_freed_delivery_shows_an_interrupted_entry_that_is_no_attempt(de
 
 async def test_a_second_burial_frees_nothing(desk: Desk) -> None:
     await desk.hold_one()
-    assert await desk.ledger.bury([desk.node], now=NOW) == 1
-    assert await desk.ledger.bury([desk.node, desk.make.id()], now=NOW) == 0
+    assert (await desk.ledger.bury([desk.node], now=NOW)).freed == 1
+    assert (await desk.ledger.bury([desk.node, desk.make.id()], now=NOW)).freed == 0
 
 
 async def test_several_nodes_are_buried_in_one_call(desk: Desk) -> None:
     other = await desk.new_node()
     await desk.hold_one()
     await desk.publish_one(held=True, node=other)
-    assert await desk.ledger.bury([desk.node, other], now=NOW) == 2
+    assert (await desk.ledger.bury([desk.node, other], now=NOW)).freed == 2
     assert await desk.ledger.nodes() == []
+
+
+async def test_a_node_that_has_beaten_since_it_was_judged_is_not_buried(desk: Desk) -> None:
+    """Frozen for longer than its lease and awake again, it relies on that beat, and sends."""
+    silent, awake = await desk.new_node(), await desk.new_node()
+    held = [await desk.publish_one(held=True, node=node) for node in (silent, awake)]
+    judged = {silent: 3, awake: 7}
+    for node, counter in judged.items():
+        await desk.ledger.beat(node, counter, now=NOW)
+    await desk.ledger.beat(awake, 8, now=NOW)
+    burial = await desk.ledger.bury([silent, awake], now=NOW, judged=judged)
+    assert (burial.nodes, burial.freed) == ([silent], 1)
+    assert [await desk.state(one) for one in held] == ["scheduled", "sending"]
+    assert set(await desk.ledger.beat(awake, 9, now=NOW)) == {desk.node, awake}
+    with pytest.raises(NodeBuried):
+        await desk.ledger.beat(silent, 4, now=NOW)
+
+
+async def test_without_a_judgement_a_burial_does_not_ask_for_beats(desk: Desk) -> None:
+    other = await desk.new_node()
+    await desk.ledger.beat(other, 5, now=NOW)
+    assert (await desk.ledger.bury([other], now=NOW, judged={desk.node: 0})).nodes == [other]
 
 
 async def _die_holding(desk: Desk, held: Delivery, times: int) -> None:

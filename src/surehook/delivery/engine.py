@@ -13,7 +13,7 @@ ends the engine (`failure` says why): the process should stop and be started aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from surehook.core import ids
@@ -326,9 +326,9 @@ class Engine:
         await self.ledger.enter(node, now=now)
         dead = [o.id for o in others if self._sole or o.id == former or self._host.is_gone(o)]
         if dead:
-            freed = await self.ledger.bury(dead, now=now)
+            burial = await self.ledger.bury(dead, now=now)
             self.neighbours.work()
-            self.telemetry.fact("nodes.buried", nodes=len(dead), freed=freed)
+            self.telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
         await self.heartbeat.beat()
 
     def _aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
@@ -513,10 +513,10 @@ class Engine:
         work = self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
         self._do(self.lost.give_back(deliveries, work))
 
-    def _others_died(self, nodes: list[bytes]) -> None:
+    def _others_died(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
         async def bury() -> None:
-            freed = await self.rescue.bury(nodes)
-            self.telemetry.fact("nodes.buried", nodes=len(nodes), freed=freed)
+            burial = await self.rescue.bury(nodes, judged)
+            self.telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
 
         self._do(bury())
 

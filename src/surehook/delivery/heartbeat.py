@@ -4,7 +4,8 @@ Every second a node raises its counter in the book and reads everybody's. Its ow
 after the *start* of its last committed beat, on its own boot-time clock; a request may begin only while five
 are left. Another node is judged dead when its counter stood still through fifteen seconds of our own unbroken
 beats: a gap of more than three seconds in those starts every count anew, so that neither a ledger that was
-away nor our own freeze buries anybody. A freeze of ours cannot outlive the judgement either: the lease we
+away nor our own freeze buries anybody; and the burial asks once more whether it stands still, since a node may wake up and
+beat, and send on that lease, between the two. A freeze of ours cannot outlive the judgement either: the lease we
 wake up with is over before the others' count is.
 
 A node of our own host need not be waited for: when it misses a few beats and its process no longer runs, it is
@@ -13,7 +14,7 @@ dead, and nothing of it can still be on its way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.delivery.around import Host
@@ -34,11 +35,12 @@ class Heartbeat:
         clock: BookClock,
         settings: EngineSettings,
         node: Callable[[], bytes],
-        dead: Callable[[list[bytes]], None],
+        dead: Callable[[list[bytes], Mapping[bytes, int]], None],
         beaten: Callable[[], None],
         fail: Callable[[BaseException], None],
         host: Host,
     ) -> None:
+        """`dead` is told who has died, and of those that were only silent the counters they were judged by."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
@@ -85,7 +87,7 @@ class Heartbeat:
         self._clock.learn(told, asked=asked, heard=self._clock.boot())
 
     def _judge(self, counters: dict[bytes, int], at: float) -> None:
-        silent: list[bytes] = []
+        silent: dict[bytes, int] = {}
         for node, counter in counters.items():
             if node == self._node():
                 continue
@@ -93,11 +95,11 @@ class Heartbeat:
             if known is None or known[0] != counter:
                 self._seen[node] = (counter, at)
             elif at - known[1] >= self._settings.lease_s:
-                silent.append(node)
+                silent[node] = counter
         for node in [node for node in self._seen if node not in counters]:
             del self._seen[node]
         if silent:
-            self._dead(silent)
+            self._dead(list(silent), silent)
 
     async def _look_for_quiet(self, at: float) -> None:
         """Nodes of our own host whose process is gone."""
@@ -109,7 +111,7 @@ class Heartbeat:
             node.id for node in await self._ledger.nodes() if node.id in quiet and self._host.is_gone(node)
         ]
         if gone:
-            self._dead(gone)
+            self._dead(gone, {})
 
     async def run(self) -> None:
         while True:

@@ -7,7 +7,7 @@ its history says `interrupted`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from surehook.core import ids
 from surehook.core.model import Delivery, Notice
@@ -16,7 +16,7 @@ from surehook.delivery.settings import EngineSettings
 from surehook.delivery.unfinalized import Unfinalized
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.ledger import Ledger
+from surehook.ports.ledger import Burial, Ledger
 
 OVERDUE_ROWS = 500  # overdue deliveries noted in one look
 
@@ -50,12 +50,12 @@ class Rescue:
         self._missing: set[bytes] = set()
         self.released = 0
 
-    async def bury(self, nodes: list[bytes]) -> int:
-        """Free what dead nodes hold; returns how many deliveries."""
-        freed = await self._ledger.bury(nodes, now=self._clock.now())
-        if freed:
+    async def bury(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> Burial:
+        """Free what dead nodes hold."""
+        burial = await self._ledger.bury(nodes, now=self._clock.now(), judged=judged)
+        if burial.freed:
             self._wake()
-        return freed
+        return burial
 
     async def look(self) -> None:
         """Compare the book with memory, and note what is overdue and what was never finalized."""

@@ -16,7 +16,7 @@ argument down to the SQL. A call either commits everything it reports or raises:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -56,6 +56,13 @@ class Taken(Struct, gc=False):
     fan_out: int
     fresh: bool
     problem: str | None = None
+
+
+class Burial(Struct, gc=False):
+    """Answer to `bury`: the nodes that were marked dead, in order, and how many rows were freed."""
+
+    nodes: list[bytes]
+    freed: int
 
 
 class Receipt(Struct, gc=False):
@@ -108,8 +115,11 @@ class Ledger(Receipts, Protocol):
         """All nodes that are not buried, this one included."""
         ...
 
-    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
-        """Mark the nodes dead and free what they hold, in one transaction; returns how many rows were freed.
+    async def bury(
+        self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
+    ) -> Burial:
+        """Mark the nodes dead and free what they hold, in one transaction. `judged` are the counters that nodes were judged
+        by: one that has beaten since is alive, relies on its new lease, and is left alone.
 
         A freed delivery keeps its due_at and spends no retry; `freed` goes up by one (from the fifth time
         running it waits 10 s from `now`), and an `interrupted` entry is appended for the attempt in hand.

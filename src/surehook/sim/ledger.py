@@ -184,9 +184,10 @@ class SimLedger:
         self.identities.append(node.id)
         self._book.entered(node.id)
 
-    def _saw_bury(self, freed: int, nodes: Any, *, now: int) -> None:
-        self._trace.note("ledger", f"{self._process.name} bury {len(nodes)} frees {freed}")
-        self._book.did_bury(nodes, freed)
+    def _saw_bury(self, burial: Any, nodes: Any, *, now: int, judged: Any = None) -> None:
+        freed = burial.freed
+        self._trace.note("ledger", f"{self._process.name} bury {len(burial.nodes)} frees {freed}")
+        self._book.did_bury(burial.nodes, freed)
         if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
             self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
 

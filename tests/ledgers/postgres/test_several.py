@@ -13,7 +13,7 @@ from surehook.core.errors import LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, EndpointHealth
 from surehook.ledgers.postgres import claim
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ports.ledger import Incoming, Receipt
+from surehook.ports.ledger import Burial, Incoming, Receipt
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
 
@@ -64,7 +64,7 @@ async def test_what_a_buried_node_had_sent_writes_nothing_once_another_holds_it(
 ) -> None:
     """A node that was frozen while its work was given away wakes up and records."""
     held = [await desk.hold_one() for _ in range(3)]
-    assert await other.ledger.bury([desk.node], now=NOW) == 3
+    assert (await other.ledger.bury([desk.node], now=NOW)).freed == 3
     theirs = await other.claim()
     assert {row.id for row in theirs} == {row.id for row in held}
     for call in (
@@ -91,7 +91,7 @@ async def test_a_burial_waits_for_what_the_node_is_writing(desk: Desk, other: De
     await _until_someone_waits(beside, 2)
     await beside.execute("commit")
     assert (await recording).lost == []
-    assert await burying == 0
+    assert (await burying).freed == 0
     assert await desk.kinds(held) == [("attempt", 1)]
 
 
@@ -108,6 +108,35 @@ async def test_a_node_accepts_nothing_after_its_burial_has_begun(
     with pytest.raises(NodeBuried):
         await accepting
     assert await other.ledger.event(item.event.id) is None
+
+
+async def test_a_beat_that_meets_a_burial_waits_and_hears_of_it(desk: Desk, other: Desk, beside: Any) -> None:
+    """The burial has judged and not committed: a beat that only looked at what was committed would renew the lease."""
+    await desk.ledger.beat(desk.node, 1, now=NOW)
+    await beside.execute("begin")
+    await beside.execute("select from node where id = $1 for share", desk.node)  # as a node that is recording
+    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW, judged={desk.node: 1}))
+    await _until_someone_waits(beside, 1)
+    beating = asyncio.ensure_future(desk.ledger.beat(desk.node, 2, now=NOW))
+    await _until_someone_waits(beside, 2)
+    await beside.execute("commit")
+    assert (await burying).nodes == [desk.node]
+    with pytest.raises(NodeBuried):
+        await beating
+
+
+async def test_a_burial_that_meets_a_beat_waits_and_leaves_the_node_alone(
+    desk: Desk, other: Desk, beside: Any
+) -> None:
+    await desk.ledger.beat(desk.node, 1, now=NOW)
+    held = await desk.hold_one()
+    await beside.execute("begin")
+    await beside.execute("update beat set counter = 2 where node = $1", desk.node)
+    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW, judged={desk.node: 1}))
+    await _until_someone_waits(beside, 1)
+    await beside.execute("commit")
+    assert await burying == Burial([], 0)
+    assert await desk.state(held) == "sending"
 
 
 async def test_of_the_same_key_from_two_nodes_at_once_one_is_fresh(desk: Desk, other: Desk) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from surehook.core.errors import Problem
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import Attempt, Node
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Row
+from surehook.ports.ledger import Burial
 
 # From the fifth time running that a node died holding it, a row waits, against crash loops (DESIGN section 5).
 FREED_PATIENTLY = 4
@@ -44,15 +45,18 @@ class Nodes(Hooked):
         return sorted(self.book.nodes.values(), key=lambda node: node.id)
 
     @writes
-    def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
-        freed = 0
-        for node in nodes:
-            if self.book.nodes.pop(node, None) is None:
+    def bury(self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None) -> Burial:
+        buried, freed = [], 0
+        for node in sorted(set(nodes)):
+            if node not in self.book.nodes:
                 continue
-            del self.book.beats[node]
+            if judged is not None and judged.get(node, self.book.beats[node]) != self.book.beats[node]:
+                continue
+            buried.append(node)
+            del self.book.nodes[node], self.book.beats[node]
             freed += self._free((self.book.rows[row] for row in list(self.book.held[node].ascending())), now)
             del self.book.held[node]
-        return freed
+        return Burial(buried, freed)
 
     @writes
     def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:

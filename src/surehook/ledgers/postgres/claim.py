@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from surehook.core.ids import floor
 from surehook.core.instants import SECOND_MS
@@ -28,10 +28,8 @@ SLACK_MS = SECOND_MS // 2
 LOOK_BACK_S = 1.0
 LOOK_BACK_SHARE = 60.0
 FAR_ROWS = 2000  # about two milliseconds of walking. Told by the rows, since time would mistake a slow moment for a long way
-_END = b"\xff" * 16
-if TYPE_CHECKING:
-    import asyncpg
 
+_END = b"\xff" * 16
 _BEGINNING = -(1 << 62)
 
 
@@ -111,7 +109,7 @@ class Parked:
 
         async def take(begin: bytes, limit: int) -> tuple[list[Delivery], int]:
             rows = await session.change(sql, node, endpoint, asked, limit, now, begin)
-            leased = _leased(rows, node)
+            leased = _leased([row[:-1] for row in rows], node)
             return leased, rows[0]["walked"] - len(leased)
 
         key = (endpoint, tuple(asked))
@@ -159,7 +157,7 @@ def _in_hand(deliveries: Sequence[Delivery]) -> tuple[list[bytes], list[int]]:
     return [id for id, _ in ordered], [attempt for _, attempt in ordered]
 
 
-def _leased(found: Sequence[asyncpg.Record], node: bytes) -> list[Delivery]:
+def _leased(found: Sequence[Any], node: bytes) -> list[Delivery]:
     """Deliveries of a fenced statement, which answers one row without an id where there are none."""
     check_fence(found, node)
     return [] if found[0][0] is None else deliveries_of(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from surehook.core import ids as ids_
@@ -18,7 +18,7 @@ from surehook.ledgers.postgres.housekeeping import Housekeeping
 from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
 from surehook.ports.handoff import LaneMarks
-from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.ledger import Burial, Incoming, ParkedGroup, Receipt, Recorded
 from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
@@ -58,10 +58,14 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     async def nodes(self) -> list[Node]:
         return await self._write(nodes_.nodes)
 
-    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
-        freed, due_at = await self._until_known(self._keeping, nodes_.bury, nodes, now=now)
+    async def bury(
+        self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
+    ) -> Burial:
+        burial, due_at = await self._until_known(
+            self._keeping, nodes_.bury, nodes, now=now, judged=judged or {}
+        )
         self._marks.lower(due_at)
-        return freed
+        return burial
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))

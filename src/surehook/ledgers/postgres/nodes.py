@@ -2,17 +2,19 @@
 
 Burial is two statements on purpose. The first waits for every transaction that has share-locked the node's
 row, and closes the door for those that come later; only a second one, with a snapshot of its own, sees what
-the ones before it have written.
+the ones before it have written. The first also takes the node's beat away, and not if that has been raised since
+the node was judged: whoever beats at the same moment either is alive or hears that it is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from surehook.core.errors import NodeBuried
 from surehook.core.model import LANES, Node
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ports.ledger import Burial
 
 HIGHEST = b"\xff" * 16
 BOTH_LANES = list(range(len(LANES)))
@@ -40,15 +42,19 @@ async def nodes(session: Session) -> list[Node]:
     return [Node(*row) for row in await session.rows(query("nodes"))]
 
 
-async def bury(session: Session, nodes: Sequence[bytes], *, now: int) -> tuple[int, int | None]:
-    """How many rows were freed, and the earliest instant that one of them is due."""
+async def bury(
+    session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
+) -> tuple[Burial, int | None]:
+    """Who was buried, and the earliest instant that a freed row is due."""
     async with session.writing():
-        numbers = [row[0] for row in await session.rows(query("bury"), sorted(set(nodes)), now)]
-        if not numbers:
-            return 0, None
-        found = await session.row(query("free_nodes"), numbers, now)
+        buried = await session.rows(
+            query("bury"), sorted(set(nodes)), now, list(judged), list(judged.values())
+        )
+        if not buried:
+            return Burial([], 0), None
+        found = await session.row(query("free_nodes"), [row[0] for row in buried], now)
         assert found is not None
-        return found[0], found[1]
+        return Burial(sorted(row[1] for row in buried), found[0]), found[1]
 
 
 async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import asyncpg
+from typing import Any
 
 from surehook.core.model import Delivery
 
 
-def deliveries_of(rows: Iterable[asyncpg.Record]) -> list[Delivery]:
+def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
     """Rows whose columns stand in the order of a delivery's fields."""
     return [Delivery(*row) for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from surehook.ledgers.sqlite.place import FLOOR_BYTES
 from surehook.ledgers.sqlite.prune import Pruning
 from surehook.ledgers.sqlite.reading import Reads
 from surehook.ledgers.sqlite.registering import Registering
-from surehook.ports.ledger import Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.ledger import Burial, Incoming, ParkedGroup, Receipt, Recorded
 from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ class SqliteLedger(Registering, Reads):
     async def nodes(self) -> list[Node]:
         return await self._read(nodes_.nodes)
 
-    async def bury(self, nodes: Sequence[bytes], *, now: int) -> int:
-        return await self._write(nodes_.bury, nodes, now=now)
+    async def bury(
+        self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
+    ) -> Burial:
+        return await self._write(nodes_.bury, nodes, now=now, judged=judged or {})
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         await self._write(nodes_.free, ids, node=node, now=now)

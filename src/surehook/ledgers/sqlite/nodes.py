@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from surehook.core.model import Node
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
+from surehook.ports.ledger import Burial
 
 
 def enter(session: Session, node: Node, *, now: int) -> None:
@@ -28,17 +29,19 @@ def nodes(session: Session) -> list[Node]:
     return [Node(*row) for row in session.rows(query("nodes"))]
 
 
-def bury(session: Session, nodes: Sequence[bytes], *, now: int) -> int:
-    freed = 0
+def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Burial:
+    buried, freed = [], 0
     with session.writing():
-        for node in nodes:
+        counters = dict(session.rows(query("beats"))) if judged else {}
+        for node in sorted(set(nodes)):
             number = session.rows(query("fence"), (node,))[0][1]
-            if number is None:
+            if number is None or counters.get(node) != judged.get(node, counters.get(node)):
                 continue
+            buried.append(node)
             session.run(query("bury_node"), (now, number))
             session.run(query("interrupted"), (now, number))
             freed += session.run(query("free"), (now, number))
-    return freed
+    return Burial(buried, freed)
 
 
 def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> None:

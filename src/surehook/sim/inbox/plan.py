@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core.workflow import Order
 from surehook.inbox.ends import Backoff
@@ -170,12 +170,12 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
 
 
 def _near(blow: Blow, storm_s: float) -> Blow:
-    """The sender's clock is set by ten minutes at most, which a retry that is held in memory then waits longer; and before all
-    is mended."""
+    """Nothing strikes in the moment in which all is mended. The sender's clock is set by ten minutes at most, which a retry that
+    is held in memory then waits longer."""
+    at = min(blow.at, storm_s - 0.1)
     if blow.what != "step":
-        return blow
-    step_s = max(-600.0, min(600.0, blow.seconds))
-    return Blow(min(blow.at, storm_s - 0.1), "step", blow.which, seconds=step_s)
+        return structs.replace(blow, at=at)
+    return Blow(at, "step", blow.which, seconds=max(-600.0, min(600.0, blow.seconds)))
 
 
 def _plan(chance: random.Random, storm_s: float) -> Plan:
