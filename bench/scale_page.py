@@ -1,6 +1,6 @@
 """Write what `scale.py` recorded into docs/scaling.md: `python bench/scale_page.py FILE…`.
 
-A later file's figures stand in place of an earlier one's. The tables between the page's marks are made anew, each of
+A later file's figures stand in place of an earlier one's, but for those of pasts, which are listed together. The tables between the page's marks are made anew, each of
 which has something to be made of. Speeds are left out where others used the machine: they would tell of them.
 """
 # ruff: noqa: T201 (a program that prints)
@@ -79,25 +79,27 @@ def idle(document: dict[str, Any]) -> str:
     )
 
 
-def past(document: dict[str, Any]) -> str:
-    """What a past costs."""
+def past(documents: list[dict[str, Any]]) -> str:
+    """What a past costs, of all files that tell of one."""
     rows = [
-        "| past | set-up | load | speed | CPU, ours | CPU, PostgreSQL | rounds |",
-        "|---|---|---|---|---|---|---|",
+        "| past | set-up | load | speed | CPU, ours | CPU, PostgreSQL | rounds | lost |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     kinds = {"parked": "parked", "history": "old", "snapshot": "held_s"}
-    runs = []
-    for one in document["ratios"]:
-        kind, _, shape = one["part"].partition(" ")
-        if kind in kinds:
-            mine = [run for run in document["runs"] if run["part"] == one["part"]]
-            runs += mine
-            words = PASTS[kinds[kind]].format(document[kinds[kind]])
-            rows.append(
-                f"| {words} | `{shape}` | {one['mode']} | {one['speed']:.2f} | {one['product_cpu']:.2f} | "
-                f"{one['database_cpu']:.2f} | {one['rounds']} |"
-            )
-    return "\n".join(rows) + "\n\n" + origin(document, runs)
+    for document in documents:
+        for one in document["ratios"]:
+            kind, _, shape = one["part"].partition(" ")
+            if kind in kinds:
+                runs = [run for run in document["runs"] if run["part"] == one["part"]]
+                lost, delivered = (sum(run[name] for run in runs) for name in ("lost", "delivered"))
+                rows.append(
+                    f"| {PASTS[kinds[kind]].format(document[kinds[kind]])} | `{shape}` | {one['mode']} | "
+                    f"{one['speed']:.2f} | {one['product_cpu']:.2f} | {one['database_cpu']:.2f} | "
+                    f"{one['rounds']} × {document['seconds']:g} s | {lost} of {delivered:,} |"
+                )
+    machine = documents[0]["machine"]
+    where = f"{machine['cores']} cores, which also ran the load, the receiver and the servers; CPython {machine['python']}"
+    return "\n".join(rows) + f"\n\nMedians of the rounds, `make bench-scale`, on a machine with {where}."
 
 
 def sizing(document: dict[str, Any]) -> str:
@@ -148,20 +150,21 @@ def _two(value: float) -> str:
 def main() -> None:
     """Make the tables anew."""
     text = PAGE.read_text(encoding="utf-8")
-    for name in sys.argv[1:]:
-        document = json.loads(Path(name).read_text(encoding="utf-8"))
-        parts = {one["part"].partition(" ")[0] for one in document["ratios"]}
-        made = {}
-        if "shapes" in parts:
-            made = {"cost": cost(document), "idle": idle(document), "sizing": sizing(document)}
-        if parts - {"shapes"}:
-            made["past"] = past(document)
-        for mark, table in made.items():
-            pattern = rf"(<!-- measured: {mark} -->\n).*?(\n<!-- end -->)"
-            text, found = re.subn(
-                pattern, lambda hit, table=table: hit[1] + table + hit[2], text, flags=re.DOTALL
-            )
-            print(f"{name}: {mark}: {'written' if found else 'the page has no such mark'}")
+    documents = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
+    made = {}
+    for document in documents:
+        if any(one["part"] == "shapes" for one in document["ratios"]):
+            made |= {"cost": cost(document), "idle": idle(document), "sizing": sizing(document)}
+    if pasts := [
+        document for document in documents if any(one["part"] != "shapes" for one in document["ratios"])
+    ]:
+        made["past"] = past(pasts)
+    for mark, table in made.items():
+        pattern = rf"(<!-- measured: {mark} -->\n).*?(\n<!-- end -->)"
+        text, found = re.subn(
+            pattern, lambda hit, table=table: hit[1] + table + hit[2], text, flags=re.DOTALL
+        )
+        print(f"{mark}: {'written' if found else 'the page has no such mark'}")
     PAGE.write_text(text, encoding="utf-8")
 
 
