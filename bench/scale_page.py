@@ -1,7 +1,7 @@
 """Write what `scale.py` recorded into docs/scaling.md: `python bench/scale_page.py FILE…`.
 
-A later file's figures stand in place of an earlier one's, but for those of pasts, which are listed together. The tables between the page's marks are made anew, each of
-which has something to be made of. Speeds are left out where others used the machine: they would tell of them.
+A later file's figures stand in place of an earlier one's, but for those of pasts, which are listed together. The tables
+between the page's marks are made anew, each of which has something to be made of.
 """
 # ruff: noqa: T201 (a program that prints)
 
