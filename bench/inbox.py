@@ -1,8 +1,9 @@
 """Durable accepts of the inbox beside a plain FastAPI handler that commits each request by itself, and processing.
 
-    python bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 128] [--record FILE]
+    python bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 256] [--record FILE]
 
-Both receivers (`inbox_receivers.py`) run in FastAPI on one uvicorn process with the same engine settings, verify the same
+Both receivers (`inbox_receivers.py`) run on one uvicorn process with a FastAPI application, in which the plain handler is a route
+and in front of which the inbox stands (`inbox.before(app)`); both have the same engine settings, verify the same
 signed messages of about 1 KB, store them under a unique key in the same durable database (fsync at every commit), and
 answer after the commit. The load comes from this process over kept-alive connections, one request at a time on each, signed
 before the clock starts. In each round both take their turn on a fresh database, the first of one round is the second of the
@@ -279,7 +280,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4.0, help="of load for each receiver in each round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--connections", type=int, default=128)
+    parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--record", type=Path, help="a file for all figures, as JSON")
     given = parser.parse_args()

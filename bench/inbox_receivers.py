@@ -56,11 +56,13 @@ def inbox_on(url: str) -> Any:
     return inbox
 
 
-def inbox_app(url: str) -> FastAPI:
-    """The inbox in FastAPI, as its documentation has it, without workers."""
+def inbox_app(url: str, *, mounted: bool = False) -> Any:
+    """The inbox in front of FastAPI, or mounted in it, as its documentation has both, without workers."""
     app = FastAPI()
-    app.mount("/hooks", inbox_on(url).asgi())
-    return app
+    if mounted:
+        app.mount("/hooks", inbox_on(url).asgi())
+        return app
+    return inbox_on(url).before(app, "/hooks")
 
 
 def plain_app(url: str) -> FastAPI:
@@ -103,5 +105,5 @@ def plain_app(url: str) -> FastAPI:
 
 if __name__ == "__main__":
     kind, url, port = sys.argv[1:]
-    app = plain_app(url) if kind == "plain" else inbox_app(url)
+    app = plain_app(url) if kind == "plain" else inbox_app(url, mounted=kind == "mounted")
     uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning", access_log=False)

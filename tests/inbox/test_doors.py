@@ -73,6 +73,37 @@ def test_a_body_in_parts_under_a_mount_is_taken(inbox):
     assert asked(inbox.asgi(), [BODY[:5], BODY[5:9], BODY[9:]], root="/hooks")[0] == 200
 
 
+async def behind(scope, receive, send):
+    await send({"type": "http.response.start", "status": 299, "headers": [(b"at", scope["path"].encode())]})
+    await send({"type": "http.response.body", "body": scope["root_path"].encode()})
+
+
+@pytest.mark.parametrize("root", ["", "/shop"])
+def test_in_front_of_an_application_it_takes_what_is_under_its_path_alone(inbox, root):
+    front = inbox.before(behind, "/hooks")
+    assert asked(front, [BODY], path="/hooks/partner", root=root)[0] == 200
+    assert code(asked(front, [BODY], path="/hooks/nobody", root=root)) == "unknown_source"
+    for path in ("/", "/hooksmith/partner", "/api/hooks/partner", "/hook"):
+        assert asked(front, [BODY], path=path, root=root) == (299, {"at": root + path}, root.encode())
+
+
+def test_in_front_of_an_application_every_other_scope_is_the_applications(inbox):
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["type"])
+
+    for kind in ("lifespan", "websocket"):
+        asyncio.run(inbox.before(app)({"type": kind, "path": "/hooks/partner"}, None, None))
+    assert seen == ["lifespan", "websocket"]
+
+
+@pytest.mark.parametrize("path", ["", "/", "hooks", "/hooks/", "/a?b", "//a"])
+def test_a_path_in_front_is_a_path(inbox, path):
+    with pytest.raises(SettingsError):
+        inbox.before(behind, path)
+
+
 @pytest.mark.parametrize(
     ("parts", "given", "status", "word"),
     [

@@ -21,9 +21,10 @@ OLD, NEW = "the old secret of yousign", "the new secret of yousign"
 BODY = b'{"event_id":"e1","event_name":"signature_request.done","data":{"signature_request":{"id":"c1"}}}'
 
 
-def ran(name: str, url: str) -> dict[str, Any]:
+def ran(*names: str, url: str) -> dict[str, Any]:
     scope: dict[str, Any] = {"DATABASE": url, "OLD": OLD, "NEW": NEW, "SECRET": SECRET, "__name__": "example"}
-    exec(compile(examples(PAGE)[name], PAGE, "exec"), scope)
+    for name in names:
+        exec(compile(examples(PAGE)[name], PAGE, "exec"), scope)
     return scope
 
 
@@ -52,16 +53,19 @@ def headers(secret: str) -> dict[str, str]:
     return {"X-Yousign-Signature-256": "sha256=" + hex_of(secret, BODY), "content-type": "application/json"}
 
 
-@pytest.mark.parametrize(("name", "becomes"), [("fastapi", "signed"), ("starlette", "done")])
-def test_the_asgi_examples_receive_and_process(name, becomes, tmp_path):
+@pytest.mark.parametrize(
+    ("names", "becomes"),
+    [(["fastapi"], "signed"), (["fastapi", "before"], "signed"), (["starlette"], "done")],
+)
+def test_the_asgi_examples_receive_and_process(names, becomes, tmp_path):
     url = f"sqlite:///{tmp_path / 'app.db'}"
     prepare(url)
-    scope = ran(name, url)
+    scope = ran(*names, url=url)
     inbox = scope["inbox"]
 
     async def go() -> None:
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(scope["app"]), base_url="http://app"
+            transport=httpx.ASGITransport(scope.get("served", scope["app"])), base_url="http://app"
         ) as client:
             for secret in (OLD, NEW):
                 assert (
@@ -85,7 +89,7 @@ def test_the_asgi_examples_receive_and_process(name, becomes, tmp_path):
 def test_the_flask_example_receives_and_processes(tmp_path):
     url = f"sqlite:///{tmp_path / 'app.db'}"
     prepare(url)
-    scope = ran("flask", url)
+    scope = ran("flask", url=url)
     client = scope["app"].test_client()
     for secret in (OLD, NEW):
         assert client.post("/hooks/yousign", data=BODY, headers=headers(secret)).status_code == 200
@@ -105,7 +109,7 @@ def test_the_workflow_example_moves_a_document(tmp_path):
 
     url = f"sqlite:///{tmp_path / 'app.db'}"
     prepare(url)
-    inbox = ran("workflow", url)["inbox"]
+    inbox = ran("workflow", url=url)["inbox"]
     for n, type in ((2, "document.viewed"), (1, "document.sent")):
         body = json.dumps({"type": type, "subject": "c1", "sequence": n, "data": {}}).encode()
         call = Call(

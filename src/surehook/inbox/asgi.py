@@ -7,11 +7,13 @@ refuse. A connection on which more of a refused body may still come is closed.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from msgspec import structs
 
+from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import Call, Receiver
 
@@ -21,6 +23,7 @@ CLOSE = (("connection", "close"),)
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class _Gone(Exception):
@@ -71,6 +74,25 @@ class AsgiApp:
                     return
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
+
+
+class Before:
+    """The inbox in front of an application: what lies under `path` is the inbox's, everything else the application's, its
+    lifespan too. So no middleware of the application reads, bounds or slows what is received."""
+
+    def __init__(self, inbox: AsgiApp, app: App, path: str) -> None:
+        if re.fullmatch(r"(/[^/?#]+)+", path) is None:
+            raise SettingsError("path", "a path like /hooks, without a slash at its end")
+        self._inbox, self._app, self._path = inbox, app, path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path, root = scope["path"], scope.get("root_path", "")
+            at = (root if path.startswith(root) else "") + self._path
+            if path.startswith(at) and path[len(at) : len(at) + 1] in ("", "/"):
+                await self._inbox({**scope, "root_path": at}, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 def _call(scope: Scope) -> Call:

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
-from surehook.inbox.asgi import BODY_S, AsgiApp
+from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed
 from surehook.inbox.ends import Backoff
@@ -60,6 +60,10 @@ class AsyncInbox(Definitions):
     def asgi(self, *, body_s: float = BODY_S) -> AsgiApp:
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come."""
         return AsgiApp(self.receiver, self.receive, body_s=body_s)
+
+    def before(self, app: App, path: str = "/hooks", *, body_s: float = BODY_S) -> Before:
+        """`asgi` at `path` in front of an ASGI application, whose middleware then sees nothing of it. Raises SettingsError."""
+        return Before(self.asgi(body_s=body_s), app, path)
 
     async def receive(self, call: Call) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
