@@ -56,7 +56,7 @@ WARM_S = 0.5  # before the clock starts: connections, pools, memos
 START_S = 20.0
 PROCESS_S = 6.0  # processing of one round
 # SQLite has one writer. A worker on PostgreSQL waits for an answer three times an event; meanwhile others go on.
-WORKERS = {"sqlite": 1, "postgresql": 4}
+WORKERS = {"sqlite": 1, "postgresql": 8}
 PADDING = "x" * 800  # a body of about 1 KB
 BAR_ACCEPTS, BAR_PROCESSED = 5.0, 0.4
 TICKS = os.sysconf("SC_CLK_TCK")
