@@ -22,7 +22,7 @@ DRIVERS = {
 }
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
-CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log, as in the sender's ledger: hot pages are moved once for many changes
+CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 
 
