@@ -32,8 +32,8 @@ PLANTED = {
         "test_inbox.py::test_one_that_fails_spoils_nothing_for_those_beside_it",
     ),
     "the answer is given without a commit": (
-        "sql/stores.py", "with self._turn, translated(), self.engine.begin() as connection:\n            return",
-        "with self._turn, translated(), self.engine.connect() as connection:\n            return",
+        "sql/stores.py", "with self.turn, translated(), self.engine.begin() as connection:\n            return",
+        "with self.turn, translated(), self.engine.connect() as connection:\n            return",
         "test_inbox.py::test_what_was_answered_2xx_is_in_the_database_byte_for_byte",
     ),
     "a handler may commit": (

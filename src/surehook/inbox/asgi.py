@@ -45,12 +45,13 @@ class AsgiApp:
             await self._other(scope, receive, send)
             return
         try:
-            reply = await self._answer(scope, receive)
+            begun = await self._begun(scope, receive)
         except _Gone:
             return
-        await _send(send, reply)
+        await _send(send, begun if isinstance(begun, Reply) else await begun)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+    async def _begun(self, scope: Scope, receive: Receive) -> Reply | Awaitable[Reply]:
+        """An answer at once, or one to be waited for."""
         call = _call(scope)
         early = self._receiver.before_body(call, _length(call))
         if early is not None:
@@ -62,7 +63,7 @@ class AsgiApp:
             return _closing(self._receiver.refuse(call.source, "body_too_slow"))
         if body is None:
             return _closing(self._receiver.refuse(call.source, "too_large"))
-        return await self._receive(structs.replace(call, body=body))
+        return self._receive(structs.replace(call, body=body))
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Standing alone, a server asks for a lifespan; a websocket is none of ours."""

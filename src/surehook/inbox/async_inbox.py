@@ -22,7 +22,6 @@ from surehook.inbox.receive import Call
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import AsyncSqlStore
-from surehook.inbox.storing import answered
 from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.work import AsyncWorker, Rules
 from surehook.ports.clock import Clock
@@ -68,6 +67,7 @@ class AsyncInbox(Definitions):
     async def receive(self, call: Call) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
         judged = self.receiver.judge(call, now=self.clock.now())
+        del call
         if isinstance(judged, Reply):
             return judged
         try:
@@ -76,7 +76,7 @@ class AsyncInbox(Definitions):
             return self.unstored(judged, error)
         self.arrived(judged, ends)
         self.woken.set()
-        return answered(judged, ends)
+        return judged.reply(ends)
 
     # -- working -------------------------------------------------------------------------------------------------
 

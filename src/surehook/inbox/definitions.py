@@ -182,7 +182,7 @@ class Definitions:
             if end.kind == "duplicate":
                 handlers = self.handlers.fitting(event.source, event.type)
                 version = named(handlers)[1] if handlers else ""
-                self.watch.duplicate(taken.source.name, taken.headers, version)
+                self.watch.duplicate(taken.source.name, taken.request.pairs(), version)
             else:
                 log.warning(
                     "another body under a known id of %s: kept as a conflict of %s",

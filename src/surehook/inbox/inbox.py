@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -23,16 +23,14 @@ from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
+from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
-from surehook.inbox.storing import answered
 from surehook.inbox.telling import Teller
 from surehook.inbox.work import Rules, Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Pruned, Stored, StoreError
-
-T = TypeVar("T")
+from surehook.ports.inbox import Depth, Pruned, Stored, StoreError
 
 
 class Inbox(Definitions):
@@ -66,6 +64,7 @@ class Inbox(Definitions):
         self.woken = threading.Event()
         self._workers: list[tuple[Worker | Teller, threading.Thread]] = []
         self._executor: ThreadPoolExecutor | None = None
+        self._loop_store: LoopStore | None = None
         self._async_line: AsyncLine | None = None
 
     # -- receiving -----------------------------------------------------------------------------------------------
@@ -96,6 +95,7 @@ class Inbox(Definitions):
     async def receive_async(self, call: Call) -> Reply:
         """`receive` for callers in an event loop."""
         judged = self.receiver.judge(call, now=self.clock.now())
+        del call
         if isinstance(judged, Reply):
             return judged
         try:
@@ -107,19 +107,14 @@ class Inbox(Definitions):
     def _stored(self, taken: Taken, ends: list[Stored]) -> Reply:
         self.arrived(taken, ends)
         self.woken.set()
-        return answered(taken, ends)
+        return taken.reply(ends)
 
     def _from_loop(self) -> AsyncLine:
         if self._async_line is None:
-            self._executor = ThreadPoolExecutor(
-                1, "surehook-inbox"
-            )  # one writer: batches, not threads, give speed
-            executor = self._executor
-
-            def run(work: Callable[[Book], T]) -> asyncio.Future[T]:
-                return asyncio.get_running_loop().run_in_executor(executor, self.store.run, work)
-
-            self._async_line = AsyncLine(run)
+            # One writer: batches, not threads, give speed.
+            self._executor = ThreadPoolExecutor(1, "surehook-inbox")
+            self._loop_store = LoopStore(self.store, self._executor, self.clock.boot)
+            self._async_line = AsyncLine(self._loop_store.run)
         return self._async_line
 
     # -- working -------------------------------------------------------------------------------------------------
@@ -185,6 +180,8 @@ class Inbox(Definitions):
     def close(self) -> None:
         """Stop the workers and let the connections go."""
         self.stop()
+        if self._loop_store is not None:
+            self._loop_store.close()
         if self._executor is not None:
             self._executor.shutdown()
         self.store.close()

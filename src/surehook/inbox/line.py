@@ -1,7 +1,8 @@
 """Group commit: requests that wait at the same moment share one transaction.
 
 Nobody waits for a timer: a lone request is written at once, and what arrives during its commit makes the next batch. So a
-batch grows with the load and with how long a commit takes, which is when it is needed.
+batch grows with the load and with how long a commit takes, which is when it is needed. In an event loop, requests that can be
+read already are read first: they would take the loop's time during the commit as well, and each commit has its price.
 
 If a batch fails, its requests are written one by one, so that one that cannot be stored spoils nothing for its neighbours;
 not so when the database is away, which is the same for all.
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 BATCH_EVENTS = 512  # in one transaction: beyond that, a larger one saves nothing and answers later
 BATCH_BYTES = 8 * 1024 * 1024  # bodies of one transaction
+TURNS = 16  # of the loop, at most, in which a batch waits for what is ready to be read
 LINE_REQUESTS = 10_000  # waiting: two seconds' worth; more would be answered after their senders gave up
 LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
 CLASHES = 5  # times in a row that another process may be faster with the same events, or hold the same locks
@@ -144,7 +146,18 @@ class AsyncLine:
 
     async def _write_all(self) -> None:
         while self._waiting:
+            await self._gathered()
             await self._write(self._waiting.take())
+
+    async def _gathered(self) -> None:
+        """Return when two turns of the loop, one that reads and one that judges, have brought nothing more, or after TURNS."""
+        quiet = 0
+        for _ in range(TURNS):
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if len(self._waiting) == before else 0
+            if quiet == 2:
+                return
 
     async def _write(self, batch: list[Ticket]) -> None:
         plan = _Plan(batch)

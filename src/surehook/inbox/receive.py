@@ -48,18 +48,19 @@ class Call(Struct, frozen=True):
     body: bytes
 
 
-class Taken(Struct, frozen=True):
-    """A believed request to be stored; `reply` says what to answer then."""
+class Taken(Struct, frozen=True, gc=False):
+    """A believed request to be stored; `reply` says what to answer then. What it came in is let go: hundreds may wait for one
+    commit, and the garbage collector looks at all that they hold, again and again."""
 
     source: Source
     request: Request
-    headers: Pairs
+    success: Reply
 
     def reply(self, ends: Sequence[Stored]) -> Reply:
         """The same 2xx for what is new and what is repeated; a conflict by the source's rule."""
         if self.source.on_conflict == "refuse" and any(end.kind == "conflict" for end in ends):
             return problem("event_conflict")
-        return self.source.success(self.headers)
+        return self.success
 
 
 class Receiver:
@@ -112,7 +113,8 @@ class Receiver:
             message = source.verify(call.body, call.headers, now=now / 1000, url=call.url)
             if message.handshake is not None:
                 return message.handshake
-            return Taken(source, self._request(source, message, call, now), call.headers)
+            request = self._request(source, message, call, now)
+            return Taken(source, request, source.success(call.headers))
         except VerifyError as error:
             self.note(call, error.code, error.detail, now=now)
             return refused(error)

@@ -1,26 +1,15 @@
-"""From what became of a request to what its sender is told."""
+"""What a sender is told when nothing was stored."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from surehook.core.errors import Overloaded
 from surehook.core.sources.provider import Reply
-from surehook.core.verification import VerifyError
-from surehook.inbox.answers import problem, refused
-from surehook.inbox.receive import Taken
-from surehook.ports.inbox import Stored, StoreError
+from surehook.inbox.answers import problem
+from surehook.ports.inbox import StoreError
 
 log = logging.getLogger("surehook.inbox")
-
-
-def answered(taken: Taken, ends: Sequence[Stored]) -> Reply:
-    """What to answer after the commit."""
-    try:
-        return taken.reply(ends)
-    except VerifyError as error:  # Adobe's client id, which was there a moment ago
-        return refused(error)
 
 
 def unstored(error: Exception) -> tuple[Reply, str]:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from surehook.core.errors import SurehookError
@@ -54,7 +55,7 @@ class LostLease(StoreError):
     """Another worker has taken what this one had claimed; nothing of this one's work was kept."""
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True, gc=False):
     """One verified event on its way in.
 
     id              16 bytes, sortable by time of arrival
@@ -84,7 +85,7 @@ class Event(Struct, frozen=True, kw_only=True):
         return (self.source, self.tenant, self.event_id)
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, gc=False):
     """One request as it came, with the events found in it. `headers` is JSON: pairs of names and values."""
 
     id: bytes
@@ -95,8 +96,12 @@ class Request(Struct, frozen=True, kw_only=True):
     body: bytes
     events: tuple[Event, ...]
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """The headers, read again."""
+        return msgspec.json.decode(self.headers, type=list[tuple[str, str]])
 
-class Stored(Struct, frozen=True):
+
+class Stored(Struct, frozen=True, gc=False):
     """What became of one event: `id` is the one that stands, whichever request brought it."""
 
     kind: Literal["new", "duplicate", "conflict"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,6 +20,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.pool import QueuePool
 
 from surehook.core.errors import SurehookError
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
@@ -42,11 +44,19 @@ class SqlStore:
         self.sessions = sessions
         # SQLite has one writer. Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
         one_writer = engine.dialect.name == "sqlite"
-        self._turn: Any = threading.Lock() if one_writer else nullcontext()
+        self.turn: Any = threading.Lock() if one_writer else nullcontext()
         _guard(engine)
 
+    @property
+    def commits_apart(self) -> bool:
+        """Whether one thread may commit what another has written: in a file of SQLite, whose connections are a queue's."""
+        dialect = self.engine.dialect
+        return (dialect.name, dialect.driver) == ("sqlite", "pysqlite") and isinstance(
+            self.engine.pool, QueuePool
+        )
+
     def run(self, work: Callable[[Book], T]) -> T:
-        with self._turn, translated(), self.engine.begin() as connection:
+        with self.turn, translated(), self.engine.begin() as connection:
             return _inside(connection, SqlBook(connection, sessions=self.sessions), work)
 
     def create(self) -> None:
@@ -132,6 +142,12 @@ def is_contended(error: DBAPIError) -> bool:
     if state is not None:
         return state.startswith(_CONTENDED)
     return bool(error.orig and error.orig.args and error.orig.args[0] in _CONTENDED_MYSQL)
+
+
+def is_locked(error: DBAPIError) -> bool:
+    """Whether another connection holds SQLite's file."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_away(error: DBAPIError) -> bool:
