@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
+from typing import Any
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from surehook.inbox import Backoff, Ignore, Later, Refuse, Rules, sources
-from tests.inbox.house import SECRET, call, message, partner
+from tests.inbox.house import SECRET, House, call, message, partner
 
 QUICK = Backoff(first_s=1, factor=2, max_s=60, attempts=3, jitter=0)
 
@@ -246,6 +250,39 @@ def test_one_that_fails_spoils_nothing_for_those_beside_it(house):
     house.work()
     assert house.effects() == [f"evt_{n}" for n in range(6) if n != 3]
     assert house.states()["evt_3"] == "accepted"
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_an_error_that_a_handler_swallowed_undoes_its_work_and_nobody_elses(
+    ground_of, runner, kind, count, place
+):
+    """On PostgreSQL the transaction is lost with the first error."""
+    house = House(*ground_of("postgresql", kind), runner).prepare()
+    bad = f"evt_{min(place, count - 1)}"
+    wrong = text("insert into nowhere values (1)")
+
+    def blocking(event: Any, tx: Any) -> None:
+        house.write(tx, event.id)
+        if event.id == bad:
+            with suppress(DBAPIError):
+                tx.execute(wrong)
+
+    async def waiting(event: Any, tx: Any) -> None:
+        await house.write(tx, event.id)
+        if event.id == bad:
+            with suppress(DBAPIError):
+                await tx.execute(wrong)
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    for n in range(count):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert house.effects() == [f"evt_{n}" for n in range(count) if f"evt_{n}" != bad]
+    assert [id for id, state in house.states().items() if state != "finalized"] == [bad]
+    assert "aborted" in house.events(state="accepted")[0].error
+    house.close()
 
 
 @pytest.mark.parametrize("how", ["returned", "raised"])

@@ -53,6 +53,9 @@ class SqlBook(Owing):
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
+        self._joins = connection.dialect.driver == "asyncpg"  # takes two statements in one message
+        self._is_batch = False
+        self._stands = False  # a savepoint whose work is well, and which the next one may release
 
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
@@ -63,6 +66,7 @@ class SqlBook(Owing):
         return claiming.claim(self.connection, now=now, lease_ms=lease_ms, token=token, limit=limit)
 
     def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        self._is_batch = len(runs) > 1
         return claiming.hold(self.connection, runs, token)
 
     def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
@@ -72,6 +76,9 @@ class SqlBook(Owing):
         return claiming.next_due(self.connection)
 
     def settle(self, settlements: Sequence[Settlement]) -> None:
+        if self._stands:
+            self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+            self._stands = False
         settling.settle(self.connection, settlements)
 
     def last_results(self, events: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -130,14 +137,24 @@ class SqlBook(Owing):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Raw statements: SQLAlchemy's own bookkeeping of nested transactions costs as much as a small handler."""
-        self._say(f"SAVEPOINT {_SAVEPOINT}")
+        """Raw statements: SQLAlchemy's own bookkeeping of nested transactions costs as much as a small handler.
+
+        The release fails where a handler swallowed an error that ended the transaction: then its work is not kept. In a batch
+        it may go with the next savepoint, in one message; if that fails, the batch is done again, one by one.
+        """
+        if self._stands:
+            self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}; SAVEPOINT {_SAVEPOINT}")
+            self._stands = False
+        else:
+            self._say(f"SAVEPOINT {_SAVEPOINT}")
         try:
             yield
             if self.connection.get_transaction() is not self._root:
                 raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
-            # Fails where a handler swallowed an error that ended the transaction: then its work is not kept.
-            self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+            if self._joins and self._is_batch:
+                self._stands = True
+            else:
+                self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
         except StoreError:
             raise
         except BaseException as error:
@@ -150,9 +167,16 @@ class SqlBook(Owing):
                 ) from error
             raise
 
+    def _well(self, statement: str) -> None:
+        """A statement that an earlier handler of the batch may have made impossible."""
+        try:
+            self._say(statement)
+        except Exception as lost:
+            raise StoreError(f"the transaction was lost in a handler: {lost.__class__.__name__}") from lost
+
     def _say(self, statement: str) -> None:
         """A statement without values or rows. asyncpg by itself takes a third of the time for it, and there are two an event."""
-        if self.connection.dialect.driver == "asyncpg":
+        if self._joins:
             driver: Any = self.connection.connection.driver_connection
             self.wait(driver.execute(statement))
         else:
