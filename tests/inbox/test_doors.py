@@ -128,6 +128,40 @@ def test_a_body_that_trickles_is_cut_off_at_its_deadline(inbox):
     assert (answer[0], code(answer), answer[1]["connection"]) == (408, "body_too_slow", "close")
 
 
+def slowly(app: Any, parts: list[Any]) -> Any:
+    """The answer to a body whose parts keep the application waiting; one that is an error is raised in its place."""
+    said: list[Any] = []
+    line = iter(parts)
+
+    async def receive():
+        for _ in range(3):
+            await asyncio.sleep(0)
+        part = next(line)
+        if isinstance(part, BaseException):
+            raise part
+        return {"type": "http.request", "body": part, "more_body": part is not parts[-1]}
+
+    async def send(message):
+        said.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/partner", "root_path": "", "query_string": b"",
+        "headers": headers(), "client": ("127.0.0.1", 1), "scheme": "http",
+    }  # fmt: skip
+    asyncio.run(app(scope, receive, send))
+    return said[0]["status"]
+
+
+def test_a_body_may_come_later_than_its_head(inbox):
+    assert slowly(inbox.asgi(), [BODY[:5], BODY[5:9], BODY[9:]]) == 200
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("stopped"), OSError("the server is broken")])
+def test_what_happens_while_a_body_is_waited_for_is_not_taken_for_slowness(inbox, error):
+    with pytest.raises(type(error)):
+        slowly(inbox.asgi(), [BODY[:5], error])
+
+
 def test_a_sender_that_hangs_up_is_not_answered(inbox):
     assert asked(inbox.asgi(), [BODY[:5], BODY[5:]][:0]) is None
 

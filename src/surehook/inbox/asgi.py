@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
+from typing import Any, TypeVar
 
 from msgspec import structs
 
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import Call, Receiver
+
+T = TypeVar("T")
 
 BODY_S = 10.0  # for the whole body: 1 MiB over a slow mobile line; a trickle would hold memory for hours
 CLOSE = (("connection", "close"),)
@@ -57,8 +60,7 @@ class AsgiApp:
         if early is not None:
             return early if call.method == "GET" else _closing(early)
         try:
-            async with asyncio.timeout(self._body_s):
-                body = await _body(receive, self._receiver.body_bytes(call.source))
+            body = await _within(self._body_s, _body(receive, self._receiver.body_bytes(call.source)))
         except TimeoutError:
             return _closing(self._receiver.refuse(call.source, "body_too_slow"))
         if body is None:
@@ -120,6 +122,33 @@ def _length(call: Call) -> int | None:
     """What the sender says; a server has refused what is no number, and the body is counted in any case."""
     said = next((value for name, value in call.headers if name == "content-length"), "")
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
+
+
+async def _within(seconds: float, reading: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.timeout`, but no timer for what is there at once: most bodies come with their heads. Raises TimeoutError."""
+    try:
+        waits_for = reading.send(None)
+    except StopIteration as end:
+        whole: T = end.value
+        return whole
+    async with asyncio.timeout(seconds):
+        return await _going_on(reading, waits_for)
+
+
+@types.coroutine
+def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """The rest of a coroutine that has begun, and waits."""
+    while True:
+        wrong: BaseException | None = None
+        try:
+            yield waits_for
+        except BaseException as error:
+            wrong = error
+        try:
+            waits_for = reading.send(None) if wrong is None else reading.throw(wrong)
+        except StopIteration as end:
+            whole: T = end.value
+            return whole
 
 
 async def _body(receive: Receive, most: int) -> bytes | None:

@@ -101,7 +101,9 @@ class Request:
 
     def body_hash(self) -> str | None:
         """The `bodySHA256` of the URL's query: then the body is JSON, and this its hash."""
-        query = (self.url or "").partition("?")[2]
+        if not self.url or "bodySHA256=" not in self.url:
+            return None
+        query = self.url.partition("?")[2]
         found = [part[11:] for part in query.split("&") if part.startswith("bodySHA256=")]
         return found[0] if found else None
 
