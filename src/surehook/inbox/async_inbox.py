@@ -67,7 +67,7 @@ class AsyncInbox(Definitions):
     async def receive(self, call: Call) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
         judged = self.receiver.judge(call, now=self.clock.now())
-        del call
+        del call  # while this waits for a commit, hundreds of others do: see `Taken`
         if isinstance(judged, Reply):
             return judged
         try:

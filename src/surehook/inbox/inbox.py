@@ -95,7 +95,7 @@ class Inbox(Definitions):
     async def receive_async(self, call: Call) -> Reply:
         """`receive` for callers in an event loop."""
         judged = self.receiver.judge(call, now=self.clock.now())
-        del call
+        del call  # while this waits for a commit, hundreds of others do: see `Taken`
         if isinstance(judged, Reply):
             return judged
         try:
