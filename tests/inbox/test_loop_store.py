@@ -190,6 +190,27 @@ def test_what_could_not_be_written_or_committed_is_not_said_to_be_stored(place):
     assert place.stored() == 3 and place.wrote[-1] == HERE
 
 
+def test_a_connection_that_cannot_be_set_up_is_not_left_behind(place):
+    engine, opened, closed = place.inbox.store.engine, [], []
+    fails = [True]
+
+    def setting(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("PRAGMA busy") and fails.pop():
+            fails.append(False)
+            raise OperationalError("", None, sqlite3.OperationalError("disk I/O error"))
+
+    event.listen(engine, "before_cursor_execute", setting)
+    event.listen(engine, "connect", lambda connection, _: opened.append(connection))
+    event.listen(engine, "close_detached", closed.append)
+    engine.dispose()
+
+    async def go():
+        return [await place.receive("evt_1"), await place.receive("evt_1")]
+
+    assert asyncio.run(go()) == [503, 200]
+    assert len(opened) == 2 and closed == opened[:1] and place.wrote == [HERE]
+
+
 class Busy:
     """The one thread, busy until `free()`."""
 

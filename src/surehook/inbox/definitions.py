@@ -30,7 +30,7 @@ from surehook.inbox.work import Rules, Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Entry, Stored, StoreError
+from surehook.ports.inbox import Book, Depth, Entry, Stored, StoreError, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -182,7 +182,7 @@ class Definitions:
             if end.kind == "duplicate":
                 handlers = self.handlers.fitting(event.source, event.type)
                 version = named(handlers)[1] if handlers else ""
-                self.watch.duplicate(taken.source.name, taken.request.pairs(), version)
+                self.watch.duplicate(taken.source.name, pairs(taken.request.headers), version)
             else:
                 log.warning(
                     "another body under a known id of %s: kept as a conflict of %s",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from surehook.core import ids
@@ -14,7 +13,7 @@ from surehook.core.sources import payload
 from surehook.core.sources.request import Request as Read
 from surehook.core.workflow import Step
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Run
+from surehook.ports.inbox import Run, pairs
 
 PREFIX = "inb"  # of an event's reference: `inb_06f…`
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,7 +58,7 @@ def read(run: Run, source: Source) -> Event:
     """The event of a claimed run, parsed from the bytes that were stored. `run.body` must be there."""
     assert run.body is not None
     assert run.headers is not None
-    headers = msgspec.json.decode(run.headers, type=list[tuple[str, str]])
+    headers = pairs(run.headers)
     provider = source.provider
     value = Read(provider, headers, run.body, run.url, source.known).parsed()
     data = None

@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-import msgspec
 from msgspec import structs
 
 from surehook.core import ids
 from surehook.core.receipt import HEADER, Stage, Word, join, word
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Book, Run, Settlement, State
+from surehook.ports.inbox import Book, Run, Settlement, State, pairs
 from surehook.ports.inbox_receipts import Owed
 
 DELIVERY = "webhook-delivery-id"
@@ -38,7 +37,6 @@ _STAGES: dict[State, Stage] = {
     "rejected": "rejected",
     "dead": "rejected",
 }
-_pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
 
 class _Change(NamedTuple):
@@ -129,7 +127,7 @@ def _asker(headers: str, event_id: str) -> tuple[str, str] | None:
     """The endpoint that asks for receipts and the delivery that brought the event, or None."""
     if HEADER not in headers.lower():
         return None
-    found = {name.lower(): value for name, value in _pairs.decode(headers)}
+    found = {name.lower(): value for name, value in pairs(headers)}
     endpoint, delivery = found.get(HEADER, ""), found.get(DELIVERY, "")
     given = ((ids.ENDPOINT, endpoint), (ids.DELIVERY, delivery), (ids.EVENT, event_id))
     # One that the sender cannot read would be refused together with its neighbours in a letter.

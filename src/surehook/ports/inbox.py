@@ -23,6 +23,8 @@ from surehook.ports.inbox_receipts import ReceiptBook
 
 T = TypeVar("T")
 
+_pairs = msgspec.json.Decoder(list[tuple[str, str]])
+
 State = Literal["accepted", "held", "parked", "processed", "finalized", "rejected", "ignored", "dead"]
 OPEN: tuple[State, ...] = ("accepted", "held")  # a worker has them to do, now or later
 # accepted   stored; waits for a worker, at first or again
@@ -96,9 +98,10 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
     events: tuple[Event, ...]
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """The headers, read again."""
-        return msgspec.json.decode(self.headers, type=list[tuple[str, str]])
+
+def pairs(headers: str) -> list[tuple[str, str]]:
+    """The headers of a stored request, read again."""
+    return _pairs.decode(headers)
 
 
 class Stored(Struct, frozen=True, gc=False):

@@ -54,7 +54,7 @@ class SqlBook(Owing):
         self._sessions = sessions
         self._root = connection.get_transaction()
         self._joins = connection.dialect.driver == "asyncpg"  # takes two statements in one message
-        self._is_batch = False
+        self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
 
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------

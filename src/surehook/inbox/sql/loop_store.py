@@ -15,7 +15,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -79,16 +79,16 @@ class LoopStore:
 
     def _connect(self) -> None:
         """A connection that is no pool's, so that nobody waits for it; none where readers could hold up a commit."""
-        with translated():
-            connection = self._store.engine.connect()
+        with translated(), ExitStack() as closing:
+            connection = closing.enter_context(self._store.engine.connect())
             connection.detach()
             if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
                 self._not_before = math.inf
-                connection.close()
                 return
             connection.exec_driver_sql("PRAGMA busy_timeout=0")
             connection.rollback()
             self._own = connection
+            closing.pop_all()
 
     def _written(self, own: Connection, work: Callable[[Book], T]) -> T:
         began = self._boot()
