@@ -59,14 +59,21 @@ class LedgerBroken(LedgerUnavailable):
 
 
 class NodeBuried(LedgerError):
-    """Another node judged this one dead and freed its work; it must begin again under a new id."""
+    """Another node judged this one dead and freed its work; it must begin again under a new id.
+
+    `node` is the id that the ledger does not know: a call of an earlier life may be answered when the next has begun.
+    """
+
+    def __init__(self, node: bytes) -> None:
+        super().__init__(f"node {node.hex()} is buried or never entered")
+        self.node = node
 
 
 class CommitUnknown(LedgerUnavailable):
     """The connection was lost while committing: the batch may or may not be on disk.
 
     Who must know runs the same batch again (accept, record). To everybody else the ledger is away: what was leased
-    by a claim that nobody heard of comes back by the comparison of book and memory (delivery/rescue.py).
+    by a claim that nobody heard of comes back by the comparison of book and memory (delivery/lost.py).
     """
 
 

@@ -128,16 +128,14 @@ class Accept:
                 self._fail(error)
 
     async def _commit(self, batch: list[Waiting]) -> None:
-        now = self._clock.now()
+        node, now = self._node(), self._clock.now()
         for waiting in batch:
             self._prepare(waiting, now)
         unknown = stale = 0
         while True:
             rows = [incoming for waiting in batch for incoming in waiting.incoming]
             try:
-                receipt = await self._ledger.accept(
-                    rows, node=self._node(), version=self._directory.version, now=now
-                )
+                receipt = await self._ledger.accept(rows, node=node, version=self._directory.version, now=now)
             except CommitUnknown:
                 unknown += 1
                 self._lost.suspect()  # should the ledger go before it has told us
@@ -153,6 +151,9 @@ class Accept:
             for waiting in batch:
                 self._give_back(waiting)
                 self._prepare(waiting, now)
+        if node != self._node():
+            for waiting in batch:
+                self._unhold(waiting)  # buried before the answer came: it is free again
         at = 0
         left: set[Lane] = set()
         for waiting in batch:
@@ -275,12 +276,20 @@ class Accept:
             self._forget(incoming, routes)
 
     def _forget(self, incoming: Incoming, routes: list[Route]) -> None:
-        """The memory these deliveries were promised is free again."""
-        for delivery, route in zip(incoming.deliveries, routes, strict=True):
-            if delivery.held:
-                delivery.held = False
-                self._dispatch.let_go(route, len(delivery.body))
+        """What these deliveries were promised, in memory and of the broker, is free again."""
+        self._let_go(incoming, routes)
+        for delivery in incoming.deliveries:
             if delivery.handed:
                 assert self._send is not None
                 delivery.handed = 0
                 self._send.give_back()
+
+    def _unhold(self, waiting: Waiting) -> None:
+        for incoming, routes in zip(waiting.incoming, waiting.routes, strict=True):
+            self._let_go(incoming, routes)
+
+    def _let_go(self, incoming: Incoming, routes: list[Route]) -> None:
+        for delivery, route in zip(incoming.deliveries, routes, strict=True):
+            if delivery.held:
+                delivery.held = False
+                self._dispatch.let_go(route, len(delivery.body))

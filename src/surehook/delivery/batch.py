@@ -67,6 +67,11 @@ class Batches(Generic[T]):
         items += [item for item, _ in self._line]
         return items
 
+    def forget(self) -> list[T]:
+        """Take out everything that waits; what is being flushed goes on."""
+        line, self._line, self.weight = self._line, [], 0
+        return [item for item, _ in line]
+
     async def drained(self) -> None:
         """Flush without waiting for windows until nothing waits and nothing runs."""
         self._hurry = True

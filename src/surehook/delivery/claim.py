@@ -163,11 +163,13 @@ class Claim:
             look.starved, look.due = True, None
             return False
         limit = min(wanted, look.batch)
-        now = self._clock.now()
+        node, now = self._node(), self._clock.now()
         with self._lost.leasing():
             rows = await self._ledger.claim(
-                lane, node=self._node(), limit=limit, due_by=now + self._ahead_ms, now=now
+                lane, node=node, limit=limit, due_by=now + self._ahead_ms, now=now
             )
+            if node != self._node():
+                return False  # buried before the answer came: they are free again
             self.take(rows)
         if rows:
             look.quiet_s = 0.0

@@ -188,6 +188,7 @@ class Engine:
             directory=self.directory,
             node=node,
             in_memory=self._in_memory,
+            forgotten=self.lost.suspect,
             wake=self.wake,
             notify=self._notify,
         )
@@ -523,7 +524,7 @@ class Engine:
     def _fail(self, error: BaseException) -> None:
         """The ledger said no for good (broken), or this node was buried (begin again under a new id)."""
         if isinstance(error, NodeBuried) and self._running:
-            if not self._reborn:
+            if error.node == self._node_id and not self._reborn:  # of a former one was heard already
                 self._reborn = True
                 self._do(self._begin_again())
             return
@@ -538,8 +539,9 @@ class Engine:
         self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
         self.dispatch.paused = True
         self.deliver.forget()
-        for route, delivery in self.leave.drain():
+        for route, delivery in [*self.leave.drain(), *self.record.forget(), *self.park.forget()]:
             self.dispatch.let_go(route, len(delivery.body))
+        self.lost.forget()
         if self.handoff is not None:
             self.handoff.forget()
         self.heartbeat.restart()

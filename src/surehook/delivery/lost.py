@@ -1,9 +1,9 @@
 """Leases whose answer was lost: held in the book, and known to nobody here. They come back within about a second.
 
 When the connection goes during the commit of a claim, the rows of that claim may be this node's, and it cannot
-say which: asked again, a claim leases others. The ten-second look (`rescue`) would find them after two rounds.
-Here the book and memory are compared as soon as there is reason to, and a few times more, since the server may
-still be at work on what we have given up.
+say which: asked again, a claim leases others. So the book and memory are compared as soon as there is reason to,
+and a few times more, since the server may still be at work on what we have given up. What that misses gives the
+ten-second look (`rescue`) a reason.
 
 Two looks make sure, and time is no part of it. A row is lost when both saw it held and memory had it at
 neither, while every call that was leasing rows at the first had ended before the second, and nothing let the
@@ -24,7 +24,7 @@ from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
 # Pauses before the looks that follow a loss. What the server still does for a connection that is gone ends within
-# its own deadline; almost always that is milliseconds, and beyond these the ten-second look goes on.
+# its own deadline; almost always that is milliseconds, and beyond these the ten-second look begins them anew.
 LOOKS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 AWAY_S = 0.5  # between tries while the ledger does not answer
 
@@ -92,6 +92,10 @@ class Lost:
         if self._missing:
             self._missing.difference_update(ids)
         self.told(ids)
+
+    def forget(self) -> None:
+        """This node was buried: what was missing was freed, and is leased anew without having been let go."""
+        self._missing.clear()
 
     def suspect(self) -> None:
         """Rows may be held that nobody knows of."""

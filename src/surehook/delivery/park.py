@@ -87,11 +87,16 @@ class Park:
     async def drained(self) -> None:
         await self._batches.drained()
 
+    def forget(self) -> list[tuple[Route, Delivery]]:
+        """This node was buried: what is on its way into parking was freed."""
+        return [(route, delivery) for route, delivery, _ in self._batches.forget()]
+
     def pending_ids(self) -> list[bytes]:
         """Deliveries that are on their way into parking."""
         return [delivery.id for _, delivery, _ in self._batches.items()]
 
     async def _flush(self, batch: list[tuple[Route, Delivery, str]]) -> None:
+        node = self._node()  # who holds them, however often it is tried
         by_reason: dict[str, list[Delivery]] = {}
         for _, delivery, reason in batch:
             by_reason.setdefault(reason, []).append(delivery)
@@ -99,7 +104,7 @@ class Park:
             wait_s = 0.05
             while True:
                 try:
-                    await self._ledger.park(deliveries, reason, node=self._node(), now=self._clock.now())
+                    await self._ledger.park(deliveries, reason, node=node, now=self._clock.now())
                     break
                 except (NodeBuried, LedgerBroken) as error:
                     self._fail(error)
@@ -241,11 +246,13 @@ class Park:
     ) -> tuple[list[Delivery], int]:
         """Rows out of parking, and how many of them went back to the book as another lane's."""
         assert self.claim is not None
+        node = self._node()
         with self._lost.leasing():
             rows = await self._ledger.unpark(
-                route.endpoint.id, reasons,
-                node=self._node(), limit=limit, now=self._clock.now(), restart=restart,
-            )  # fmt: skip
+                route.endpoint.id, reasons, node=node, limit=limit, now=self._clock.now(), restart=restart
+            )
+            if node != self._node():
+                return [], 0  # buried before the answer came: they are free again
             if queue:
                 return rows, self.claim.take(rows)
             for delivery in rows:

@@ -176,11 +176,12 @@ class Record:
             for route, h in health.items()
         ]
         settled = [result for _, result in batch]
+        node = self._node()  # whose results they are, however often it is tried
         wait_s = RETRY_FIRST_S
         while True:
             try:
                 answer = await self._ledger.record(
-                    settled, node=self._node(), health=folded, breakers=list(breakers.values()),
+                    settled, node=node, health=folded, breakers=list(breakers.values()),
                     notices=notices, now=self._clock.now(),
                 )  # fmt: skip
                 break
@@ -222,6 +223,10 @@ class Record:
     def unwritten_breakers(self) -> set[tuple[str, str]]:
         """Breakers, by tenant and key, whose last change is not in the book yet."""
         return {*self._breakers, *self._writing}
+
+    def forget(self) -> list[tuple[Route, Delivery]]:
+        """This node was buried: what it has not written yet was freed, and may be in hand again when it could be."""
+        return [(route, result.delivery) for route, result in self._batches.forget()]
 
     def pending_ids(self) -> list[bytes]:
         """Deliveries whose result is not in the book yet."""

@@ -1,8 +1,7 @@
-"""What was forgotten comes back: the work of dead nodes, and rows that we hold only in the book.
+"""The ten-second look: what nobody else would come back to.
 
-Every ten seconds a node compares what it holds in the book with what it has in memory. What two looks
-running did not find in memory is released as a burial would release it: whether it was sent is unknown, so
-its history says `interrupted`.
+Rows that we hold in the book alone are searched for (`lost`), and what is overdue, or was never finalized, is noted.
+The work of dead nodes is freed here as well.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ OVERDUE_ROWS = 500  # overdue deliveries noted in one look
 
 
 class Rescue:
-    """`in_memory` answers with the ids of everything this node holds; `wake` starts a claim."""
+    """`forgotten` is called where the book holds rows for this node that `in_memory` does not know; `wake` starts a
+    claim."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Rescue:
         directory: Directory,
         node: Callable[[], bytes],
         in_memory: Callable[[], set[bytes]],
+        forgotten: Callable[[], None],
         wake: Callable[[], None],
         notify: Callable[[Notice], None],
     ) -> None:
@@ -44,11 +45,10 @@ class Rescue:
         self._directory = directory
         self._node = node
         self._in_memory = in_memory
+        self._forgotten = forgotten
         self._wake = wake
         self._notify = notify
         self._unfinalized = Unfinalized(ledger=ledger, clock=clock, entropy=entropy, notify=notify)
-        self._missing: set[bytes] = set()
-        self.released = 0
 
     async def bury(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> Burial:
         """Free what dead nodes hold."""
@@ -59,24 +59,16 @@ class Rescue:
 
     async def look(self) -> None:
         """Compare the book with memory, and note what is overdue and what was never finalized."""
-        await self._release_forgotten()
+        await self._compare()
         await self._note_overdue()
         await self._unfinalized.look()
 
-    async def _release_forgotten(self) -> None:
-        count = await self._ledger.held_count(self._node())
-        if count == 0 and not self._missing:
+    async def _compare(self) -> None:
+        if await self._ledger.held_count(self._node()) == 0:
             return
         held = await self._ledger.held(self._node(), limit=self._settings.memory_deliveries * 2)
-        known = self._in_memory()  # asked after the book, so that what came in between is known
-        missing = {row for row in held if row not in known}
-        twice = sorted(missing & self._missing)
-        self._missing = missing
-        if twice:
-            await self._ledger.free(twice, node=self._node(), now=self._clock.now())
-            self.released += len(twice)
-            self._missing -= set(twice)
-            self._wake()
+        if not self._in_memory().issuperset(held):  # lost, or on its way to us or from us
+            self._forgotten()
 
     async def _note_overdue(self) -> None:
         now = self._clock.now()

@@ -5,6 +5,7 @@ still lives or not, as a database server would: a process that dies waiting may 
 Which faults it shows (`Storage`) is drawn by the world:
 
     late         an answer takes its time
+    slow         calls of some names wait long for their turn
     unavailable  nothing was changed, LedgerUnavailable (or LedgerFull)
     unknown      CommitUnknown, after the commit or instead of it (accept, record, and what leases rows)
     dies before  the process is killed with the call on its way, which never arrives
@@ -23,7 +24,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.core.errors import CommitUnknown, LedgerFull, LedgerUnavailable
+from surehook.core.errors import CommitUnknown, LedgerError, LedgerFull, LedgerUnavailable
 from surehook.sim.book import Book
 from surehook.sim.loop import Process, SimLoop
 from surehook.sim.trace import Trace
@@ -49,6 +50,8 @@ class Storage(Struct):
     late_s: tuple[float, float] = (0.0, 0.002)
     stall_share: float = 0.0
     stall_s: float = 1.0
+    slow: tuple[str, ...] = ()
+    slow_s: float = 3.0  # at most, on the way there and on the way back
     unavailable_share: float = 0.0
     unknown_share: float = 0.0
     dies_before: dict[str, int] = {}  # call name → how many more of them go through first
@@ -99,18 +102,22 @@ class SimLedger:
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         if not self._process.alive:
             await self._never()
-        await self._wait()
+        await self._wait(name)
         if self._strikes(self.storage.dies_before, name):
             self._kill(f"before {name}")
             await self._never()
         unknown = self._refuse(name)
         # The world carries it out; the caller may die meanwhile.
         task = self._loop.spawn(None, self._carry_out(name, method, args, named))
-        result = await asyncio.shield(task)
+        try:
+            result = await asyncio.shield(task)
+        except LedgerError:
+            await self._wait(name)  # a refusal is told as late as an answer
+            raise
         if self._strikes(self.storage.dies_after, name):
             self._kill(f"after {name}")
             await self._never()
-        await self._wait()
+        await self._wait(name)
         if unknown:
             self._trace.note("fault", f"{self._process.name} unknown after {name}")
             raise CommitUnknown(f"simulated: the answer to {name} was lost")
@@ -119,12 +126,14 @@ class SimLedger:
     async def _never(self) -> None:
         await self._loop.create_future()
 
-    async def _wait(self) -> None:
+    async def _wait(self, name: str) -> None:
         low, high = self.storage.late_s
         delay = low + (high - low) * self._chance.random()
         if self._chance.random() < self.storage.stall_share:
             self._trace.fired("stall")
             delay += self.storage.stall_s * self._chance.random()
+        if name in self.storage.slow:
+            delay += self.storage.slow_s * self._chance.random()
         await asyncio.sleep(delay)
 
     def _strikes(self, plan: dict[str, int], name: str) -> bool:
@@ -190,6 +199,8 @@ class SimLedger:
         self._book.did_bury(burial.nodes, freed)
         if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
             self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
+        if set(burial.nodes) & set(self.identities) and not self._leaving():
+            self._book.find(f"{self._process.name} buried itself, and nobody had judged it dead")
 
     def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, version: int, now: int) -> None:
         rows = sum(len(incoming.deliveries) for incoming in batch)

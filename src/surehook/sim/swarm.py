@@ -115,6 +115,7 @@ class Options(Struct):
     engine: dict[str, Any]
     late_s: tuple[float, float] = (0.0, 0.001)
     stall_share: float = 0.0
+    slow: tuple[str, ...] = ()  # calls that wait long for their turn, so that what is told of late differs
     unavailable_share: float = 0.0
     unknown_share: float = 0.0
     dns_fail_share: float = 0.0
@@ -158,6 +159,7 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         engine=engine(chance),
         late_s=(0.0, chance.choice((0.0, 0.05, 0.4)) if "storage_late" in faults else 0.001),
         stall_share=0.01 if "storage_late" in faults else 0.0,
+        slow=slow(Seed(seed).stream("slow calls")) if "storage_late" in faults else (),
         unavailable_share=chance.choice((0.02, 0.1, 0.3)) if "storage_away" in faults else 0.0,
         unknown_share=chance.choice((0.05, 0.2)) if "storage_unknown" in faults else 0.0,
         dns_fail_share=0.05 if "dns" in faults else 0.0,
@@ -177,6 +179,13 @@ def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
     roles = roles + [chance.choice(roles) for _ in range(machines - len(roles))]
     chance.shuffle(roles)
     return tuple(roles)
+
+
+def slow(chance: random.Random) -> tuple[str, ...]:
+    """Half of the late ledgers have one pool that is busier than the others."""
+    if chance.random() < 0.5:
+        return ()
+    return chance.choice((("record",), ("claim", "unpark"), ("accept",), ("park",), ("held", "held_count")))
 
 
 def _health(chance: random.Random, machines: int, storm_s: float) -> tuple[tuple[float, str], ...] | None:
@@ -332,7 +341,7 @@ def blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: 
     if "stops" in faults:
         strike("stop", chance.randint(1, 3), seconds=away)
     if "freezes" in faults:
-        strike("freeze", chance.randint(1, 2), seconds=lambda: chance.choice((2.0, 8.0, 16.0, 60.0)))
+        strike("freeze", chance.randint(1, 2), seconds=lambda: chance.choice((2.0, 8.0, 16.0, 20.0, 60.0)))
     if "steps" in faults:
         strike(
             "step",

@@ -242,13 +242,14 @@ class World:
 
     async def _storage(self) -> None:
         options, storage = self.options, self.storage
-        storage.late_s, storage.stall_share = options.late_s, options.stall_share
+        storage.late_s, storage.stall_share, storage.slow = options.late_s, options.stall_share, options.slow
         storage.unavailable_share, storage.unknown_share = options.unavailable_share, options.unknown_share
 
     async def _mend(self) -> None:
         """The storm is over: every fault is gone, every machine is started, every endpoint is active."""
         self.trace.note("mend")
         self.storage.late_s, self.storage.stall_share = (0.0, 0.001), 0.0
+        self.storage.slow = ()
         self.storage.unavailable_share = self.storage.unknown_share = 0.0
         self.storage.dies_before.clear()
         self.storage.dies_after.clear()

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from surehook.benches.records import Arrivals, Sent
 
@@ -52,16 +52,31 @@ class Verdict:
     defects: list[str] = field(default_factory=list)
 
 
+class Repeat(NamedTuple):
+    """A request for what had come before, with no fault between that excuses it."""
+
+    delivery: bytes
+    path: str
+    earlier_ns: int
+    now_ns: int
+
+    def told(self, hits: Sequence[Hit]) -> str:
+        """When its two requests came, by the last fault that had begun before the first of them."""
+        begun = [hit.begun_ns for hit in hits if hit.begun_ns <= self.earlier_ns]
+        since, name = (begun[-1], "a fault began") if begun else (self.earlier_ns, "the first came")
+        first, second = (self.earlier_ns - since) / 1e9, (self.now_ns - since) / 1e9
+        return f"{self.delivery.decode()} on {self.path} at {first:.3f} and {second:.3f} s after {name}"
+
+
 def tolls(
     hits: Sequence[Hit], accepted: dict[bytes, int], arrivals: Arrivals
-) -> tuple[list[Toll], list[bytes]]:
-    """What each fault cost, and the deliveries of repeats that none excuses. `hits` are in order of `begun_ns`."""
+) -> tuple[list[Toll], list[Repeat]]:
+    """What each fault cost, and the repeats that none excuses. `hits` are in order of `begun_ns`."""
     found = [Toll() for _ in hits]
     ends = [hit.over_ns + SLACK_NS for hit in hits]
     before: dict[bytes, int] = {}
-    unexcused: list[bytes] = []
-    deliveries, events, at, _ = arrivals.rows()
-    for delivery, event, now in zip(deliveries, events, at, strict=True):
+    unexcused: list[Repeat] = []
+    for delivery, event, now, path in zip(*arrivals.rows(), strict=True):
         earlier = before.get(delivery)
         before[delivery] = now
         since = earlier if earlier is not None else accepted.get(event, now)
@@ -73,7 +88,7 @@ def tolls(
                 toll.waited += 1
                 toll.longest_s = max(toll.longest_s, (now - hits[number].timed_ns) / 1e9)
         elif earlier is not None:
-            unexcused.append(delivery)
+            unexcused.append(Repeat(delivery, arrivals.paths[path], earlier, now))
     return found, unexcused
 
 
@@ -127,7 +142,8 @@ def judge(
     checks = {
         f"{len(lost)} acknowledged events did not reach all endpoints, such as {sorted(lost)[:3]}": lost,
         f"{len(doubled)} events were fanned out twice, such as {doubled[:3]}": doubled,
-        f"{len(unexcused)} requests repeat others without a fault between, such as {unexcused[:3]}": unexcused,
+        f"{len(unexcused)} requests repeat others without a fault between, such as "
+        + "; ".join(repeat.told(hits) for repeat in unexcused[:3]): unexcused,
         f"{worst} requests were repeated after one fault, {bound} may be": worst > bound,
         f"{false} events were acknowledged while there was no ledger": false,
         f"{bare} answers 503 had no Retry-After": bare,

@@ -100,7 +100,7 @@ class Book:
     def fence(self, node: bytes) -> None:
         """Raise NodeBuried unless the node has entered and is not buried."""
         if node not in self.nodes:
-            raise NodeBuried(f"node {node.hex()} is buried or never entered")
+            raise NodeBuried(node)
 
     def in_hand(self, delivery: Delivery, node: bytes) -> Row | None:
         """The delivery's row, if this node holds it for the same attempt."""

@@ -23,7 +23,7 @@ BOTH_LANES = list(range(len(LANES)))
 def check_fence(found: Sequence[object], node: bytes) -> None:
     """Raise NodeBuried where a fenced statement has found no node."""
     if not found:
-        raise NodeBuried(f"node {node.hex()} is buried or never entered")
+        raise NodeBuried(node)
 
 
 async def enter(session: Session, node: Node, *, now: int) -> None:

@@ -21,5 +21,5 @@ def fence(session: Session, node: bytes) -> Fenced:
     """Raise NodeBuried unless the node has entered and is not buried."""
     version, number, lag_ms = session.rows(query("fence"), (node,))[0]
     if number is None:
-        raise NodeBuried(f"node {node.hex()} is buried or never entered")
+        raise NodeBuried(node)
     return Fenced(version, number, lag_ms)

@@ -161,6 +161,7 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
         engine=swarm.engine(chance),
         late_s=(0.0, chance.choice((0.0, 0.05, 0.4)) if "storage_late" in faults else 0.001),
         stall_share=0.01 if "storage_late" in faults else 0.0,
+        slow=swarm.slow(Seed(seed).stream("slow calls")) if "storage_late" in faults else (),
         unavailable_share=chance.choice((0.02, 0.1, 0.3)) if "storage_away" in faults else 0.0,
         unknown_share=chance.choice((0.05, 0.2)) if "storage_unknown" in faults else 0.0,
         dns_fail_share=0.05 if "dns" in faults else 0.0,
