@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -442,6 +443,36 @@ def test_a_commit_whose_outcome_is_unknown_is_run_again_and_sent_once(when: str)
         await house.wait(1)
         assert len(house.receivers.calls) == 1
         assert await house.states() == {"delivered": 1}
+
+    in_house(story)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_an_event_whose_commit_is_unknown_does_not_fan_out_anew(told: bool) -> None:
+    """With new ids it would be another event. `told`: memory hears of the change between the two tries."""
+
+    async def story(house: House) -> None:
+        endpoint = await house.endpoint()
+        accept, tries = house.ledger.accept, [0]
+
+        async def cut(*args: Any, **named: Any) -> Any:
+            tries[0] += 1
+            if tries[0] > 1:
+                return await accept(*args, **named)
+            await accept(*args, **named)
+            await house.ledger.change_endpoint(endpoint, {"description": "b"}, now=house.clock.now())
+            if told:
+                await house.engine.reload()
+            raise CommitUnknown("cut")
+
+        house.ledger.accept = cut  # type: ignore[method-assign]
+        with pytest.raises(CommitUnknown):
+            await house.publish(key="a")
+        (taken,) = await house.publish(key="a")
+        assert (taken.fresh, taken.fan_out) == (False, 1)
+        await house.wait(5)
+        assert await house.states() == {"delivered": 1}
+        assert len(house.receivers.calls) == 1
 
     in_house(story)
 

@@ -128,14 +128,14 @@ class Accept:
                 self._fail(error)
 
     async def _commit(self, batch: list[Waiting]) -> None:
-        node, now = self._node(), self._clock.now()
+        node, now, version = self._node(), self._clock.now(), self._directory.version
         for waiting in batch:
             self._prepare(waiting, now)
         unknown = stale = 0
         while True:
             rows = [incoming for waiting in batch for incoming in waiting.incoming]
             try:
-                receipt = await self._ledger.accept(rows, node=node, version=self._directory.version, now=now)
+                receipt = await self._ledger.accept(rows, node=node, version=version, now=now)
             except CommitUnknown:
                 unknown += 1
                 self._lost.suspect()  # should the ledger go before it has told us
@@ -144,10 +144,13 @@ class Accept:
                 continue
             if not receipt.stale:
                 break
+            if unknown:  # what fans out anew gets new ids, and the old ones may be in the book
+                raise CommitUnknown("configuration changed after a commit of which nobody knows the outcome")
             stale += 1
             if stale >= STALE_TRIES:
                 raise LedgerUnavailable("the configuration keeps changing")
             await self._reload()
+            version = self._directory.version
             for waiting in batch:
                 self._give_back(waiting)
                 self._prepare(waiting, now)

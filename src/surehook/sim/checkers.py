@@ -256,6 +256,10 @@ class Checkers:
         if breaker is not None and breaker.probe_at > now:
             return None  # whatever it was parked for: nothing is sent before the probe
         if row.parked in ("breaker", "key"):
+            if row.due_at > now:
+                return (
+                    None  # accepted while a clock was ahead: no probe comes before there is something to send
+                )
             return f"is parked for {row.parked}, and no breaker has a probe to come"
         if row.parked in ("paused", "inactive", "failure"):
             return (
