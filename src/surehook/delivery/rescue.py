@@ -1,7 +1,7 @@
 """The ten-second look: what nobody else would come back to.
 
-Rows that we hold in the book alone are searched for (`lost`), and what is overdue, or was never finalized, is noted.
-The work of dead nodes is freed here as well.
+Rows that two looks running saw in the book alone are searched for (`lost`), and what is overdue, or was never finalized,
+is noted. The work of dead nodes is freed here as well.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ OVERDUE_ROWS = 500  # overdue deliveries noted in one look
 
 
 class Rescue:
-    """`forgotten` is called where the book holds rows for this node that `in_memory` does not know; `wake` starts a
-    claim."""
+    """`forgotten` is called where the book goes on holding rows for this node that `in_memory` does not know; `wake`
+    starts a claim."""
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Rescue:
         self._forgotten = forgotten
         self._wake = wake
         self._notify = notify
+        self._missing: set[bytes] = set()  # at the last look
         self._unfinalized = Unfinalized(ledger=ledger, clock=clock, entropy=entropy, notify=notify)
 
     async def bury(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> Burial:
@@ -67,7 +68,8 @@ class Rescue:
         if await self._ledger.held_count(self._node()) == 0:
             return
         held = await self._ledger.held(self._node(), limit=self._settings.memory_deliveries * 2)
-        if not self._in_memory().issuperset(held):  # lost, or on its way to us or from us
+        before, self._missing = self._missing, set(held).difference(self._in_memory())
+        if before & self._missing:  # lost, or twice on the way to us or from us
             self._forgotten()
 
     async def _note_overdue(self) -> None:

@@ -254,7 +254,7 @@ class Checkers:
             return None if row.due_at > now else f"is {row.state}, {late}, and nobody sends it"
         breaker = self._book.breakers.get(self.urls[row.endpoint])
         if breaker is not None and (breaker.probe_at > now or row.due_at > now):
-            return None  # whatever it was parked for: nothing is sent before the probe, which needs what is due
+            return None  # whatever it was parked for: a probe comes first, and needs what is due
         if row.parked in ("breaker", "key"):
             return f"is parked for {row.parked}, and no breaker has a probe to come"
         if row.parked in ("paused", "inactive", "failure"):
