@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
+import warnings
 from asyncio import events
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -260,7 +261,9 @@ class SimLoop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 self._buried.add(task)
                 coro = task.get_coro()
-                with suppress(BaseException):  # a dead process's clean-up may fail in any way it likes
+                # A dead process's clean-up may fail in any way it likes, and what it had not begun is never awaited.
+                with suppress(BaseException), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)
                     coro.close()
             process.held.clear()
         finally:
