@@ -86,9 +86,11 @@ powerloss: $(READY) ## power losses at any I/O call of the SQLite ledger, with n
 
 SEEDS ?= 500
 WORLDS ?= 200
-sim: $(READY) ## simulated worlds on both ledgers, and WORLDS with an inbox that crashes as well
+sim: $(READY) ## simulated worlds: SEEDS on each ledger, of three nodes, with a broker, and WORLDS with an inbox that crashes as well
 	$(BIN)/surehook sim --seeds $(SEEDS) --ledger memory
 	$(BIN)/surehook sim --seeds $(SEEDS) --ledger sqlite
+	$(BIN)/surehook sim --seeds $(SEEDS) --nodes 3
+	$(BIN)/surehook sim --seeds $(SEEDS) --nodes 3 --broker
 	$(BIN)/surehook sim --seeds $(WORLDS) --inbox
 
 CAMPAIGN ?= 5000
