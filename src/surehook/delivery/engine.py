@@ -538,9 +538,7 @@ class Engine:
         """Others judged this node dead and freed its work: forget it, and enter under a new id."""
         self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
         self.dispatch.paused = True
-        self.deliver.forget()
-        for route, delivery in [*self.leave.drain(), *self.record.forget(), *self.park.forget()]:
-            self.dispatch.let_go(route, len(delivery.body))
+        self.leave.forget()
         self.lost.forget()
         if self.handoff is not None:
             self.handoff.forget()

@@ -85,6 +85,12 @@ class Leave:
         (self._unknown if unknown else self._unsent).append(delivery)
         self._dispatch.let_go(route, len(delivery.body))
 
+    def forget(self) -> None:
+        """This node was buried, and what it has in memory belongs to others now."""
+        self._deliver.forget()
+        for route, delivery in [*self.drain(), *self._record.forget(), *self._park.forget()]:
+            self._dispatch.let_go(route, len(delivery.body))
+
     def drain(self) -> list[tuple[Route, Delivery]]:
         """Take everything out of memory that was not begun."""
         waiting: list[tuple[Route, Delivery]] = list(self._claim.timers.drain())

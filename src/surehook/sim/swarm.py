@@ -342,7 +342,7 @@ def blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: 
     if "stops" in faults:
         strike("stop", chance.randint(1, 3), seconds=away)
     if "freezes" in faults:
-        strike("freeze", chance.randint(1, 2), seconds=lambda: chance.choice((2.0, 8.0, 16.0, 20.0, 60.0)))
+        strike("freeze", chance.randint(1, 2), seconds=lambda: chance.choice((2.0, 8.0, 16.0, 60.0)))
     if "steps" in faults:
         strike(
             "step",
