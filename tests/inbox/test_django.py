@@ -396,7 +396,7 @@ def test_a_database_that_is_away_is_503_and_its_connection_is_made_anew(url):
         with connection.cursor() as cursor:
             cursor.execute("select pg_backend_pid()")
             (backend,) = cursor.fetchone()
-        servers.postgres().ask(f"select pg_terminate_backend({backend})")
+        servers.postgres().ask(f"select pg_terminate_backend({backend}, 10000)")
         assert inbox.receive(call(*message("evt_2"), at=NOW)).status == 503
         assert inbox.receive(call(*message("evt_2"), at=NOW)).status == 200
         inbox.close()

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from surehook.inbox.sql import engines
 from tests import servers
 
-OTHERS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}' and backend_type = 'client backend'"
+OTHERS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '{}' and backend_type = 'client backend'"
 
 
 def _cut(server: servers.Postgres, url: str) -> None:
