@@ -143,7 +143,8 @@ class Watched:
 
 def _nodes(plan: dict[str, Any]) -> Iterator[str]:
     if plan["Actual Loops"]:
-        yield f"{plan['Node Type']}" + (" of a table" if plan["Node Type"] == "Seq Scan" else "")
+        kind, passed = plan["Node Type"], plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+        yield kind if kind != "Seq Scan" else f"Seq Scan of {plan['Relation Name']} ({passed} rows)"
     for child in plan.get("Plans", ()):
         yield from _nodes(child)
 
