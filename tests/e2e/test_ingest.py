@@ -19,9 +19,15 @@ import pytest
 from surehook.benches.server import KEY
 from tests.e2e.calling import until
 from tests.e2e.shop import Shop
+from tests.ingest.test_frames import LATIN_1, UNREADABLE, Raw
 
 QUEUE = "orders"
 POISON = [b"not json", b'{"type":"a","data":1,"what":2}', b'{"tenant":"nobody","type":"a","data":1}']
+
+TAKEN = [  # RabbitMQ takes them from a publisher, and other unreadable ones not
+    UNREADABLE["an instant of the year 31,690,708"],
+    UNREADABLE["a name in Latin-1"],
+]
 
 
 @contextmanager
@@ -51,6 +57,22 @@ async def fill(broker: str, bodies: list[bytes]) -> None:
                 for place, body in enumerate(bodies[start : start + 500])
             ]
             await asyncio.gather(*sends)
+
+
+async def make(broker: str, queue: str) -> None:
+    """A classic queue, as somebody may have made it beforehand."""
+    connection = await aio_pika.connect(broker)
+    async with connection:
+        await (await connection.channel()).declare_queue(queue, durable=True)
+
+
+async def fill_raw(broker: str, properties: list[bytes]) -> None:
+    """Messages whose properties are these bytes."""
+    connection = await aio_pika.connect(broker)
+    async with connection:
+        channel = await (await connection.channel()).get_underlay_channel()
+        for raw in properties:
+            await channel.basic_publish(events(1)[0], routing_key=QUEUE, properties=Raw(raw))
 
 
 async def empty(broker: str, name: str) -> list[Any]:
@@ -92,6 +114,23 @@ def test_every_message_becomes_one_event_or_a_dead_letter_though_the_server_is_k
     assert codes == ["invalid_json", "unknown_field", "unknown_tenant"]
     assert sorted(message.body for message in aside) == sorted(POISON)
     assert "3,000 published, 3 put aside" in (tmp_path / "said").read_text()
+
+
+@pytest.mark.slow
+def test_messages_that_the_library_cannot_read_stop_nobody(alone: Shop, broker: str, tmp_path: Path) -> None:
+    tenant = alone.tenant()
+    asyncio.run(make(broker, f"{QUEUE}.dead"))
+    asyncio.run(fill(broker, events(10)))
+    asyncio.run(fill_raw(broker, [*TAKEN, LATIN_1]))
+    asyncio.run(fill(broker, events(20)))  # the first ten again, under the same message ids
+    with ingesting(alone, broker, tmp_path, "--tenant", tenant) as process:
+        until(lambda: count_events(alone, tenant) == 21, "all are there", 30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 0
+    assert asyncio.run(empty(broker, QUEUE)) == []
+    aside = asyncio.run(empty(broker, f"{QUEUE}.dead"))
+    assert {message.headers["surehook-code"] for message in aside} == {"unreadable"}
+    assert [message.body for message in aside] == [events(1)[0]] * len(TAKEN)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from surehook.ingest.rabbit import Acks
+from surehook.ingest.acks import Acks
 
 
 def test_nothing_is_acknowledged_past_a_message_that_is_not_done() -> None:

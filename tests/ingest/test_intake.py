@@ -55,6 +55,22 @@ def in_intake(story: Callable[[Intake, Server], Awaitable[None]], server: Server
     return told
 
 
+def test_a_message_that_breaks_the_reader_is_put_aside_like_any_other() -> None:
+    class Broken(Given):
+        def __init__(self) -> None:
+            super().__init__(0)
+            self.message = Message(b"{}", headers={1: 2})  # type: ignore[dict-item]
+
+    async def story(intake: Intake, server: Server) -> None:
+        broken, fine = Broken(), Given(1)
+        intake.take(broken)
+        intake.take(fine)
+        await intake.drained()
+        assert (broken.fate, fine.fate) == (["unreadable"], ["acked"])
+
+    in_intake(story)
+
+
 def test_what_waits_together_travels_together() -> None:
     async def story(intake: Intake, server: Server) -> None:
         all_of_them = [Given(number) for number in range(1_200)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from surehook.core import ids
+from surehook.core import envelope, ids
 from surehook.core.errors import Problem
 from surehook.ingest.reading import Message, Rules, item
 
@@ -110,9 +113,107 @@ def test_a_cloud_event_with_an_event_id_of_ours_keeps_it() -> None:
         (json.dumps({**CLOUD, "specversion": "0.3"}).encode(), "unknown_specversion"),
         (json.dumps({**CLOUD, "id": ""}).encode(), "missing_field"),
         (json.dumps({**CLOUD, "sequence": "two"}).encode(), "wrong_type"),
+        (b'{"specversion":"1.0","id":"\xff","source":"/shop","type":"a.b","data":1}', "invalid_json"),
+        (
+            b'{"specversion":"1.0","id":"1","source":"/shop","type":"a.b","sequence":1e999,"data":1}',
+            "invalid_json",
+        ),
+        (
+            b'{"specversion":"1.0","id":"1","source":"/shop","type":"a.b","tenant":' + b"9" * 5_000 + b"}",
+            "invalid_json",
+        ),
         (json.dumps({**CLOUD, "data_base64": "AA=="}).encode(), "not_json_data"),
         (json.dumps({**CLOUD, "datacontenttype": "text/plain"}).encode(), "not_json_data"),
     ],
 )
 def test_poison_is_refused_with_its_reason(body: bytes, code: str) -> None:
     assert refused(body, Rules() if b"tenant" in body else Rules(tenant=None)) == code
+
+
+@pytest.mark.parametrize("value", [b"\xff", bytearray(b"\xff"), {"a": 1}, [1]])
+def test_a_header_that_is_no_attribute_is_poison(value: Any) -> None:
+    headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
+    said = refused(b"{}", Rules("acme"), content_type=JSON, headers={**headers, "cloudEvents:subject": value})
+    assert said == "wrong_type"
+
+
+@pytest.mark.parametrize("body", [b'1,"tenant":"other"', b"1}", b"", b"1 2"])
+def test_the_body_of_a_cloud_event_is_one_value(body: bytes) -> None:
+    headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
+    assert refused(body, Rules("acme"), content_type=JSON, headers=headers) == "invalid_json"
+
+
+def test_a_message_whose_properties_cannot_be_read_is_poison() -> None:
+    assert (
+        refused({"id": EVENT_ID, "tenant": "acme", "type": "a", "data": 1}, unread="ValueError: …")
+        == "unreadable"
+    )
+
+
+def test_an_instant_of_amqp_is_the_events_time() -> None:
+    headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
+    headers["cloudEvents:time"] = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    event = read(b"{}", Rules("acme"), content_type=JSON, headers=headers)
+    assert event["occurred_at"] == "2026-01-02T03:04:05+00:00"
+
+
+def test_what_is_left_behind_need_not_be_understood() -> None:
+    text = b'{"specversion":"1.0","id":"1","source":"/s","type":"a.b","big":' + b"9" * 5_000 + b',"data":1}'
+    assert read(text, Rules("acme"))["type"] == "a.b"
+
+
+NAMES = st.sampled_from(
+    ["specversion", "id", "source", "type", "subject", "time", "sequence", "tenant", "datacontenttype"]
+)
+CELLS = st.recursive(  # what a field of AMQP can hold
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text() | st.binary() | st.decimals()
+    | st.binary().map(bytearray) | st.datetimes(timezones=st.just(UTC)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+SCRAPS = st.sampled_from([
+    b'{"specversion":"1.0","id":"1","source":"/s","type":"a.b","data":1}', b'{"tenant":"acme","type":"a","data":{"n":1}}',
+])  # fmt: skip
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Any bytes, or something near to what is right."""
+    if draw(st.booleans()):
+        return draw(st.binary())
+    body = bytearray(draw(SCRAPS))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(body)))
+        body[at : at + draw(st.integers(0, 6))] = draw(
+            st.binary(max_size=3) | st.sampled_from([b"1e999", b"9" * 40, b'"\\ud800"', b"null", b"[" * 99])
+        )
+    return bytes(body)
+
+
+@settings(max_examples=400)
+@given(
+    bodies(),
+    st.none() | st.text() | st.sampled_from([JSON, "application/cloudevents+json"]),
+    st.none() | st.text(),
+    st.booleans(),
+    st.dictionaries(NAMES, CELLS),
+    st.sampled_from(["message-id", "body", "none"]),
+)
+def test_whatever_comes_is_an_item_or_poison(
+    body: bytes,
+    kind: str | None,
+    message_id: str | None,
+    is_cloud: bool,
+    attributes: dict[str, Any],
+    known_by: str,
+) -> None:
+    headers = {f"cloudEvents:{name}": value for name, value in attributes.items()}
+    if is_cloud:
+        headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "a.b", **headers}
+    message = Message(body, content_type=kind, message_id=message_id, headers=headers)
+    try:
+        text = item(message, Rules("acme", known_by), event_id=EVENT_ID)
+    except Problem:
+        return
+    (judged,) = envelope.decode_batch(b"[" + text + b"]")
+    assert not isinstance(judged, Problem)

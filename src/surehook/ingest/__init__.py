@@ -3,6 +3,10 @@
     reading.py  what a message says: our own JSON, or a CloudEvent; pure
     intake.py   many messages into few requests; what is sure is acknowledged, what is refused put aside
     rabbit.py   the queue: taking, acknowledging, the dead-letter queue
+    frames.py   … and what its library would die of
+    acks.py     many acknowledgements in one frame
+    aside.py    what a dead letter keeps, and the reason
+    run.py      all of it until it is told to stop, through lost connections
 
 It is a client of the HTTP API, not a node of the ledger. So any number may run anywhere, beside SQLite as well,
 and every rule about events (schemas, tenants, bounds, who may publish) is kept in one place. The price is one

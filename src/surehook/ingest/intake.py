@@ -71,12 +71,22 @@ class Intake:
         self.published = 0
         self.refused = 0
 
+    @property
+    def settled(self) -> int:
+        """How many messages were done with, since the beginning."""
+        return self.published + self.refused
+
     def take(self, delivered: Delivered) -> None:
         """A message has come."""
         try:
             entry = Entry(delivered, item(delivered.message, self._rules, event_id=self._new_id()))
         except Problem as problem:
             self._aside(delivered, problem.code, problem.detail, problem.field)
+            return
+        except (
+            Exception
+        ) as error:  # a hole in our reader: with it unanswered, all behind it would wait for ever
+            self._aside(delivered, "unreadable", f"{type(error).__name__}: {error}", None)
             return
         self._batches.put(entry)
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aio_pika
-from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
+from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS, ChannelNotFoundEntity
+from aiormq.abc import DeliveredMessage
 from yarl import URL
 
 from surehook.core.errors import SettingsError
+from surehook.ingest import frames
+from surehook.ingest.acks import Acks
+from surehook.ingest.aside import dead_letter
 from surehook.ingest.reading import Message
 
 CONNECT_S = 5.0
 HEARTBEAT_S = 10
-DETAIL_CHARS = 500  # of the reason in a header
 _AWAY = (*CONNECTION_EXCEPTIONS, asyncio.TimeoutError)
 
 for library in ("aiormq", "aio_pika"):
@@ -40,42 +42,21 @@ class NoSuchQueue(SourceAway):
 
 def parse(source: str) -> tuple[str, str]:
     """`amqp://user:password@host/queue` or `…/vhost/queue` as the broker's URL and the queue. Raises SettingsError."""
-    parts = urlsplit(source)
+    wrong = SettingsError(
+        "--from",
+        "not the address of a queue",
+        hint="amqp://user:password@host:5672/queue, or …/vhost/queue",
+    )
+    try:
+        parts = urlsplit(source)
+        usable = parts.scheme in ("amqp", "amqps") and parts.hostname and parts.port != 0
+    except ValueError:  # brackets without an end, a port that is none
+        raise wrong from None
     path = parts.path.strip("/").split("/")
-    if parts.scheme not in ("amqp", "amqps") or not parts.hostname or not path[-1] or len(path) > 2:
-        raise SettingsError(
-            "--from",
-            "not the address of a queue",
-            hint="amqp://user:password@host:5672/queue, or …/vhost/queue",
-        )
+    if not usable or not path[-1] or len(path) > 2:
+        raise wrong
     vhost = path[0] if len(path) == 2 else "%2F"
     return urlunsplit((parts.scheme, parts.netloc, f"/{vhost}", parts.query, "")), unquote(path[-1])
-
-
-class Acks:
-    """Which messages are done with, as one number now and then: everything up to it is acknowledged in one frame.
-
-    A frame for each message costs more than all else that is done for it. A message that takes longer holds back
-    the acknowledgement of those after it, never their events.
-    """
-
-    def __init__(self) -> None:
-        self._taken: deque[int] = deque()  # tags in the order of their coming, which is rising
-        self._done: set[int] = set()
-
-    def took(self, tag: int) -> None:
-        self._taken.append(tag)
-
-    def done(self, tag: int) -> None:
-        self._done.add(tag)
-
-    def due(self) -> int | None:
-        """The highest tag up to which all is done, once."""
-        highest = None
-        while self._taken and self._taken[0] in self._done:
-            highest = self._taken.popleft()
-            self._done.discard(highest)
-        return highest
 
 
 class RabbitDelivered:
@@ -83,14 +64,17 @@ class RabbitDelivered:
 
     __slots__ = ("_line", "_raw", "message")
 
-    def __init__(self, line: RabbitSource, raw: AbstractIncomingMessage) -> None:
+    def __init__(self, line: RabbitSource, raw: DeliveredMessage) -> None:
         self._line = line
         self._raw = raw
+        given = raw.header.properties
+        headers = given.headers or {}
         self.message = Message(
-            body=raw.body,
-            content_type=raw.content_type,
-            message_id=raw.message_id,
-            headers=dict(raw.headers or {}),
+            body=bytes(raw.body),
+            content_type=given.content_type,
+            message_id=given.message_id,
+            headers=headers,
+            unread=str(headers[frames.UNREAD]) if frames.UNREAD in headers else None,
         )
 
     def ack(self) -> None:
@@ -107,9 +91,9 @@ class RabbitSource:
         self._connection = connection
         self._queue = queue
         self._dead_letters = dead_letters
-        self._sending: AbstractChannel | None = None
-        self._consumer: tuple[Any, str] | None = None
-        self._taking: Any = None  # the channel that messages come by
+        self._sending: Any = None  # the channel that dead letters go by
+        self._taking: Any = None  # … and that messages come by
+        self._consumer: str | None = None
         self._acks = Acks()
         self._is_acking = False
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -118,6 +102,7 @@ class RabbitSource:
     @classmethod
     async def open(cls, url: str, queue: str, dead_letters: str) -> RabbitSource:
         """Connect; the queue must be there. Raises SourceAway, NoSuchQueue."""
+        frames.widen()
         connection: AbstractConnection | None = None
         given = URL(url)
         try:
@@ -129,29 +114,39 @@ class RabbitSource:
                 source = cls(connection, queue, dead_letters)
                 await source._prepare()
                 return source
-        except _AWAY as error:
+        except (*_AWAY, NoSuchQueue) as error:
             if connection is not None:
                 await _close(connection)
-            if isinstance(error, ChannelNotFoundEntity):
-                raise NoSuchQueue(f"there is no queue {queue}") from error
+            if isinstance(error, NoSuchQueue):
+                raise
             said = str(error) or type(error).__name__
             raise SourceAway(said.replace(given.password, "***") if given.password else said) from error
 
     async def _prepare(self) -> None:
         self._connection.close_callbacks.add(self._closed)
+        if not await self._is_there(self._queue):
+            raise NoSuchQueue(f"there is no queue {self._queue}")
+        sending = await self._connection.channel(publisher_confirms=True, on_return_raises=True)
+        if not await self._is_there(self._dead_letters):  # one that is there may be of any kind
+            await sending.declare_queue(
+                self._dead_letters, durable=True, arguments={"x-queue-type": "quorum"}
+            )
+        sending.close_callbacks.add(self._closed)
+        self._sending = await sending.get_underlay_channel()
+
+    async def _is_there(self, queue: str) -> bool:
         looking = await self._connection.channel()
-        await looking.declare_queue(self._queue, passive=True)
+        try:
+            await looking.declare_queue(queue, passive=True)
+        except ChannelNotFoundEntity:
+            return False
         await looking.close()
-        self._sending = await self._connection.channel(publisher_confirms=True, on_return_raises=True)
-        await self._sending.declare_queue(
-            self._dead_letters, durable=True, arguments={"x-queue-type": "quorum"}
-        )
-        self._sending.close_callbacks.add(self._closed)
+        return True
 
     async def take(self, took: Callable[[RabbitDelivered], None], *, prefetch: int) -> None:
         """Begin to take messages, at most `prefetch` unacknowledged. Raises SourceAway."""
 
-        async def came(raw: AbstractIncomingMessage) -> None:
+        async def came(raw: DeliveredMessage) -> None:
             assert raw.delivery_tag is not None
             self._acks.took(raw.delivery_tag)
             took(RabbitDelivered(self, raw))
@@ -163,44 +158,32 @@ class RabbitSource:
                 await channel.set_qos(prefetch_count=prefetch)
                 self._taking = await channel.get_underlay_channel()
                 self._taking.on_consumer_cancel_callbacks.add(self._cancelled)
-                queue = await channel.get_queue(self._queue, ensure=False)
-                self._consumer = (queue, await queue.consume(came))
+                # Below aio-pika, which would turn properties into its own kinds and drop a message that it cannot turn.
+                self._consumer = (await self._taking.basic_consume(self._queue, came)).consumer_tag
         except _AWAY as error:
             raise SourceAway(str(error) or type(error).__name__) from error
 
     async def pause(self) -> None:
         """Take no more; what was taken may still be acknowledged."""
         if self._consumer is not None and not self._ended.done():
-            queue, tag = self._consumer
             try:
-                await queue.cancel(tag)
+                await self._taking.basic_cancel(self._consumer)
             except _AWAY as error:
                 self._end(str(error))
 
-    async def put_aside(
-        self, raw: AbstractIncomingMessage, code: str, detail: str, field: str | None
-    ) -> None:
-        assert self._sending is not None
-        reason = {
-            "surehook-code": code,
-            "surehook-detail": detail[:DETAIL_CHARS],
-            "surehook-queue": self._queue,
-        }
-        if field is not None:
-            reason["surehook-field"] = field
-        copy = aio_pika.Message(
-            raw.body, headers={**(raw.headers or {}), **reason}, content_type=raw.content_type,
-            content_encoding=raw.content_encoding, message_id=raw.message_id, timestamp=raw.timestamp, type=raw.type,
-            app_id=raw.app_id, correlation_id=raw.correlation_id, delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
-        )  # fmt: skip
+    async def put_aside(self, raw: DeliveredMessage, code: str, detail: str, field: str | None) -> None:
+        reason = {"code": code, "detail": detail, "field": field, "queue": self._queue}
+        copy = dead_letter(raw.header.properties, reason)
         try:
-            await self._sending.default_exchange.publish(copy, self._dead_letters, mandatory=True)
+            await self._sending.basic_publish(
+                raw.body, routing_key=self._dead_letters, properties=copy, mandatory=True
+            )
         except _AWAY as error:
             self._end(str(error) or type(error).__name__)
             return
         self.done(raw)
 
-    def done(self, raw: AbstractIncomingMessage) -> None:
+    def done(self, raw: DeliveredMessage) -> None:
         """The message may be forgotten. All that is said in one step is acknowledged together."""
         assert raw.delivery_tag is not None
         self._acks.done(raw.delivery_tag)

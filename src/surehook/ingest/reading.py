@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -31,7 +32,24 @@ _EXTENSIONS = {
     "correlationid": "correlation_id",
     "causationid": "causation_id",
 }
+_ATTRIBUTES = (
+    "specversion",
+    "id",
+    "source",
+    "type",
+    "subject",
+    "time",
+    "sequence",
+    "datacontenttype",
+    *_EXTENSIONS,
+)
+_UNREADABLE = (
+    msgspec.DecodeError,
+    RecursionError,
+    ValueError,
+)  # what a reader says of bytes that came from anywhere
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
+_raw = msgspec.json.Decoder(Raw).decode
 _encode = msgspec.json.encode
 
 
@@ -40,12 +58,13 @@ class Poison(Problem):
 
 
 class Message(Struct, frozen=True):
-    """A message as the broker gave it."""
+    """A message as the broker gave it. `unread` says why what stands beside the body could not be read."""
 
     body: bytes
     content_type: str | None = None
     message_id: str | None = None
     headers: Mapping[str, Any] = {}
+    unread: str | None = None
 
 
 class Rules(Struct, frozen=True):
@@ -67,6 +86,8 @@ def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
     """
     if len(message.body) > limits.EVENT_BODY_BYTES:
         raise Poison("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
+    if message.unread is not None:
+        raise Poison("unreadable", f"its properties cannot be read: {message.unread}")
     text = _own(message)
     present = _present(text)
     added: dict[str, Any] = {}
@@ -92,7 +113,7 @@ def _own(message: Message) -> bytes:
             raise Poison(
                 "not_json_data", f"its data is {message.content_type}", hint="only JSON is delivered"
             )
-        return _of_cloud_event(attributes, Raw(message.body))
+        return _of_cloud_event(attributes, _whole_json(message.body))
     if (message.content_type or "").lower().startswith(STRUCTURED) or b'"specversion"' in message.body:
         fields = _present(message.body)
         if "specversion" in fields:
@@ -103,8 +124,16 @@ def _own(message: Message) -> bytes:
 def _present(text: bytes) -> dict[str, Raw]:
     try:
         return _fields(text)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except _UNREADABLE as error:
         raise Poison("invalid_json", f"the message is not a JSON object: {error}") from None
+
+
+def _whole_json(body: bytes) -> Raw:
+    """The body, which is one value and nothing behind it: it is put into a text of ours."""
+    try:
+        return _raw(body)
+    except _UNREADABLE as error:
+        raise Poison("invalid_json", f"its data is not JSON: {error}", field="data") from None
 
 
 def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
@@ -138,19 +167,42 @@ def _in_headers(headers: Mapping[str, Any]) -> dict[str, Any] | None:
         lower = name.lower()
         for prefix in PREFIXES:
             if lower.startswith(prefix):
-                found[lower[len(prefix) :]] = value.decode() if isinstance(value, bytes) else value
-    return found if "specversion" in found else None
+                found[lower[len(prefix) :]] = value
+    if "specversion" not in found:
+        return None
+    return {name: _of_header(name, found[name]) for name in _ATTRIBUTES if name in found}
+
+
+def _of_header(name: str, value: Any) -> Any:
+    """A header as JSON would have it. AMQP has bytes and instants as well, and tables, which no attribute is."""
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise Poison("wrong_type", "the header is not text in UTF-8", field=name) from None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict | list):
+        raise Poison("wrong_type", "the header is a table or a list", field=name)
+    return value
 
 
 def _structured(fields: dict[str, Raw]) -> bytes:
-    attributes = {name: msgspec.json.decode(value) for name, value in fields.items() if name != "data"}
-    if "data_base64" in attributes:
+    attributes = {name: _of_json(name, fields[name]) for name in _ATTRIBUTES if name in fields}
+    if "data_base64" in fields:
         raise Poison(
             "not_json_data", "its data is binary", field="data_base64", hint="only JSON is delivered"
         )
     if not _is_json(attributes.get("datacontenttype")):
         raise Poison("not_json_data", f"its data is {attributes['datacontenttype']}", field="datacontenttype")
     return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
+
+
+def _of_json(name: str, value: Raw) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except _UNREADABLE as error:
+        raise Poison("invalid_json", f"it cannot be read: {error}", field=name) from None
 
 
 def _is_json(content_type: Any) -> bool:

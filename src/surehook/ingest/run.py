@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from msgspec import Struct
 
-from surehook.ingest.intake import Intake
+from surehook.ingest.intake import Delivered, Intake
 from surehook.ingest.rabbit import NoSuchQueue, RabbitSource, SourceAway
 
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.2, 10.0
@@ -23,38 +24,76 @@ class Place(Struct, frozen=True):
     prefetch: int
 
 
-async def run(place: Place, intake: Intake, *, stop: asyncio.Event, tell: Callable[[str], None]) -> None:
+class Source(Protocol):
+    """What `rabbit.RabbitSource` is."""
+
+    async def take(self, took: Callable[[Delivered], None], *, prefetch: int) -> None: ...
+    async def pause(self) -> None: ...
+    async def lost(self) -> str: ...
+    async def close(self) -> None: ...
+
+
+Connect = Callable[[str, str, str], Awaitable[Source]]
+
+
+async def run(
+    place: Place,
+    intake: Intake,
+    *,
+    stop: asyncio.Event,
+    tell: Callable[[str], None],
+    connect: Connect = RabbitSource.open,
+) -> None:
     """Ingest until `stop`. Raises NoSuchQueue where the queue is not there at the start; a broker that is away is
     waited for."""
+    now = asyncio.get_running_loop().time
     pause_s = RECONNECT_FIRST_S
-    was_there = False
+    was_there = is_told = False
+
+    def taking() -> None:
+        nonlocal was_there, is_told
+        tell("the broker is back" if was_there else f"taking from {place.queue}")
+        was_there, is_told = True, False
+
     while not stop.is_set():
+        settled, began = intake.settled, now()
         try:
-            source = await RabbitSource.open(place.url, place.queue, place.dead_letters)
+            source = await connect(place.url, place.queue, place.dead_letters)
+            why = await _one_line(source, place, intake, stop=stop, taking=taking)
         except SourceAway as error:
             if isinstance(error, NoSuchQueue) and not was_there:
                 raise
-            if pause_s == RECONNECT_FIRST_S:
-                tell(f"the broker is away: {error}")
-            await _or(stop, asyncio.sleep(pause_s))
-            pause_s = min(pause_s * 2, RECONNECT_MOST_S)
-            continue
-        try:
-            await source.take(intake.take, prefetch=place.prefetch)
-            tell(f"taking from {place.queue}" if not was_there else "the broker is back")
-            was_there, pause_s = True, RECONNECT_FIRST_S
-            await _or(stop, source.lost())
-            if stop.is_set():
-                await _finish(source, intake)
-        except SourceAway as error:
-            tell(f"the broker is away: {error}")
-            await _or(stop, asyncio.sleep(pause_s))
-            pause_s = min(pause_s * 2, RECONNECT_MOST_S)
-        finally:
-            await source.close()
+            why = str(error)
+        if stop.is_set():
+            return
+        if not is_told:
+            tell(f"the broker is away: {why}")
+            is_told = True
+        # A line that breaks at once without having brought anything may do so each time: a message can be such that
+        # the library dies of it.
+        if intake.settled > settled or now() - began > RECONNECT_MOST_S:
+            pause_s = RECONNECT_FIRST_S
+        await _or(stop, asyncio.sleep(pause_s))
+        pause_s = min(pause_s * 2, RECONNECT_MOST_S)
 
 
-async def _finish(source: RabbitSource, intake: Intake) -> None:
+async def _one_line(
+    source: Source, place: Place, intake: Intake, *, stop: asyncio.Event, taking: Callable[[], None]
+) -> str:
+    """Take from a connection until it ends, or until `stop`; returns why it ended. Raises SourceAway."""
+    try:
+        await source.take(intake.take, prefetch=place.prefetch)
+        taking()
+        await _or(stop, source.lost())
+        if stop.is_set():
+            await _finish(source, intake)
+            return "stopped"
+        return await source.lost()
+    finally:
+        await source.close()
+
+
+async def _finish(source: Source, intake: Intake) -> None:
     try:
         async with asyncio.timeout(GRACE_S):
             await source.pause()
