@@ -35,6 +35,7 @@ class Program:
     def __init__(self, place: Path) -> None:
         self.place = folder.make(place)
         self.log = place / "server.log"
+        self._first: subprocess.Popen[bytes] | None = None
 
     def run(
         self, command: Sequence[str], env: dict[str, str] | None = None
@@ -51,10 +52,11 @@ class Program:
     def spawn(self, command: Sequence[str], env: dict[str, str] | None = None) -> None:
         """Start the server; returns at once."""
         with self.log.open("ab") as log:
-            self._children.append(subprocess.Popen(
+            self._first = subprocess.Popen(
                 command, env=self._env(env), cwd=self.place, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, **_user(),
-            ))  # fmt: skip
+            )  # fmt: skip
+            self._children.append(self._first)
 
     def _env(self, env: dict[str, str] | None) -> dict[str, str]:
         """A small environment: nothing of the caller's settings reaches a server."""
@@ -77,8 +79,9 @@ class Program:
         return working_in(self.place)
 
     def alive(self) -> bool:
-        """Whether any of its processes runs."""
-        return bool(self.pids())
+        """Whether any of its processes runs. The one that we started is asked itself: once in thousands of looks it was
+        not to be seen under /proc in the first moments of its life."""
+        return (self._first is not None and self._first.poll() is None) or bool(self.pids())
 
     def gone(self, seconds: float = STOP_S) -> None:
         """Wait for the end of all its processes; kill what is left."""
