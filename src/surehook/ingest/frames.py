@@ -19,7 +19,6 @@ from pamqp import decode, header
 from pamqp.commands import Basic
 
 UNREAD = "surehook-unread"
-_strict_text: Any = decode.METHODS["shortstr"]
 _strict_header: Any = header.ContentHeader.unmarshal
 
 
@@ -27,12 +26,6 @@ def widen() -> None:
     """Read what can be read, in this process, from now on. May be called again."""
     decode.METHODS["shortstr"] = _text
     header.ContentHeader.unmarshal = _header  # type: ignore[method-assign]
-
-
-def strict() -> None:
-    """As the library has it."""
-    decode.METHODS["shortstr"] = _strict_text
-    header.ContentHeader.unmarshal = _strict_header  # type: ignore[method-assign]
 
 
 def _text(value: bytes) -> tuple[int, str]:
