@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
+.PHONY: help demo services test check lowest format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,16 @@ test: $(READY) ## all tests; SERVICES=required refuses to leave any out
 
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
+
+# Tools that go with any version of what is tested; deprecations told by other libraries are theirs.
+LOW := .venv-lowest
+TOOLS := pytest pytest-asyncio pytest-xdist hypothesis httpx aiosqlite apsw asyncmy 'psycopg[binary]' pymysql flask greenlet standardwebhooks svix opentelemetry-api
+lowest: $(READY) ## fast tests on the lowest versions that pyproject.toml names
+	rm -rf $(LOW)
+	$(PYTHON) -m venv $(LOW)
+	$(BIN)/python -m tests.lowest > $(LOW)/lowest.txt
+	$(LOW)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOW)/lowest.txt --editable '.[server,inbox,django,metrics,postgres,rabbitmq,redis]' $(TOOLS)
+	$(LOW)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' -W ignore::DeprecationWarning --ignore tests/api/test_fuzz.py --ignore tests/inbox/test_plugin.py
 
 format: $(READY)
 	$(BIN)/ruff format src tests bench
@@ -105,4 +115,4 @@ faults: $(READY) ## faults on real processes and servers; RUNS=20 is a campaign,
 	$(BIN)/python bench/faults.py --runs $(RUNS) --only '$(ONLY)' $(if $(SHORT),--short) $(if $(RECORD),--record $(RECORD))
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOW) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
