@@ -59,9 +59,8 @@ def story(connect: Callable[[int], Line], seconds: float) -> tuple[list[float], 
         nonlocal began
         began = asyncio.get_running_loop().time()
         server = Server()
-        rules = Rules()
         intake = Intake(
-            server.post, rules=rules, new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append
+            server.post, rules=Rules(), new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append
         )
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(seconds, stop.set)

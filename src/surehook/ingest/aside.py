@@ -10,14 +10,8 @@ from pamqp import encode
 from pamqp.commands import Basic
 
 KEPT = (
-    "content_type",
-    "content_encoding",
-    "message_id",
-    "timestamp",
-    "message_type",
-    "app_id",
-    "correlation_id",
-)
+    "content_type", "content_encoding", "message_id", "timestamp", "message_type", "app_id", "correlation_id",
+)  # fmt: skip
 OURS = "surehook-"  # how headers of ours begin
 DURABLE = 2  # delivery mode
 DETAIL_CHARS = 500

@@ -83,9 +83,8 @@ class Intake:
         except Problem as problem:
             self._aside(delivered, problem.code, problem.detail, problem.field)
             return
-        except (
-            Exception
-        ) as error:  # a hole in our reader: with it unanswered, all behind it would wait for ever
+        except Exception as error:
+            # A hole in our reader: were it left unanswered, all behind it would wait for ever.
             self._aside(delivered, "unreadable", f"{type(error).__name__}: {error}", None)
             return
         self._batches.put(entry)

@@ -13,9 +13,9 @@ are left behind. `data` is never re-serialised.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -33,24 +33,12 @@ _EXTENSIONS = {
     "causationid": "causation_id",
 }
 _ATTRIBUTES = (
-    "specversion",
-    "id",
-    "source",
-    "type",
-    "subject",
-    "time",
-    "sequence",
-    "datacontenttype",
-    *_EXTENSIONS,
-)
-_UNREADABLE = (
-    msgspec.DecodeError,
-    RecursionError,
-    ValueError,
-)  # what a reader says of bytes that came from anywhere
+    "specversion", "id", "source", "type", "subject", "time", "sequence", "datacontenttype", *_EXTENSIONS,
+)  # fmt: skip
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
-_raw = msgspec.json.Decoder(Raw).decode
+_one_value = msgspec.json.Decoder(Raw).decode  # and nothing behind it, since it is put into a text of ours
 _encode = msgspec.json.encode
+Found = TypeVar("Found")
 
 
 class Poison(Problem):
@@ -113,7 +101,7 @@ def _own(message: Message) -> bytes:
             raise Poison(
                 "not_json_data", f"its data is {message.content_type}", hint="only JSON is delivered"
             )
-        return _of_cloud_event(attributes, _whole_json(message.body))
+        return _of_cloud_event(attributes, _read(_one_value, message.body, "its data is not JSON", "data"))
     if (message.content_type or "").lower().startswith(STRUCTURED) or b'"specversion"' in message.body:
         fields = _present(message.body)
         if "specversion" in fields:
@@ -122,18 +110,17 @@ def _own(message: Message) -> bytes:
 
 
 def _present(text: bytes) -> dict[str, Raw]:
-    try:
-        return _fields(text)
-    except _UNREADABLE as error:
-        raise Poison("invalid_json", f"the message is not a JSON object: {error}") from None
+    return _read(_fields, text, "the message is not a JSON object")
 
 
-def _whole_json(body: bytes) -> Raw:
-    """The body, which is one value and nothing behind it: it is put into a text of ours."""
+def _read(
+    reader: Callable[[bytes | Raw], Found], text: bytes | Raw, wrong: str, field: str | None = None
+) -> Found:
+    """What the reader finds. Whatever it says against bytes that came from anywhere makes them poison."""
     try:
-        return _raw(body)
-    except _UNREADABLE as error:
-        raise Poison("invalid_json", f"its data is not JSON: {error}", field="data") from None
+        return reader(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise Poison("invalid_json", f"{wrong}: {error}", field=field) from None
 
 
 def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
@@ -188,7 +175,11 @@ def _of_header(name: str, value: Any) -> Any:
 
 
 def _structured(fields: dict[str, Raw]) -> bytes:
-    attributes = {name: _of_json(name, fields[name]) for name in _ATTRIBUTES if name in fields}
+    attributes = {
+        name: _read(msgspec.json.decode, fields[name], "it cannot be read", name)
+        for name in _ATTRIBUTES
+        if name in fields
+    }
     if "data_base64" in fields:
         raise Poison(
             "not_json_data", "its data is binary", field="data_base64", hint="only JSON is delivered"
@@ -196,13 +187,6 @@ def _structured(fields: dict[str, Raw]) -> bytes:
     if not _is_json(attributes.get("datacontenttype")):
         raise Poison("not_json_data", f"its data is {attributes['datacontenttype']}", field="datacontenttype")
     return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
-
-
-def _of_json(name: str, value: Raw) -> Any:
-    try:
-        return msgspec.json.decode(value)
-    except _UNREADABLE as error:
-        raise Poison("invalid_json", f"it cannot be read: {error}", field=name) from None
 
 
 def _is_json(content_type: Any) -> bool:
