@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test check lowest format lint types contracts bench bench-wire bench-ledger bench-lists bench-scale hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
+.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-configuration bench-scale bench-fairness hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,11 @@ services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: inst
 # Tests wait for servers and clocks about as long as they compute: three keep two cores busy.
 WORKERS ?= 3
 test: $(READY) ## all tests; SERVICES=required refuses to leave any out
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not adversary'
+
+TIMED ?= 1
+adversary: $(READY) ## attacks on a running server, one after another: its memory, and what a customer beside them notices; TIMED=0 judges no milliseconds
+	TIMED=$(TIMED) $(BIN)/python -m pytest tests/adversary -m adversary
 
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
@@ -61,6 +65,9 @@ bench-wire: $(READY) ## CPU per POST of the wire client, beside others where the
 	$(BIN)/python bench/wire.py
 	$(BIN)/python bench/wire_tls.py
 
+bench-http: $(READY) ## CPU per request of the HTTP server, beside others (two minutes)
+	$(BIN)/python bench/http_server.py
+
 bench-ledger: $(READY) ## CPU per row of the ledger's batches
 	$(BIN)/python bench/ledger.py
 
@@ -68,10 +75,17 @@ ROWS ?= 1000000
 bench-lists: $(READY) ## what every list costs on PostgreSQL over ROWS finished deliveries (10 million: 9 GB, ten minutes)
 	$(BIN)/python bench/lists.py --rows $(ROWS)
 
+LEDGER ?= sqlite
+bench-configuration: $(READY) ## accepts beside fifty changes a second with 100,000 endpoints; LEDGER=pg for two nodes on PostgreSQL
+	$(BIN)/python bench/configuration.py --ledger $(LEDGER) $(if $(RECORD),--record $(RECORD))
+
 PART ?=
 SECONDS ?= 8
 bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
 	$(BIN)/python bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
+
+bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 MiB, a crowd of endpoints, 50,000 due rows; PART=owed,crowd …
+	$(BIN)/python -m bench.fairness --seconds $(SECONDS) $(if $(PART),--part '$(PART)')
 
 bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
 	$(BIN)/python bench/inbox.py $(if $(RECORD),--record $(RECORD))

@@ -51,8 +51,7 @@ ALLOWED = {
     "client/": "runs inside other programs; all four are arguments with these defaults",
     "verify.py": "the public face of signing: the machine's clock unless told otherwise",
     "sim/campaign.py": "how long worlds took, for the last line; no world sees it",
-    "ledgers/postgres/claim.py": "how often a claim looks over everything; nothing of the book depends on it",
-    "ledgers/postgres/handing.py": "how often a sweep looks over everything; nothing of the book depends on it",
+    "ledgers/postgres/lookback.py": "how often walks look over everything; nothing of the book depends on it",
     "ledgers/sqlite/place.py": "how often the disk is looked at; nothing of the book depends on it",
     "ledgers/common/keeping.py": "how long a count took; switched off in a simulated world",
 }
@@ -64,6 +63,7 @@ SLEEPING_TESTS = {
     "tests/docs/test_walkthrough.py": "polls what a terminal shows",
     "tests/servers/": "waits for other people's programs to start and to end",
     "tests/e2e/": "polls servers that run as processes of their own",
+    "tests/adversary/": "lets an attack go on beside a server that runs as a process of its own",
     "tests/inbox/test_failures.py": "polls a process of its own",
 }
 
@@ -79,7 +79,7 @@ def files() -> list[Path]:
     inside = (
         path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if not CACHES & set(path.parts)
     )
-    beside = (path for path in ROOT.iterdir() if path.suffix != ".db")
+    beside = (path for path in ROOT.iterdir() if path.suffix != ".db" and path.name != ".git")
     return sorted(path for path in (*inside, *beside) if path.is_file())
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, Problem, SettingsError
 from surehook.core.model import FIRST, RETRY, Lane
+from surehook.delivery.around import Host
 from surehook.delivery.engine import Engine
 from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
@@ -33,14 +34,12 @@ from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
-from surehook.scrape import snapshot
-from surehook.telemetry.prometheus import PrometheusMetrics
 
 if TYPE_CHECKING:
-    from surehook.api.serving import Door, Server
+    from surehook.api.serving import Door
+    from surehook.http_server.server import HttpServer
 
 Started = Callable[[str, str | None], None]
-Say = Callable[[str], None]
 
 # Almost everything on the hot path is freed by counting references; the collector only has to find the rest.
 GC_THRESHOLDS = (50_000, 20, 100)
@@ -57,7 +56,7 @@ def assemble(
     clock: Clock,
     entropy: Entropy,
     telemetry: Telemetry,
-    host: Any = process,
+    host: Host | None = None,
     settings: EngineSettings | None = None,
     sole: bool = True,
     wakeups: Wakeups | None = None,
@@ -71,7 +70,7 @@ def assemble(
         transport=transport,
         clock=clock,
         entropy=entropy,
-        host=host,
+        host=host or process.here(),
         telemetry=telemetry,
         settings=settings,
         sole=sole,
@@ -110,7 +109,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
 def open_ledger(settings: Settings) -> Book:
     """The ledger a database URL names."""
     if not settings.is_sqlite:
-        with _needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
+        with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
             from surehook.ledgers.postgres.ledger import PostgresLedger
 
         return PostgresLedger(settings.database_url)
@@ -154,7 +153,8 @@ def migration_plan(settings: Settings) -> tuple[str, ...]:
 
 def _revision(settings: Settings) -> str | None:
     if not settings.is_sqlite:
-        from surehook.ledgers.postgres.opening import look
+        with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
+            from surehook.ledgers.postgres.opening import look
 
         return asyncio.run(look(settings.database_url))
     from surehook.ledgers.sqlite.driver import Driver
@@ -204,7 +204,7 @@ def open_health(settings: Settings) -> Health | None:
     if settings.is_sqlite:
         return None
     if settings.redis_url is not None:
-        with _needs("redis_url", "Redis", "redis", "redis"):
+        with needs("redis_url", "Redis", "redis", "redis"):
             from surehook.health.redis import RedisHealth
 
         return RedisHealth(settings.redis_url)
@@ -214,11 +214,13 @@ def open_health(settings: Settings) -> Health | None:
 
 
 @contextlib.contextmanager
-def _needs(key: str, what: str, library: str, extra: str) -> Iterator[None]:
-    """Imports of a library that comes with an extra."""
+def needs(key: str, what: str, library: str, extra: str) -> Iterator[None]:
+    """Imports of a library that comes with an extra. What is missing beside it is a defect, and stays one."""
     try:
         yield
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != library.replace("-", "_"):
+            raise
         raise SettingsError(
             key, f"{what} needs the library {library}", hint=f"pip install 'surehook[{extra}]'"
         ) from None
@@ -228,10 +230,11 @@ def open_broker(settings: Settings, ledger: Any) -> tuple[Broker | None, Handing
     """What brings ready work to workers elsewhere, and the ledger's side of it."""
     if settings.broker_url is None:
         return None, None
-    with _needs("broker_url", "RabbitMQ", "aio-pika", "rabbitmq"):
+    with needs("broker_url", "RabbitMQ", "aio-pika", "rabbitmq"):
         from surehook.lanes.rabbitmq import RabbitBroker
 
-    return RabbitBroker(settings.broker_url, name=f"surehook {settings.role}"), ledger
+    name = f"surehook {settings.role}"
+    return RabbitBroker(settings.broker_url, name=name, ledger=ledger.identity), ledger
 
 
 def check_sharing(settings: Settings) -> None:
@@ -255,11 +258,9 @@ def check_sharing(settings: Settings) -> None:
             )
 
 
-def serve(
-    settings: Settings, *, started: Started, say: Say = lambda line: None, say_each: bool = False
-) -> int:
-    """Run a server until SIGTERM or SIGINT; returns the exit status. `say`: lines about the processes, where there
-    are several: what goes wrong with one, and with `say_each` each that serves.
+def serve(settings: Settings, *, started: Started, say_each: bool = False) -> int:
+    """Run a server until SIGTERM or SIGINT; returns the exit status. Where there are several processes the log says
+    what goes wrong with one, and with `say_each` each that serves.
 
     Raises SettingsError where it cannot start as told (port taken, ledger locked or broken).
     """
@@ -267,16 +268,17 @@ def serve(
     bound = bind(settings.host, settings.port)
     try:
         if settings.processes > 1:
-            return _serve_together(settings, bound, started, say, say_each)
+            return _serve_together(settings, bound, started, say_each)
         return run(_serve(settings, bound, started))
     finally:
         bound.close()
 
 
-def _serve_together(
-    settings: Settings, bound: socket.socket, started: Started, say: Say, say_each: bool
-) -> int:
+def _serve_together(settings: Settings, bound: socket.socket, started: Started, say_each: bool) -> int:
     """A parent over several processes, each a server on the same socket. Raises the first one's SettingsError."""
+    from surehook.telemetry.logging import configure
+
+    say = configure(settings.log_level, settings.log_format, clock=SystemClock(), process="parent").say
     refused: list[SettingsError] = []
     greeted = False
 
@@ -319,8 +321,8 @@ async def _serve(
     from surehook.telemetry.logging import configure
 
     always = {} if child is None else {"process": child.number}
-    telemetry = configure(settings.log_level, settings.log_format, **always)
     clock = SystemClock()
+    telemetry = configure(settings.log_level, settings.log_format, clock=clock, **always)
     ledger = open_ledger(settings)
     broker, handing = open_broker(settings, ledger)
     engine = assemble(
@@ -336,6 +338,9 @@ async def _serve(
         broker=broker,
         handing=handing,
     )
+    gc.set_threshold(
+        *GC_THRESHOLDS
+    )  # before a hundred thousand endpoints are read: they are looked through once, at the end
     try:
         await engine.start()
     except Problem as problem:
@@ -346,12 +351,9 @@ async def _serve(
         ) from None
     for weakness in getattr(engine.ledger, "warnings", ()):
         telemetry.fact("ledger.weak", detail=weakness)
-    engine.metrics = PrometheusMetrics(
-        lambda: snapshot(engine), always={name: str(number) for name, number in always.items()}
-    )
     with ending(None if child is None else child.parent) as stop:
         # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
-        new_server, open_door = await asyncio.to_thread(_load_door)
+        new_server, open_door, observe = await asyncio.to_thread(_load_door)
         door = await open_door(
             engine,
             own_key=settings.api_key,
@@ -360,17 +362,17 @@ async def _serve(
             makes_key=settings.role != "worker" and (child is None or child.number == 0),
             sole=settings.is_sqlite,
         )
-        server = new_server(door.app)
+        server = new_server(door.app, settings, now=clock.now, telemetry=telemetry)
         stop.of(server)
+        observe(engine, door.services, server, telemetry, settings=settings, always=always)
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
-        serving = asyncio.ensure_future(server.serve(sockets=[bound]))
+        serving = asyncio.ensure_future(server.serve([bound]))
         failed = asyncio.ensure_future(engine.failed.wait())
         started(address(settings.host, bound), door.new_key)
         await asyncio.wait({serving, failed}, return_when=asyncio.FIRST_COMPLETED)
         engine.close_door()
-        server.should_exit = True
+        server.stop()
         await serving
         failed.cancel()
         await door.services.stop()
@@ -378,7 +380,9 @@ async def _serve(
     return EXIT_FAILED if engine.failure is not None else 0
 
 
-def _load_door() -> tuple[type[Server], Callable[..., Awaitable[Door]]]:
-    from surehook.api.serving import Server, open_door
+def _load_door() -> tuple[Callable[..., HttpServer], Callable[..., Awaitable[Door]], Callable[..., None]]:
+    from surehook.api.serving import open_door
+    from surehook.callers import server
+    from surehook.observing import observe
 
-    return Server, open_door
+    return server, open_door, observe

@@ -39,6 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     role: str = "all"
     lane: str = "both"
     processes: int = 1
+    connections: int = 4_096
+    bodies_mb: int = 64
     broker_url: str | None = None
     api_key: str | None = None
     url: str | None = None
@@ -163,6 +165,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("role", kinds.one_of("all", "api", "worker", "console"), "word", "what this process does"),
     Setting("lane", kinds.one_of("both", "first", "retry"), "word", "the lane that a worker delivers"),
     Setting("processes", kinds.whole(1, 64), "processes", "how many processes share the port and the work"),
+    Setting(
+        "connections",
+        kinds.whole(16, 60_000),
+        "connections",
+        "callers that may be connected at once, at most",
+    ),
+    Setting("bodies_mb", kinds.whole(16, 65_536), "MiB", "bodies of requests that are being read, at most"),
     Setting("broker_url", kinds.BROKER, "URL", "RabbitMQ that brings ready work to workers", True),
     Setting(
         "api_key", kinds.KEY, "key", "bootstrap admin key of the server, and the key that commands send", True

@@ -16,9 +16,12 @@ import httpx
 from surehook.api import app
 from surehook.api.auth import Keys
 from surehook.api.services import Services
+from surehook.api.traffic import Watched
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
+from surehook.delivery.endings import Endings
+from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory
@@ -88,12 +91,18 @@ class ToldTransport:
     async def close(self) -> None: ...
 
 
-class NoFacts:
-    def fact(self, name: str, **fields: Any) -> None: ...
+class Facts:
+    """Keeps what was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def fact(self, name: str, **fields: Any) -> None:
+        self.told.append((name, {key: value for key, value in fields.items() if value is not None}))
 
 
 class Metrics:
-    def render(self) -> bytes:
+    async def render(self) -> bytes:
         return b"surehook_up 1\n"
 
 
@@ -105,21 +114,31 @@ class SmallEngine:
         self.clock = HandClock()
         self.entropy = SimEntropy(random.Random(7))
         self.transport = ToldTransport()
-        self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=NoFacts())
+        self.telemetry = Facts()
+        self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=self.telemetry)
         self.metrics = Metrics()
         self.watch = Watch()
         self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
+        self._loader = Loader(
+            registry=ledger,
+            directory=self.directory,
+            touched=lambda route: None,
+            dropped=lambda route: None,
+            settled=self.directory.breakers.settle,
+        )
         self.unready: str | None = None
+        self.warned: str | None = None
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
+        self.endings = Endings(ledger=ledger, watch=self.watch, notify=lambda notice: None)
 
     async def current(self) -> None:
         await self.changed()
 
     async def changed(self) -> None:
-        self.directory.load(await self.ledger.configuration())
+        await self._loader.reload()
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         self.removed.append(endpoint)
@@ -129,6 +148,12 @@ class SmallEngine:
 
     def ready(self) -> str | None:
         return self.unready
+
+    def warning(self) -> str | None:
+        return self.warned
+
+    def look_after(self, name: str, work: Any) -> None:
+        self.looks.append(work)
 
     def lanes(self) -> tuple[int, int]:
         return (512, 256)
@@ -146,6 +171,7 @@ class House:
         self.engine = SmallEngine(self.ledger)
         self.services = Services(self.engine, Keys(self.ledger, own=[KEY]), **options)
         self.app = app.build(self.services)
+        self.door = Watched(self.app, self.services.traffic)
         self.run(self._open())
 
     async def _open(self) -> None:
@@ -171,7 +197,7 @@ class House:
             headers.setdefault("authorization", f"Bearer {key}")
 
         async def send() -> httpx.Response:
-            transport = httpx.ASGITransport(app=self.app)
+            transport = httpx.ASGITransport(app=self.door)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                 response = await client.request(method, path, headers=headers, **kwargs)
             await self.services.chores.idle()

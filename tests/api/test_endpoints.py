@@ -6,10 +6,12 @@ from binascii import a2b_base64
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from surehook.core import ids
+from surehook.core import ids, limits
 from surehook.core.signature import sign
 from surehook.delivery import endpoints
+from surehook.delivery.loading import read_all
 from surehook.ports.transport import Answer
 from tests.api.house import START, House
 
@@ -57,9 +59,7 @@ def test_a_rotation_lets_the_old_secret_sign_on_for_its_overlap(
     house.tenant()
     made = house.endpoint()
     house.post(f"/v1/endpoints/{made['id']}/rotate-secret", body)
-    old, new = sorted(
-        house.run(house.ledger.configuration()).secrets, key=lambda secret: secret.expires_at is None
-    )
+    old, new = sorted(house.run(read_all(house.ledger)).secrets, key=lambda secret: secret.expires_at is None)
 
     assert (old.expires_at, new.expires_at) == (START + overlap_s * 1000, None)
 
@@ -83,6 +83,22 @@ def test_active_secrets_are_bounded_until_an_overlap_ends(house: House) -> None:
     house.post(f"/v1/endpoints/{made['id']}/rotate-secret")
 
     assert refused["code"] == "too_many_secrets"
+
+
+def test_a_tenant_has_as_many_endpoints_as_an_event_may_go_to(house: House) -> None:
+    house.tenant()
+    house.tenant("other")
+    made = house.endpoint()
+    known = house.engine.directory.routes[ids.parse(ids.ENDPOINT, made["id"])].endpoint
+    for n in range(limits.TENANT_ENDPOINTS - 1):
+        again = structs.replace(known, id=ids.uuid7(START, n.to_bytes(10, "big")))
+        house.engine.directory.put_endpoint(again, (), house.engine.directory.version)
+    body = {"tenant": "acme", "url": made["url"], "event_types": ["*"]}
+    refused = house.post("/v1/endpoints", body, 409)
+
+    assert (refused["code"], refused["field"]) == ("too_many_endpoints", "tenant")
+    assert "10000" in refused["detail"]
+    house.endpoint("other")
 
 
 def test_pausing_and_activating_forgets_failures_and_reasons(house: House) -> None:

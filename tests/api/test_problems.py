@@ -18,6 +18,7 @@ from surehook.core.errors import (
     NodeBuried,
     Overloaded,
     Problem,
+    TenantOverloaded,
 )
 from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import House
@@ -27,6 +28,7 @@ from tests.api.house import House
     ("error", "status", "code", "retry_after"),
     [
         (Overloaded("full", retry_after_s=7), 503, "overloaded", "7"),
+        (TenantOverloaded("full"), 429, "tenant_overloaded", "1"),
         (LedgerUnavailable("locked"), 503, "ledger_unavailable", "1"),
         (LedgerBroken("EIO"), 503, "ledger_unavailable", "1"),
         (LedgerFull("floor"), 503, "disk_full", "30"),
@@ -111,7 +113,7 @@ def test_the_map_holds_every_code_that_is_raised_and_no_other() -> None:
         raised |= set(re.findall(r'(?:Problem|refuse)\(\s*"([a-z_]+)",', text))
         if path.name != "problems.py":
             quoted |= set(re.findall(r'"([a-z_]+)"', text))
-    made_here = {"overloaded", "disk_full", "ledger_unavailable", "internal"}
+    made_here = {"overloaded", "tenant_overloaded", "disk_full", "ledger_unavailable", "internal"}
 
     assert raised - ELSEWHERE - set(problems.CODES) == set()
     assert set(problems.CODES) - quoted - made_here == set()

@@ -64,7 +64,39 @@ def test_a_dry_run_counts_and_makes_nothing(house: House) -> None:
     assert replays_of(house) == []
 
 
+class Backlog:
+    """A ledger whose lists are not answered before they may be, as beside a backlog."""
+
+    def __init__(self) -> None:
+        self.inner, self.may_answer = MemoryLedger(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def deliveries(self, *args: Any, **named: Any) -> Any:
+        await self.may_answer.wait()
+        return await self.inner.deliveries(*args, **named)
+
+
+def test_a_dry_run_is_answered_at_once_and_counts_on() -> None:
+    ledger = Backlog()
+    house = House(ledger)
+    house.tenant()
+    house.filled_endpoint = house.endpoint()  # type: ignore[attr-defined]
+    ledger.may_answer.set()
+    filled(house, 5)
+    ledger.may_answer.clear()
+    job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=True))
+    assert (job.state, job.matched) == ("running", 0)
+    ledger.may_answer.set()
+    house.run(house.services.chores.idle())
+    job = house.run(house.services.replays.find(job.id))
+    assert (job.state, job.matched, job.created) == ("done", 5, 0)
+    house.close()
+
+
 def test_every_field_of_the_filter_cuts(house: House) -> None:
+    house.tenant("other")
     one = filled(house, 1, subject="s", type="x.y")[0]
     filled(house, 1, "delivered")
     house.engine.clock.at += 1000

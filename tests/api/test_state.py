@@ -11,6 +11,7 @@ ON_SQLITE = True
 
 
 def test_notices_can_be_cut_by_kind_and_instant(house: House) -> None:
+    house.tenant("b")
     house.notice("delivery.dead", START)
     house.notice("breaker.opened", START + 1000)
     kinds = {
@@ -60,10 +61,13 @@ def test_a_preview_shows_what_was_changed(house: House) -> None:
 
 def test_health_is_about_the_process_and_readiness_about_the_ledger(house: House) -> None:
     ready = house.call("GET", "/readyz", key=None)
+    house.engine.warned = "no process serves the lane retry"
+    warned = house.call("GET", "/readyz", key=None)
     house.engine.unready = "the lease is running out"
     unready = house.call("GET", "/readyz", key=None)
 
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "warning": None})
+    assert (warned.status_code, warned.json()["warning"]) == (200, "no process serves the lane retry")
     assert (unready.status_code, unready.json()["code"], unready.json()["detail"]) == (
         503, "not_ready", "the lease is running out",
     )  # fmt: skip

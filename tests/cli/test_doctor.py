@@ -32,6 +32,13 @@ def test_a_sound_machine_is_all_ok(surehook: Run, free: dict[str, str]) -> None:
     )
 
 
+def test_a_lane_that_nobody_serves_is_a_warning(surehook: Run, free: dict[str, str]) -> None:
+    ready = {"status": "ready", "warning": "no process serves the lane retry"}
+    with fake_api(**{"GET /readyz": ready, "GET /v1/lanes": {"data": [], "next": None}}) as api:
+        ran = surehook("doctor", "--json", env=api.env | free)
+    assert states(ran)["lanes"] == "warning"
+
+
 def test_no_server_is_wrong_unless_it_was_not_asked(surehook: Run, free: dict[str, str]) -> None:
     ran = surehook("doctor", "--json", env=free)
     assert (ran.code, states(ran)["server"]) == (7, "wrong")

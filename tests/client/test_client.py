@@ -177,6 +177,13 @@ def test_a_busy_server_is_asked_again_when_it_said(twin: Any) -> None:
     assert twin.slept == [3.0]
 
 
+def test_a_request_that_came_too_slowly_to_be_read_is_sent_again(twin: Any) -> None:
+    slow = answer(408, {"code": "request_timeout", "detail": "The body comes too slowly."})
+    with stand_in(slow, ACCEPTED) as server:
+        twin.make(server.url)
+        assert twin.do(send) == Sent("evt_1", 2)
+
+
 def test_patience_ends(twin: Any) -> None:
     with stand_in(BUSY) as server:
         twin.make(server.url, patience_s=7)

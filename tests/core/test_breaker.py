@@ -16,8 +16,8 @@ def a_breaker() -> Breaker:
 
 
 def call(breaker: Breaker, *, failed: int, ok: int, at: int = NOW) -> str | None:
-    changes = [breaker.after(False, at, probe=False) for _ in range(ok)]
-    changes += [breaker.after(True, at, probe=False) for _ in range(failed)]
+    changes = [breaker.after(False, at, probe=None) for _ in range(ok)]
+    changes += [breaker.after(True, at, probe=None) for _ in range(failed)]
     return next((change for change in changes if change), None)
 
 
@@ -56,15 +56,15 @@ def test_no_probe_before_its_time_and_exactly_one_then() -> None:
     breaker = a_breaker()
     call(breaker, failed=20, ok=0)
     assert not breaker.take_probe(NOW + 299_999)
-    assert [breaker.take_probe(NOW + 300_000) for _ in range(50)].count(True) == 1
+    assert len([1 for _ in range(50) if breaker.take_probe(NOW + 300_000) is not None]) == 1
     assert breaker.state == "half_open"
 
 
 def test_a_probe_that_fails_opens_it_for_as_long_again() -> None:
     breaker = a_breaker()
     call(breaker, failed=20, ok=0)
-    breaker.take_probe(NOW + 300_000)
-    assert breaker.after(True, NOW + 310_000, probe=True) == "reopened"
+    probe = breaker.take_probe(NOW + 300_000)
+    assert breaker.after(True, NOW + 310_000, probe=probe) == "reopened"
     assert not breaker.take_probe(NOW + 609_999)
     assert breaker.take_probe(NOW + 610_000)
 
@@ -72,24 +72,60 @@ def test_a_probe_that_fails_opens_it_for_as_long_again() -> None:
 def test_a_probe_that_succeeds_closes_it_with_a_clean_window() -> None:
     breaker = a_breaker()
     call(breaker, failed=20, ok=0)
-    breaker.take_probe(NOW + 300_000)
-    assert breaker.after(False, NOW + 300_100, probe=True) == "closed"
+    probe = breaker.take_probe(NOW + 300_000)
+    assert breaker.after(False, NOW + 300_100, probe=probe) == "closed"
     assert breaker.counts(NOW + 300_100) == (0, 0)
 
 
 def test_answers_to_calls_begun_before_it_opened_change_nothing() -> None:
     breaker = a_breaker()
     call(breaker, failed=20, ok=0)
-    assert breaker.after(False, NOW + 1, probe=False) is None
+    assert breaker.after(False, NOW + 1, probe=None) is None
     assert breaker.state == "open"
 
 
 def test_a_probe_that_was_not_sent_can_be_taken_by_the_next() -> None:
     breaker = a_breaker()
     call(breaker, failed=20, ok=0)
+    probe = breaker.take_probe(NOW + 300_000)
+    assert probe is not None
+    breaker.drop_probe(probe)
     assert breaker.take_probe(NOW + 300_000)
-    breaker.give_up_probe()
-    assert breaker.take_probe(NOW + 300_000)
+
+
+def test_a_probe_that_is_never_heard_of_is_lost_after_its_time() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    lost = breaker.take_probe(NOW + 300_000)
+    assert lost is not None
+    assert breaker.take_probe(NOW + 300_000 + 89_999) is None
+    probe = breaker.take_probe(NOW + 300_000 + 90_000)
+    assert probe is not None
+    assert breaker.after(False, NOW + 400_000, probe=lost) is None, "only the probe that is known decides"
+    assert breaker.after(True, NOW + 400_000, probe=probe) == "reopened"
+
+
+def test_a_dropped_probe_decides_nothing_and_drops_nobody_elses() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    first = breaker.take_probe(NOW + 300_000)
+    assert first is not None
+    breaker.drop_probe(first, next_at=NOW + 301_000)
+    assert breaker.take_probe(NOW + 300_999) is None
+    second = breaker.take_probe(NOW + 301_000)
+    breaker.drop_probe(first, next_at=0)
+    assert breaker.probe is second
+    assert breaker.after(False, NOW + 302_000, probe=first) is None
+    assert not breaker.is_closed
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_lost_probe_for_days() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    breaker.take_probe(NOW + 300_000)
+    weeks_ago = NOW - 20 * 86_400_000
+    breaker.mind_the_clock(weeks_ago)
+    assert breaker.take_probe(weeks_ago + 300_000) is not None
 
 
 def test_key_trouble_opens_it_at_once_even_without_a_breaker_policy() -> None:
@@ -114,3 +150,33 @@ def test_a_clock_that_is_set_back_does_not_put_the_probe_off_for_days() -> None:
     weeks_ago = NOW - 20 * 86_400_000
     breaker.mind_the_clock(weeks_ago)
     assert breaker.probe_at == weeks_ago + 300_000
+
+
+def test_a_clock_that_jumps_ahead_and_back_does_not_freeze_the_window() -> None:
+    breaker = Breaker("acme", "https://a.example/hook", BreakerPolicy(window=60.0, calls=10_000))
+    breaker.after(False, NOW + 7 * 86_400_000, probe=None)
+    for second in range(300):
+        breaker.after(False, NOW + second * 1000, probe=None)
+    assert breaker.counts(NOW + 299_000) == (60, 0)
+
+
+def test_a_clock_that_is_set_back_by_a_moment_forgets_nothing() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=5, ok=5, at=NOW)
+    assert breaker.counts(NOW - 1_000) == (10, 5)
+
+
+def test_the_strategy_count_opens_at_so_many_failures_whatever_went_well() -> None:
+    breaker = Breaker(
+        "acme", "https://a.example/hook", BreakerPolicy(window=60.0, strategy="count", failures=3)
+    )
+    assert call(breaker, failed=2, ok=500) is None
+    assert breaker.after(True, NOW + 59_000, probe=None) == "opened"
+
+
+def test_the_strategy_count_forgets_failures_that_left_the_window() -> None:
+    breaker = Breaker(
+        "acme", "https://a.example/hook", BreakerPolicy(window=60.0, strategy="count", failures=3)
+    )
+    call(breaker, failed=2, ok=0)
+    assert call(breaker, failed=1, ok=0, at=NOW + 61_000) is None

@@ -246,3 +246,26 @@ def test_any_reference_is_a_policy_or_a_problem(reference):
 def test_redirects_are_followed_in_the_manner_of_the_profile():
     assert parse({"profile": "yousign", "redirects": 1}).redirect_style == "yousign"
     assert parse({"redirects": 2}).redirect_style == "strict"
+
+
+def test_a_breaker_may_count_failures_alone() -> None:
+    given = {"breaker": {"strategy": "count", "failures": 4}}
+    shown = policy_json(parse_policy(given, PROFILES))["breaker"]
+    assert shown == {"strategy": "count", "window": 600, "failures": 4, "probe_after": 300}
+    assert policy_json(parse_policy({"breaker": shown}, PROFILES))["breaker"] == shown
+
+
+@pytest.mark.parametrize(
+    ("breaker", "field"),
+    [
+        ({"strategy": "count", "calls": 3}, "policy.breaker.calls"),
+        ({"strategy": "count", "failure_ratio": 0.5}, "policy.breaker.failure_ratio"),
+        ({"failures": 3}, "policy.breaker.failures"),
+        ({"strategy": "count", "failures": 0}, "policy.breaker.failures"),
+        ({"strategy": "sometimes"}, "policy.breaker.strategy"),
+    ],
+)
+def test_numbers_of_the_other_strategy_are_refused(breaker: dict[str, object], field: str) -> None:
+    with pytest.raises(Problem) as refused:
+        parse_policy({"breaker": breaker}, PROFILES)
+    assert refused.value.field == field

@@ -70,7 +70,7 @@ class Firm:
         for engine in self.engines:
             await engine.stop()
             assert engine.failure is None
-            assert engine.dispatch.held == 0, "every delivery that memory held was let go"
+            assert engine.dispatch.memory.held == 0, "every delivery that memory held was let go"
 
     async def hire(self) -> None:
         """One more worker."""

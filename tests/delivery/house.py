@@ -148,10 +148,11 @@ class House:
         *,
         policy: str | dict[str, Any] | None = None,
         types: tuple[str, ...] = ("*",),
+        tenant: str = TENANT,
     ) -> bytes:
         now = self.clock.now()
         endpoint = Endpoint(
-            ids.uuid7(now, self.entropy.bits(10)), TENANT, url, types,
+            ids.uuid7(now, self.entropy.bits(10)), tenant, url, types,
             None if policy is None else json.dumps(policy).encode(),
             "active", None, 0, "none", {}, None, now, now,
         )  # fmt: skip
@@ -160,14 +161,28 @@ class House:
         await self.engine.changed()
         return endpoint.id
 
+    async def tenant(self, name: str) -> None:
+        """One more tenant."""
+        await self.ledger.add_tenant(Tenant(name, name, False, self.clock.now()))
+        await self.engine.changed()
+
     async def set(self, endpoint: bytes, **changes: Any) -> None:
         await self.ledger.change_endpoint(endpoint, changes, now=self.clock.now())
         await self.engine.changed()
 
     async def publish(
-        self, count: int = 1, *, key: str | None = None, n: int = 0, type: str = "doc.signed"
+        self,
+        count: int = 1,
+        *,
+        key: str | None = None,
+        n: int = 0,
+        type: str = "doc.signed",
+        tenant: str = TENANT,
+        size: int = 0,
     ) -> list[Taken]:
-        raw = json.dumps({"tenant": TENANT, "type": type, "data": {"n": n}}).encode()
+        """`size`: bytes of text in the data."""
+        data = {"n": n, "text": "x" * size} if size else {"n": n}
+        raw = json.dumps({"tenant": tenant, "type": type, "data": data}).encode()
         taken: list[Taken] = []
         for _ in range(count):
             answer = await self.engine.take((envelope.decode_event(raw),), (key,))
@@ -217,8 +232,8 @@ def in_house(
         result = await story(house)
         if stops:
             await house.engine.stop()
-            assert house.engine.dispatch.held == 0, "every delivery that memory held was let go"
-            assert house.engine.dispatch.held_bytes == 0
+            assert house.engine.dispatch.memory.held == 0, "every delivery that memory held was let go"
+            assert house.engine.dispatch.memory.held_bytes == 0
         return result
 
     return run(main(), seed=seed)

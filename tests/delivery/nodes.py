@@ -109,7 +109,7 @@ def in_town(
         if stops:
             for engine in town.engines.values():
                 await engine.stop()
-                assert engine.dispatch.held == 0, "every delivery that memory held was let go"
+                assert engine.dispatch.memory.held == 0, "every delivery that memory held was let go"
         return result
 
     return run(main(), seed=seed)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core import envelope, ids
-from surehook.core.errors import CommitUnknown, LedgerUnavailable, Overloaded
+from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from surehook.ports.transport import Answer
@@ -381,26 +381,11 @@ def test_beyond_its_share_of_memory_an_endpoint_is_parked_and_pulled_back() -> N
         house.receivers.scripts[A] = answers(200, after=0.5)
         await house.endpoint()
         await house.publish(300)
-        assert house.engine.dispatch.held <= 40
+        assert house.engine.dispatch.memory.held <= 40
         assert (await house.ledger.parked_counts()) != {}
         await house.wait(60)
         assert len(house.receivers.calls) == 300
         assert await house.ledger.parked_counts() == {}
-
-    in_house(story, settings=settings)
-
-
-def test_a_full_waiting_line_is_refused_at_once() -> None:
-    settings = EngineSettings(waiting_events=2)
-
-    async def story(house: House) -> None:
-        await house.endpoint()
-        event = envelope.decode_event(b'{"tenant":"acme","type":"a","data":1}')
-        with pytest.raises(Overloaded):
-            await house.engine.take((event, event, event), (None, None, None))
-        await house.engine.take((event, event), (None, None))
-        await house.wait(1)
-        assert len(house.receivers.calls) == 2
 
     in_house(story, settings=settings)
 
@@ -460,9 +445,9 @@ def test_an_event_whose_commit_is_unknown_does_not_fan_out_anew(told: bool) -> N
             if tries[0] > 1:
                 return await accept(*args, **named)
             await accept(*args, **named)
-            await house.ledger.change_endpoint(endpoint, {"description": "b"}, now=house.clock.now())
+            await house.ledger.change_endpoint(endpoint, {"headers": {"x": "b"}}, now=house.clock.now())
             if told:
-                await house.engine.reload()
+                await house.engine.current()
             raise CommitUnknown("cut")
 
         house.ledger.accept = cut  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core import parcel
+from surehook.core.model import Lane
 from surehook.delivery.handoff import link, send
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.handoff import BrokerAway
@@ -167,6 +168,37 @@ def test_a_queue_that_does_not_flow_does_not_stop_idle_workers() -> None:
     in_firm(story)
 
 
+@pytest.mark.parametrize("alarm", [False, True], ids=["frozen", "in its memory alarm"])
+@pytest.mark.parametrize("lanes", [(0,), (0, 1)], ids=["one lane", "both lanes"])
+def test_a_broker_that_stands_still_stops_nothing_for_longer_than_fifteen_seconds(
+    alarm: bool, lanes: tuple[Lane, ...]
+) -> None:
+    """No connection breaks, and new ones come to nothing or prove nothing: only a confirm or a tide says that it moves."""
+
+    async def story(firm: SimFirm) -> None:
+        firm.broker.stand_still(*lanes, alarm=alarm)
+        published: list[float] = []
+        for _ in range(12):
+            published.append(asyncio.get_running_loop().time())
+            await firm.publish(3)
+            await firm.house.wait(5)
+        await firm.house.wait(10)
+        assert firm.sent == 36
+        waited = [call.at - published[number // 3] for number, call in enumerate(firm.house.receivers.calls)]
+        assert max(waited) < 15.0
+        assert max(waited[9:]) < 3.0, (
+            "once it is known, work is claimed at once, and a new line does not change that"
+        )
+        firm.broker.come_back()
+        await firm.house.wait(70)  # the rarest tides
+        await firm.publish(20)
+        await firm.house.wait(2)
+        assert firm.sent == 56
+        assert firm.claimed >= 20, "and then it is brought again"
+
+    in_firm(story)
+
+
 def test_a_long_queue_is_never_filled_twice() -> None:
     async def story(firm: SimFirm) -> None:
         await firm.publish(150)
@@ -218,7 +250,7 @@ def test_a_full_worker_takes_no_more_than_its_memory_holds() -> None:
         await firm.publish(120)
         for _ in range(40):
             await firm.house.wait(0.5)
-            assert all(worker.dispatch.held <= 8 for worker in firm.workers)
+            assert all(worker.dispatch.memory.held <= 8 for worker in firm.workers)
         await firm.house.wait(40)
         assert firm.sent == 120
         assert await firm.house.states() == {"delivered": 120}

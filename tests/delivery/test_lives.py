@@ -152,6 +152,34 @@ def test_what_a_former_life_claimed_is_not_sent_for_it_in_the_next() -> None:
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
 
 
+def test_what_is_heard_on_the_way_into_the_next_life_is_not_sent_for_it() -> None:
+    """The answer to a claim comes when memory was forgotten, and the new id is not in the ledger yet."""
+
+    async def story(town: Town) -> None:
+        await town.endpoint()
+        worker = town.engines["worker"]
+        first = worker.node()
+        time = town.ledger.time
+
+        async def slow() -> int | None:
+            await asyncio.sleep(2 * LATE_S)
+            return await time()
+
+        await town.publish(3)
+        late(town, "claim", first)
+        await town.wait(1.5)  # a poll
+        assert await bury(town, first) == 3
+        town.ledger.time = slow  # type: ignore[method-assign]
+        await town.wait(2)
+        town.ledger.time = time  # type: ignore[method-assign]
+        await town.wait(6 * LATE_S)
+        assert worker.node() != first
+        assert town.calls("worker") == 3
+        assert await town.states() == {"delivered": 3}
+
+    in_town(story, hears=False, api=API, worker=FIRST_ONLY)
+
+
 @pytest.mark.parametrize("buried", [False, True])
 def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(buried: bool) -> None:
     async def story(house: House) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from surehook.core.breaker import Breaker
 from surehook.core.policy import BreakerPolicy
+from surehook.delivery.breakers import Breakers, UrlBreaker
 from surehook.delivery.share import AGAIN_EVERY, REPORTS_MAX, Share
 from surehook.health.local import LocalHealth
 
@@ -27,12 +27,17 @@ class Listening(LocalHealth):
         return await super().exchange(**asked)
 
 
-def make(count: int) -> tuple[Share, Listening, list[Breaker]]:
-    touched: list[Breaker] = []
-    breakers = [Breaker("acme", f"https://e{n}.example:443/", POLICY, touched) for n in range(count)]
-    directory: Any = SimpleNamespace(
-        breakers={(b.tenant, b.key): b for b in breakers}, touched=touched, routes={}
-    )
+def make(count: int) -> tuple[Share, Listening, list[UrlBreaker]]:
+    memory = Breakers()
+    memory.together = True
+    endpoints: Any = [
+        SimpleNamespace(
+            endpoint=SimpleNamespace(tenant="acme", url=f"https://e{n}.example:443/"), breaker_policy=POLICY
+        )
+        for n in range(count)
+    ]
+    breakers = [memory.join(one) for one in endpoints]
+    directory: Any = SimpleNamespace(breakers=memory, routes={})
     health = Listening()
     share = Share(
         health=health,
@@ -66,7 +71,7 @@ def test_every_open_breaker_is_told_again_in_its_turn() -> None:
 def test_what_does_not_fit_into_one_exchange_comes_with_the_next() -> None:
     share, health, breakers = make(REPORTS_MAX + 5)
     for breaker in breakers:
-        breaker.after(True, NOW, probe=False)
+        breaker.after(True, NOW, probe=None)
 
     async def main() -> None:
         await share.exchange()
@@ -78,12 +83,12 @@ def test_what_does_not_fit_into_one_exchange_comes_with_the_next() -> None:
 
 def test_a_breaker_whose_policy_went_away_and_came_back_reports_again() -> None:
     share, health, (breaker,) = make(1)
-    breaker.after(True, NOW, probe=False)
+    breaker.after(True, NOW, probe=None)
     breaker.policy = None
     asyncio.run(share.exchange())
     assert health.asked[-1]["counted"] == []
     breaker.policy = POLICY
-    breaker.after(True, NOW, probe=False)
+    breaker.after(True, NOW, probe=None)
     asyncio.run(share.exchange())
     ((_, calls, failures),) = health.asked[-1]["counted"][0].buckets
     assert (calls, failures) == (1, 1)

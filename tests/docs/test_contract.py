@@ -15,8 +15,9 @@ from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
 from surehook.core.signature import Signer
 from surehook.delivery.endpoints import OVERLAP_S
+from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines, static_heads
-from surehook.delivery.routes import Plan, Route
+from surehook.delivery.routes import Route
 from surehook.delivery.settings import EngineSettings
 from surehook.wire.heads import HEADERS_KEPT_BYTES
 from surehook.wire.response import BODY_KEPT_BYTES
@@ -40,7 +41,7 @@ def sent(*, profile="standard", replay_of=None, now=None, secrets=(MATERIAL,), r
         status="active", reason=None, failure_count=0, order="none", headers={}, description=None,
         created_at=0, updated_at=0, receipts=receipts,
     )  # fmt: skip
-    route = Route(endpoint, None, None, 32)
+    route = Route(endpoint, None, 32)
     route.head, route.private = static_heads(endpoint)
     signer = Signer(
         [Secret(id=b"s" * 16, endpoint=b"e" * 16, kind="v1", material=one, created_at=0, expires_at=None) for one in secrets],

@@ -102,19 +102,27 @@ def test_every_profile_that_a_receiver_reads_of_exists():
     assert (PROFILES["standard"].timeouts.first, PROFILES["standard"].timeouts.retry) == (2, 15)
 
 
-def test_the_metrics_are_those_of_a_scrape():
+async def test_the_metrics_are_those_of_a_scrape():
     watch = Watch()
     empty = Snapshot(
         accepted=0, attempts={}, retries=0, finished={}, notices={}, latency=watch.latency,
-        lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, parked={},
-        memory_deliveries=0, waiting_events=0, receipts={},
+        lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, unserved={}, parked={},
+        memory_deliveries=0, waiting_events=0, receipts={}, requests={}, request_times={}, connections=(1, 2), body_bytes=(1, 2),
+        refused={}, breakers={}, endpoints={}, upkeep_late_s={},
+        dead_letters=1, ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
+        loop_lateness=watch.lateness, build={"version": "1"},
     )  # fmt: skip
-    scraped = re.findall(r"^# TYPE (\w+)", PrometheusMetrics(lambda: empty).render().decode(), re.MULTILINE)
+
+    async def snapshot() -> Snapshot:
+        return empty
+
+    text = (await PrometheusMetrics(snapshot).render()).decode()
+    scraped = re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)
     listed = [
         name for name in first_column(section("docs/operations.md", "Watch")) if name.startswith("surehook_")
     ]
     assert sorted(listed) == sorted(scraped)
-    one_of_several = PrometheusMetrics(lambda: empty, always={"process": "1"}).render().decode()
+    one_of_several = (await PrometheusMetrics(snapshot, always={"process": "1"}).render()).decode()
     samples = [line for line in one_of_several.splitlines() if not line.startswith("#")]
     assert len(samples) > 20 and all('process="1"' in line for line in samples)
 

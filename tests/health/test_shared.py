@@ -166,3 +166,54 @@ async def test_a_turn_has_one_author(health):
     assert only(await say(health, A, turns=[opened()])).author == A.hex()
     assert only(await say(health, B, turns=[opened()])).author == A.hex(), "in the same millisecond, too"
     assert only(await say(health, B, turns=[closed()])).author == B.hex()
+    assert only(await say(health, A, turns=[closed()])).author == B.hex(), "it was closed already"
+    assert only(await say(health, A, turns=[opened()])).author == A.hex()
+
+
+# -- a clock that jumped ahead and back ---------------------------------------------------------------------
+
+AHEAD = NOW + 7 * 86_400_000
+
+
+async def test_calls_of_the_future_do_not_count(health):
+    await say(health, A, counts=[counted(300, 300, at=AHEAD)], now=AHEAD)
+    view = only(await say(health, B, counts=[counted(1, 0)]))
+    assert (view.calls, view.failures) == (1, 0)
+
+
+async def test_a_clock_that_is_a_little_ahead_counts(health):
+    short = Counted("acme", KEY, 6_000, (((NOW + 1_500) * BUCKETS // 6_000, 3, 3),))
+    await say(health, A, counts=[short], now=NOW + 1_500)
+    view = only(await say(health, B, counts=[Counted("acme", KEY, 6_000, ())]))
+    assert (view.calls, view.failures) == (3, 3)
+
+
+async def test_a_breaker_that_opened_in_the_future_may_be_probed_by_one(health):
+    await say(health, A, turns=[opened(at=AHEAD)], now=AHEAD)
+    ask = {"until": NOW + 90_000, "now": NOW}
+    assert await health.take_probe("acme", KEY, node=A, **ask)
+    assert not await health.take_probe("acme", KEY, node=B, **ask)
+
+
+async def test_a_probe_that_was_taken_in_the_future_is_nobodys(health):
+    await say(health, A, turns=[opened(at=NOW - 600_000)], now=NOW - 600_000)
+    assert await health.take_probe("acme", KEY, node=A, until=AHEAD + 90_000, now=AHEAD)
+    assert await health.take_probe("acme", KEY, node=B, until=NOW + 90_000, now=NOW)
+
+
+async def test_changes_are_told_although_one_lies_in_the_future(health):
+    await say(health, A, turns=[opened(at=AHEAD)], now=AHEAD)
+    since = (await say(health, B, now=AHEAD)).since
+    other = "https://b.example:443/"
+    await say(health, A, turns=[opened(key=other)])
+    word = await say(health, B, since=since)
+    assert other in [view.key for view in word.views]
+    await say(health, A, turns=[opened(at=NOW + 60_000, key="https://c.example:443/")], now=NOW + 60_000)
+    word = await say(health, B, since=word.since, now=NOW + 60_000)
+    assert "https://c.example:443/" in [view.key for view in word.views]
+
+
+async def test_a_sharer_of_the_future_is_none(health):
+    endpoint = b"e" * 16
+    await say(health, A, busy=[endpoint], now=AHEAD)
+    assert (await say(health, B, busy=[endpoint])).sharers == {endpoint: 1}

@@ -54,6 +54,29 @@ async def test_work_goes_from_one_node_to_the_others_through_quorum_queues(broke
     await in_firm(broker, story)
 
 
+async def test_two_installations_on_one_virtual_host_take_nothing_of_each_other(broker: str) -> None:
+    async def one() -> str:
+        return "aaaa1111"
+
+    async def other() -> str:
+        return "bbbb2222"
+
+    ours = await RabbitBroker(broker, ledger=one).connect(FIRST)
+    theirs = await RabbitBroker(broker, ledger=other).connect(FIRST)
+    taken: dict[str, list[bytes]] = {"ours": [], "theirs": []}
+    await theirs.consume(lambda message: taken["theirs"].append(message.body), prefetch=10)
+    await ours.publish([parcel.encode_ids(IDS)])
+    await ours.consume(lambda message: taken["ours"].append(message.body), prefetch=10)
+    await until(lambda: bool(taken["ours"]))
+    assert taken == {"ours": [parcel.encode_ids(IDS)], "theirs": []}
+    assert queue_name(FIRST, "aaaa1111") == "surehook.aaaa1111.first"
+    await ours.close()
+    await theirs.close()
+    async with admin(broker) as channel:
+        for ledger in ("aaaa1111", "bbbb2222"):
+            await channel.queue_delete(queue_name(FIRST, ledger))
+
+
 async def test_messages_keep_their_order_and_wait_for_their_acknowledgement(broker: str) -> None:
     line = await RabbitBroker(broker).connect(FIRST)
     await line.publish([parcel.encode_ids([each]) for each in IDS])

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.model import LANES
+from surehook.delivery.loading import read_all
 from surehook.ports.reading import DeliveryFilter, EventFilter, NoticeFilter
 
 from .desk import bare
@@ -18,13 +19,13 @@ FAR = 1 << 60  # after every wait
 
 async def story(ledger: Any, *, now: int) -> dict[str, Any]:
     """The whole book as seen through the ports."""
-    configuration = await ledger.configuration()
+    configuration = await read_all(ledger)
     deliveries = await _all(ledger.deliveries, DeliveryFilter())
     parked = await ledger.parked_counts()
     open_rows = [await ledger.open_delivery(view.id) for view in deliveries if view.finished_at is None]
     nodes = await ledger.nodes()
     return {
-        "version": (configuration.version, await ledger.version()),
+        "version": await ledger.version(),
         "keys": _by_id(await ledger.keys()),
         "tenants": _by_id(configuration.tenants),
         "endpoints": _by_id(configuration.endpoints),

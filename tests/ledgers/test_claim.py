@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
-from surehook.core.model import PARKED_REASONS, STANDING_REASONS
-from surehook.ports.ledger import ParkedGroup
+from surehook.core.model import PARKED_REASONS, STANDING_REASONS, Delivery
+from surehook.ledgers.postgres import others as postgres_others
+from surehook.ledgers.sqlite import others as sqlite_others
+from surehook.ports.ledger import Incoming, ParkedGroup, Skip, is_full, weight
 
 from .desk import ALL, Desk, bare
 from .making import NOW
@@ -123,8 +127,9 @@ async def test_parked_groups_are_pairs_of_endpoint_and_reason(desk: Desk) -> Non
 
 
 async def test_a_group_is_gone_with_its_last_row(desk: Desk) -> None:
-    await desk.publish_one(parked="breaker")
-    assert await desk.ledger.parked_groups() == [ParkedGroup(desk.endpoint, "breaker")]
+    waiting = [await desk.publish_one(parked="breaker") for _ in range(3)]
+    first = min(one.id for one in waiting)
+    assert await desk.ledger.parked_groups() == [ParkedGroup(desk.endpoint, "breaker", first)]
     await desk.ledger.unpark(desk.endpoint, ["breaker"], node=desk.node, limit=ALL, now=NOW)
     assert await desk.ledger.parked_groups() == []
 
@@ -225,3 +230,99 @@ async def test_the_next_due_instant_is_of_unheld_unparked_rows_of_the_lane(desk:
     await desk.publish_one(due_at=NOW + 1)
     assert await desk.ledger.next_due(0) == NOW + 1
     assert await desk.ledger.next_due(1) == NOW - 7
+
+
+# -- bounds in bytes, and past those who have enough --------------------------------------------------------
+
+
+def big(desk: Desk, *endpoints: bytes, size: int = 1000, **fields: Any) -> Incoming:
+    return desk.make.incoming(*(endpoints or (desk.endpoint,)), event={"body": b"x" * size}, **fields)
+
+
+async def publish_big(desk: Desk, *endpoints: bytes, **fields: Any) -> list[Delivery]:
+    item = big(desk, *endpoints, **fields)
+    await desk.accept(item)
+    return item.deliveries
+
+
+@pytest.mark.parametrize("call", ["claim", "claim_others", "unpark"])
+async def test_a_call_ends_with_the_row_that_reaches_the_bytes(desk: Desk, call: str) -> None:
+    for _ in range(6):
+        await publish_big(desk, parked="share" if call == "unpark" else None)
+
+    async def take(size: int) -> int:
+        asked: Any = {"node": desk.node, "limit": ALL, "now": NOW, "size": size}
+        if call == "unpark":
+            rows = await desk.ledger.unpark(desk.endpoint, ["share"], **asked)
+        elif call == "claim":
+            rows = await desk.ledger.claim(0, due_by=NOW, **asked)
+        else:
+            rows = await desk.ledger.claim_others(0, due_by=NOW, skip=Skip(), **asked)
+        assert all(len(row.body) == 1000 for row in rows)
+        assert is_full(rows, limit=ALL, size=size) == (len(rows) > 0)
+        return len(rows)
+
+    assert [await take(1) for _ in range(2)] == [1, 1], "one row always comes"
+    assert await take(1001) == 2
+    assert await take(2000) == 2
+    assert await take(1) == 0
+
+
+async def test_an_events_body_counts_once_and_is_one_object(desk: Desk) -> None:
+    endpoints = [await desk.new_endpoint() for _ in range(5)]
+    await publish_big(desk, *endpoints)
+    await publish_big(desk, *endpoints)
+    rows = await desk.ledger.claim(0, node=desk.node, limit=ALL, due_by=NOW, now=NOW, size=1001)
+    assert len(rows) == 6
+    assert [len(row.body) for row in rows] == [1000] * 6
+    assert weight(rows) == 2000
+
+
+async def test_those_who_have_enough_are_passed_over(desk: Desk) -> None:
+    full, other = await desk.new_endpoint(), await desk.new_endpoint()
+    theirs = await desk.new_endpoint(tenant=await another_tenant(desk))
+    for _ in range(20):
+        await desk.publish_one(full, due_at=NOW - 5)
+    await desk.publish_one(theirs, due_at=NOW - 5, event={"tenant": "another"})
+    wanted = [await desk.publish_one(other, due_at=NOW - 4), await desk.publish_one(other, due_at=NOW)]
+    await desk.publish_one(other, due_at=NOW + 1)
+    asked: Any = {"node": desk.node, "limit": ALL, "due_by": NOW, "now": NOW}
+    skip = Skip(endpoints=(full,), tenants=("another",))
+    rows = await desk.ledger.claim_others(0, skip=skip, **asked)
+    rows += await desk.ledger.claim_others(0, skip=skip, **asked)
+    assert sorted(row.id for row in rows) == sorted(one.id for one in wanted)
+    assert [(await desk.row(one))[1] for one in wanted] == [desk.node] * 2
+    assert len(await desk.claim()) == 21
+
+
+async def another_tenant(desk: Desk) -> str:
+    await desk.ledger.add_tenant(desk.make.tenant("another"))
+    return "another"
+
+
+async def test_what_lies_far_behind_the_passed_over_is_found_in_a_few_calls(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call looks at a bounded number of rows, and the next one goes on from there."""
+    monkeypatch.setattr(sqlite_others, "LOOK_ROWS", 7)
+    monkeypatch.setattr(postgres_others, "LOOK_ROWS", 7)
+    full, other = await desk.new_endpoint(), await desk.new_endpoint()
+    for number in range(60):
+        await desk.publish_one(full, due_at=NOW - 10_000 - number // 20)
+    wanted = [await desk.publish_one(other, due_at=NOW - due) for due in (20_000, 10_001, 9_000, 100)]
+    found: list[bytes] = []
+    for call in range(20):
+        now = NOW + call * 10
+        rows = await desk.ledger.claim_others(
+            0, node=desk.node, limit=2, due_by=now, now=now, skip=Skip(endpoints=(full,))
+        )
+        found += [row.id for row in rows]
+    assert sorted(found) == sorted(one.id for one in wanted)
+    late = await desk.publish_one(other, due_at=NOW - 15_000)
+    now = NOW + 5_000
+    for call in range(20):
+        rows = await desk.ledger.claim_others(
+            0, node=desk.node, limit=2, due_by=now, now=now + call, skip=Skip(endpoints=(full,))
+        )
+        found += [row.id for row in rows]
+    assert late.id in found, "the next pass comes by"

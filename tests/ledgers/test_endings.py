@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from surehook.core.model import Delivery
+from surehook.ports.ledger import AgedGroup, AgedPage
 
 from .desk import ALL, Desk
 from .making import NOW
@@ -111,23 +112,45 @@ async def test_aged_rows_of_a_parking_group_are_found_by_birth_and_time_stood(de
     await desk.publish_one(parked="key", born_at=NOW - 9)
     await desk.publish_one(await desk.new_endpoint(), parked="breaker", born_at=NOW - 9)
     await desk.publish_one(born_at=NOW - 9)
-    aged = await desk.ledger.parked_aged(desk.endpoint, "breaker", born_before=NOW - 1, limit=ALL)
-    assert {one.id for one in aged} == {old.id, older.id}
-    aged = await desk.ledger.parked_aged(desk.endpoint, "breaker", born_before=NOW, limit=ALL)
-    assert {one.id for one in aged} == {old.id, older.id, edge.id, stood.id}
-    assert len(await desk.ledger.parked_aged(desk.endpoint, "breaker", born_before=NOW, limit=3)) == 3
-    assert await desk.ledger.parked_aged(desk.endpoint, "share", born_before=NOW, limit=3) == []
+    assert {one.id for one in await _aged(desk, "breaker", NOW - 1)} == {old.id, older.id}
+    assert {one.id for one in await _aged(desk, "breaker", NOW)} == {old.id, older.id, edge.id, stood.id}
+    assert await _aged(desk, "share", NOW) == []
+
+
+async def _aged(desk: Desk, reason: str, born_before: int) -> list[Delivery]:
+    page = await desk.ledger.parked_aged([AgedGroup(desk.endpoint, reason, born_before)], limit=ALL)
+    assert page.goes_on == []
+    return page.rows
+
+
+async def test_aged_rows_come_in_equal_parts_of_all_groups_and_go_on_where_a_part_ended(desk: Desk) -> None:
+    other = await desk.new_endpoint()
+    many = [await desk.publish_one(parked="breaker", born_at=NOW - 9) for _ in range(5)]
+    few = [await desk.publish_one(other, parked="share", born_at=NOW - 9)]
+    groups = [AgedGroup(desk.endpoint, "breaker", NOW), AgedGroup(other, "share", NOW)]
+    seen: list[list[bytes]] = []
+    while groups:
+        page = await desk.ledger.parked_aged(groups, limit=4)
+        seen.append([one.id for one in page.rows])
+        groups = page.goes_on
+    ids = sorted(one.id for one in many)
+    assert [sorted(part) for part in seen] == [sorted([*ids[:2], few[0].id]), ids[2:]]
+    assert await desk.ledger.parked_aged([], limit=4) == AgedPage([], [])
+
+
+async def test_aged_rows_are_read_without_their_bodies(desk: Desk) -> None:
+    waiting = await desk.publish_one(parked="breaker", born_at=NOW - 9)
+    (row,) = await _aged(desk, "breaker", NOW)
+    assert row == structs.replace(waiting, body=b"", parked="breaker")
 
 
 async def test_a_row_that_left_its_parking_group_has_no_age_there(desk: Desk) -> None:
     left = await desk.publish_one(parked="breaker", born_at=NOW - 9)
     stays = await desk.publish_one(parked="breaker", born_at=NOW - 5)
     await desk.ledger.unpark(desk.endpoint, ["breaker"], node=desk.node, limit=1, now=NOW)
-    aged = await desk.ledger.parked_aged(desk.endpoint, "breaker", born_before=NOW, limit=ALL)
-    assert [one.id for one in aged] == [stays.id]
+    assert [one.id for one in await _aged(desk, "breaker", NOW)] == [stays.id]
     await desk.ledger.park([left], "key", node=desk.node, now=NOW)
-    aged = await desk.ledger.parked_aged(desk.endpoint, "key", born_before=NOW, limit=ALL)
-    assert [one.id for one in aged] == [left.id]
+    assert [one.id for one in await _aged(desk, "key", NOW)] == [left.id]
 
 
 async def test_unfinished_deliveries_are_overdue_from_their_instant_on(desk: Desk) -> None:

@@ -23,6 +23,14 @@ def office(desk: Desk, runner) -> Desk:
     return desk
 
 
+async def test_a_ledger_has_a_name_that_stays(office: Desk) -> None:
+    name = await office.ledger.identity()
+    assert name == await office.ledger.identity()
+    assert name == "" or (len(name) == 8 and name.isalnum()), (
+        "only the memory ledger, of which each process has one, has none"
+    )
+
+
 async def over(
     desk: Desk, *, lane: int = FIRST, limit: int = ALL, due_by: int = NOW, node=None
 ) -> list[bytes] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import Problem
+from surehook.delivery.loading import read_all
 from surehook.ports.reading import DeliveryFilter, EventFilter
 
 from .adapters import Adapter
@@ -21,7 +22,7 @@ async def _everything(ledger: Any) -> list[Any]:
         await ledger.events(EventFilter(), limit=200, after=None),
         await ledger.deliveries(DeliveryFilter(), limit=200, after=None),
     ]
-    return [await ledger.configuration(), *(page.data for page in pages)]
+    return [await read_all(ledger), *(page.data for page in pages)]
 
 
 async def _fill(desk: Desk) -> None:

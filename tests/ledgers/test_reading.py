@@ -218,3 +218,13 @@ async def test_lanes_count_each_unfinished_delivery_once(desk: Desk) -> None:
 async def test_empty_lanes_are_counted(desk: Desk) -> None:
     assert await desk.ledger.lane_counts(now=NOW) == [LaneCount(0, 0, 0, 0, None)] * 2
     assert await desk.ledger.parked_counts() == {}
+
+
+async def test_a_ledger_on_a_disk_says_how_large_it_is_and_one_on_this_machine_how_much_is_free(
+    desk: Desk,
+) -> None:
+    await _events(desk)
+    size, room = await desk.ledger.size_bytes(), desk.ledger.room()
+
+    assert size is None or size > 10_000
+    assert room is None or room.free_bytes > 0 <= room.floor_bytes

@@ -12,6 +12,7 @@ from surehook.core.instants import DAY_MS
 from surehook.core.model import Delivery
 from surehook.core.receipt import STAGES, Wanted, Word, word
 from surehook.core.receipt_message import Said
+from surehook.delivery.loading import read_all
 from surehook.ports.reading import DeliveryFilter
 from surehook.ports.receipts import Awaited, Heard
 
@@ -52,7 +53,7 @@ async def test_what_an_endpoint_wants_of_receipts_is_kept(desk: Desk) -> None:
     for wanted in (Wanted(), Wanted(60), None):
         made = await desk.new_endpoint(receipts=wanted)
         assert (await desk.ledger.endpoint(made)).receipts == wanted
-        found = {one.id: one.receipts for one in (await desk.ledger.configuration()).endpoints}
+        found = {one.id: one.receipts for one in (await read_all(desk.ledger)).endpoints}
         assert found[made] == wanted
         changed = await desk.ledger.change_endpoint(made, {"receipts": Wanted(7)}, now=NOW)
         assert changed.receipts == Wanted(7)

@@ -286,6 +286,22 @@ async def test_the_health_of_a_removed_endpoint_is_nobodys(desk: Desk) -> None:
     assert await desk.notice_kinds() == []
 
 
+async def test_a_window_about_another_url_changes_nothing(desk: Desk) -> None:
+    version = await desk.ledger.version()
+    assert await _fold(desk, failures=30, url="https://elsewhere.example/") == []
+    assert (
+        await _fold(desk, failures=1, status="inactive", reason="gone", url="https://elsewhere.example/")
+        == []
+    )
+    endpoint = await desk.ledger.endpoint(desk.endpoint)
+    assert (endpoint.failure_count, endpoint.status) == (0, "active")
+    assert await desk.ledger.version() == version
+    assert await desk.notice_kinds() == []
+    assert await _fold(desk, failures=1, url=endpoint.url) == [
+        EndpointChange(desk.endpoint, 1, "active", None)
+    ]
+
+
 async def test_each_endpoint_of_a_window_is_folded(desk: Desk) -> None:
     other = await desk.new_endpoint()
     health = [

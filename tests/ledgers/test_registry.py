@@ -11,6 +11,7 @@ from msgspec import structs
 from surehook.core.authentication import Authentication, Basic, Bearer, ClientCredentials, KeyHeader
 from surehook.core.errors import Problem
 from surehook.core.model import EndpointTls, EventType, Tenant
+from surehook.delivery.loading import read_all
 from surehook.ports.registry import ApiKey
 
 from .desk import Desk
@@ -28,10 +29,10 @@ async def _rotate(desk: Desk) -> None:
 
 CHANGES: dict[str, Callable[[Desk], Awaitable[Any]]] = {
     "add_tenant": lambda desk: desk.ledger.add_tenant(desk.make.tenant("globex")),
-    "change_tenant": lambda desk: desk.ledger.change_tenant("acme", {"name": "Acme 2"}),
+    "change_tenant": lambda desk: desk.ledger.change_tenant("acme", {"name": "Acme 2", "strict": True}),
     "remove_tenant": lambda desk: desk.ledger.remove_tenant("empty"),
     "add_event_type": lambda desk: desk.ledger.add_event_type(_event_type("new")),
-    "change_event_type": lambda desk: desk.ledger.change_event_type("there", {"description": "d"}),
+    "change_event_type": lambda desk: desk.ledger.change_event_type("there", {"schema_version": "2"}),
     "add_endpoint": lambda desk: desk.new_endpoint(),
     "change_endpoint": lambda desk: desk.ledger.change_endpoint(desk.endpoint, {"status": "paused"}, now=NOW),
     "remove_endpoint": lambda desk: desk.ledger.remove_endpoint(desk.endpoint),
@@ -48,7 +49,16 @@ async def test_a_change_raises_the_version(desk: Desk, change: Callable[[Desk], 
     await change(desk)
     after = await desk.ledger.version()
     assert after > before
-    assert (await desk.ledger.configuration()).version == after
+
+
+async def test_a_change_of_what_is_for_people_alone_raises_no_version(desk: Desk) -> None:
+    await desk.ledger.add_event_type(_event_type("there"))
+    version = await desk.ledger.version()
+    assert (await desk.ledger.change_tenant("acme", {"name": "Acme 2"})).name == "Acme 2"
+    assert (await desk.ledger.change_event_type("there", {"description": "d"})).description == "d"
+    described = await desk.ledger.change_endpoint(desk.endpoint, {"description": "e"}, now=NOW + 1)
+    assert (described.description, described.updated_at) == ("e", NOW + 1)
+    assert await desk.ledger.version() == version
 
 
 NOTHINGS: dict[str, tuple[Callable[[Desk], Awaitable[Any]], Any]] = {
@@ -67,13 +77,13 @@ NOTHINGS: dict[str, tuple[Callable[[Desk], Awaitable[Any]], Any]] = {
 async def test_changing_what_is_not_there_changes_nothing(
     desk: Desk, change: Callable[[Desk], Awaitable[Any]], answer: Any
 ) -> None:
-    before = await desk.ledger.configuration()
+    before = await read_all(desk.ledger)
     assert await change(desk) == answer
-    assert await desk.ledger.configuration() == before
+    assert await read_all(desk.ledger) == before
 
 
 async def test_a_snapshot_holds_everything_the_hot_path_needs(desk: Desk) -> None:
-    before = await desk.ledger.configuration()
+    before = await read_all(desk.ledger)
     tenant = structs.replace(desk.make.tenant("globex"), strict=True)
     kind = _event_type(description="d", schema=b"{}", schema_version="4", policy=b'"signing"')
     endpoint = desk.make.endpoint(
@@ -88,7 +98,7 @@ async def test_a_snapshot_holds_everything_the_hot_path_needs(desk: Desk) -> Non
     await desk.ledger.add_tenant(tenant)
     await desk.ledger.add_event_type(kind)
     await desk.ledger.add_endpoint(endpoint, secret)
-    after = await desk.ledger.configuration()
+    after = await read_all(desk.ledger)
     assert set(after.tenants) == {*before.tenants, tenant}
     assert after.event_types == (kind,)
     assert [one for one in after.endpoints if one.id == endpoint.id] == [endpoint]
@@ -111,7 +121,7 @@ async def test_a_custom_request_is_kept_as_it_was_given(desk: Desk, authenticati
     given = desk.make.endpoint(method="PUT", authentication=authentication, tls=tls)
     await desk.ledger.add_endpoint(given, desk.make.secret(given.id))
     assert await desk.ledger.endpoint(given.id) == given
-    assert given in (await desk.ledger.configuration()).endpoints
+    assert given in (await read_all(desk.ledger)).endpoints
     assert given in (await desk.ledger.endpoints(tenant=None, status=None, limit=9, after=None)).data
     plain = {"method": "POST", "authentication": None, "tls": None}
     changed = await desk.ledger.change_endpoint(given.id, plain, now=NOW)
@@ -241,7 +251,7 @@ async def test_a_removed_endpoint_takes_its_secrets_and_leaves_its_deliveries(de
     there = await desk.ledger.endpoint(desk.endpoint)
     assert await desk.ledger.remove_endpoint(desk.endpoint) == there
     assert await desk.ledger.endpoint(desk.endpoint) is None
-    configuration = await desk.ledger.configuration()
+    configuration = await read_all(desk.ledger)
     assert (configuration.endpoints, configuration.secrets) == ((), ())
     assert await desk.state(delivery) == "scheduled"
 
@@ -272,11 +282,21 @@ async def test_a_rotation_gives_the_old_secrets_their_end(desk: Desk) -> None:
     other = await desk.new_endpoint()
     await desk.ledger.rotate_secret(second, old_expires_at=NOW + 100)
     await desk.ledger.rotate_secret(third, old_expires_at=NOW + 200)
-    secrets = (await desk.ledger.configuration()).secrets
+    secrets = (await read_all(desk.ledger)).secrets
     mine = sorted((one for one in secrets if one.endpoint == desk.endpoint), key=lambda one: one.id)
     assert [one.expires_at for one in mine] == [NOW + 100, NOW + 200, None]
     assert mine[2] == third
     assert [one.expires_at for one in secrets if one.endpoint == other] == [None]
+
+
+async def test_a_rotation_without_overlap_stops_every_other_secret(desk: Desk) -> None:
+    second, third = desk.make.secret(desk.endpoint), desk.make.secret(desk.endpoint)
+    at = third.created_at
+    await desk.ledger.rotate_secret(second, old_expires_at=at + 100_000)
+    await desk.ledger.rotate_secret(third, old_expires_at=at)
+    secrets = (await read_all(desk.ledger)).secrets
+    mine = sorted((one for one in secrets if one.endpoint == desk.endpoint), key=lambda one: one.id)
+    assert [one.expires_at for one in mine] == [at, at, None]
 
 
 async def test_keys_are_kept_as_digests(desk: Desk) -> None:

@@ -100,6 +100,17 @@ async def test_a_replayed_dead_letter_is_none_any_more(desk: Desk) -> None:
     assert await desk.ledger.dismiss(dead.id, note="n", now=NOW) is False
 
 
+async def test_dead_letters_are_counted_until_they_are_replayed_or_dismissed(desk: Desk) -> None:
+    first, second = await desk.finish_one("dead"), await desk.finish_one("dead")
+    await desk.finish_one()
+    counts = [await desk.ledger.dead_letter_count()]
+    await desk.ledger.dismiss(first.id, note="n", now=NOW)
+    counts.append(await desk.ledger.dead_letter_count())
+    await desk.ledger.resend([second.id], [await _again(desk, second)], now=NOW)
+    counts.append(await desk.ledger.dead_letter_count())
+    assert counts == [2, 1, 0]
+
+
 async def test_a_dismissed_dead_letter_can_be_replayed(desk: Desk) -> None:
     dead = await desk.finish_one("dead")
     await desk.ledger.dismiss(dead.id, note="n", now=NOW)

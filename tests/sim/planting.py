@@ -1,7 +1,8 @@
 """Plant a bug: apply a patch of `mutants/` to a copy of the package, and hunt it with worlds in a process of its own.
 
 The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
-processes it needs, and the world that found it last, which is tried first. Worlds change with the package, so that
+processes it needs, with which world the hunt begins where that is not world 0, and the world that found it last,
+which is tried first. Worlds change with the package, so that
 is a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and
 writes them anew. Hunks are found by their lines, not their numbers, so that the package may move under them.
 """
@@ -27,9 +28,9 @@ SEEDS = 50  # within which each planted bug must be found
 _HUNT = """
 import json, sys
 from surehook.sim.campaign import campaign
-seeds, hint = int(sys.argv[1]), int(sys.argv[2])
+seeds, hint, start = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[6])
 found = None
-for first, count in ((hint, 1), (0, seeds)) if 0 <= hint < seeds else ((0, seeds),):
+for first, count in ((hint, 1), (start, seeds)) if start <= hint < start + seeds else ((start, seeds),):
     result = campaign(
         first, count, ledger=sys.argv[3], nodes=int(sys.argv[4]), inbox=sys.argv[5] == "yes", failures_max=1, tail=0
     )
@@ -50,6 +51,7 @@ class Mutant(Struct, frozen=True):
     inbox: str
     patch: str
     world: int = -1  # that found it last
+    first: int = 0  # world of the hunt
 
 
 class Hunt(Struct, frozen=True):
@@ -67,9 +69,16 @@ def _read(path: Path) -> Mutant:
     text = path.read_text()
     comments = [line[2:] for line in text.splitlines() if line.startswith("# ")]
     said = dict(line.split(": ", 1) for line in comments[1:])
-    world = int(said.get("world", "-1"))
+    world, first = int(said.get("world", "-1")), int(said.get("first", "0"))
     return Mutant(
-        path.stem, comments[0], said["ledger"], int(said["nodes"]), said.get("inbox", "no"), text, world
+        path.stem,
+        comments[0],
+        said["ledger"],
+        int(said["nodes"]),
+        said.get("inbox", "no"),
+        text,
+        world,
+        first,
     )
 
 
@@ -79,7 +88,7 @@ def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = Tru
     shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     apply(mutant.patch, package)
     hint = mutant.world if hinted else -1
-    told = (str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox)
+    told = (str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, str(mutant.first))
     ran = subprocess.run(
         [sys.executable, "-c", _HUNT, *told],
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
+from surehook.sim.orders import Blow
 from surehook.sim.receivers import Mood
 from surehook.sim.run import Report, run
-from surehook.sim.swarm import LEDGER_CALLS, Blow, Customer, Options
+from surehook.sim.swarm import LEDGER_CALLS, Customer, Options
 
 EVERY = int(os.environ.get("EVERY_STEP", "0"))  # 1 kills at each of them: a quarter of an hour
 STEPS = 700  # callbacks the first process runs from its start to the last delivery of this small world

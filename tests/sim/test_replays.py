@@ -9,9 +9,10 @@ import pytest
 from surehook.delivery import replay
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.sim import run as running
+from surehook.sim.orders import Blow, Order
 from surehook.sim.receivers import Mood
 from surehook.sim.run import Report
-from surehook.sim.swarm import Blow, Customer, Options, Order
+from surehook.sim.swarm import Customer, Options
 
 
 def walked(ledger: MemoryLedger, *blows: Blow, seed: int = 1) -> Report:
@@ -28,8 +29,8 @@ def walked(ledger: MemoryLedger, *blows: Blow, seed: int = 1) -> Report:
     return running._run(options, "memory", lambda world: ledger, 0)
 
 
-EACH = range(3)
-FREEZES = [Blow(20.0 + 18 * which, "freeze", which, seconds=40.0) for which in EACH]
+EACH = range(3)  # whichever of them walks from second 20 on, it is struck on its way
+FREEZES = [Blow(22.0 + 18 * which, "freeze", which, seconds=40.0) for which in EACH]
 KILLS = [Blow(22.0 + 8 * which, "kill", which, seconds=20.0) for which in EACH]
 
 

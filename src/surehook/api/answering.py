@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from surehook.api import problems
 
@@ -20,12 +21,24 @@ def answer(value: Any, *, status: int = 200, headers: dict[str, str] | None = No
     return Response(_encode(value), status_code=status, headers=headers, media_type=JSON)
 
 
+class Refused(Response):
+    """An answer that leaves the code of its problem in the request's scope, for whoever counts."""
+
+    code = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[problems.PROBLEM], scope[problems.STATUS] = self.code, self.status_code
+        await super().__call__(scope, receive, send)
+
+
 def refuse(error: BaseException, headers: dict[str, str] | None = None) -> Response:
     """An error as problem+json."""
     refusal = problems.refusal(error)
-    return Response(
+    refused = Refused(
         refusal.body(),
         status_code=refusal.status,
         headers={**dict(refusal.headers), **(headers or {})},
         media_type=problems.MEDIA_TYPE,
     )
+    refused.code = refusal.shape.code
+    return refused

@@ -17,12 +17,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, compile_path
 
 from surehook import __version__
-from surehook.api import openapi, pages, problems
+from surehook.api import audit, openapi, pages, problems, tenants
 from surehook.api.answering import answer, refuse
 from surehook.api.auth import Guard
 from surehook.api.calls import Call
 from surehook.api.services import Services
 from surehook.api.table import CALLS
+from surehook.api.traffic import ROUTE
 from surehook.core.errors import Problem
 
 # A route takes every method and refuses itself: else `GET /v1/events/batch` would be an event named `batch`.
@@ -70,6 +71,7 @@ def _methods(services: Services, calls: list[Call]) -> Endpoint:
         by_method["HEAD"] = by_method["GET"]
 
     async def endpoint(request: Request) -> Response:
+        request.scope[ROUTE] = calls[0].path
         call = by_method.get(request.method)
         if call is None:
             raise HTTPException(405)
@@ -84,6 +86,8 @@ async def _answered(call: Call, services: Services, request: Request) -> Respons
     try:
         asked = await call.read(services, request)
         given = await call.handle(asked)
+        await tenants.judge_empty(asked, given)
+        audit.tell(call, asked, given, request)
         if isinstance(given.value, bytes):
             return Response(given.value, media_type=METRICS_TYPE)
         return answer(given.value, status=given.status, headers=given.headers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -19,6 +19,7 @@ from surehook.api.answering import refuse
 from surehook.core.errors import LedgerError, Problem
 from surehook.ports.registry import Registry
 
+OF_SETTINGS = "api_key of the settings"
 KEY_BYTES = 1_024  # longer ones are nobody's
 KEY_PARAMETERS = frozenset(
     {"key", "api_key", "apikey", "api-key", "token", "access_token", "authorization", "bearer"}
@@ -30,8 +31,8 @@ class Keys:
 
     def __init__(self, registry: Registry, *, own: Iterable[str] = ()) -> None:
         self._registry = registry
-        self._own = frozenset(digest(key.encode()) for key in own)
-        self._digests = self._own
+        self._own = {digest(key.encode()): OF_SETTINGS for key in own}
+        self._digests: Mapping[bytes, str] = self._own  # with the name of each
         self._version = -1
         self._lock = asyncio.Lock()
         self._begun = self._ended = 0
@@ -51,6 +52,11 @@ class Keys:
             await self.load()
         return found in self._digests
 
+    def name(self, authorization: bytes | None) -> str | None:
+        """What the key that this value carries is called; None where it is none."""
+        key = bearer(authorization)
+        return None if key is None else self._digests.get(digest(key))
+
     def is_key(self, text: bytes) -> bool:
         return digest(text) in self._digests
 
@@ -65,7 +71,7 @@ class Keys:
             version = await self._registry.version()
             if version != self._version:
                 rows = await self._registry.keys()
-                self._digests = self._own | {row.digest for row in rows}
+                self._digests = {row.digest: row.name for row in rows} | self._own
                 self._version = version
             self._ended = self._begun
 

@@ -34,7 +34,8 @@ class Asked(Struct):
         """The id in the path. One that cannot exist is not found, like one that does not."""
         raw = ids.try_parse(prefix, self.path["id"])
         if raw is None:
-            raise Problem("not_found", f"there is no {what} with this id", status=404)
+            other = ids.other_kind(prefix, self.path["id"])
+            raise Problem("not_found", other or f"there is no {what} with this id", status=404)
         return raw
 
     def page(self, page: Page, show: Callable[[Any], Any]) -> Answer:

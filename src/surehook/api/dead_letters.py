@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api import query, show
+from surehook.api import parked, query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.deliveries import DELIVERY_FILTERS
 from surehook.api.shapes import DeliveryShape
@@ -29,7 +30,7 @@ class Dismissal(Struct, forbid_unknown_fields=True):
 async def list_all(asked: Asked) -> Answer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.dead_letters(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, show.delivery)
+    return asked.page(page, partial(parked.delivery, asked.services.engine))
 
 
 async def dismiss(asked: Asked) -> Answer:

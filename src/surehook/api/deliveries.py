@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import get_args
 
-from surehook.api import query, show
+from surehook.api import parked, query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
@@ -12,7 +13,7 @@ from surehook.core.model import Attempt, OutcomeName, State
 from surehook.core.receipt import STAGES
 from surehook.delivery import cancel as cancelling
 from surehook.delivery import resend as resending
-from surehook.ports.reading import DeliveryFilter
+from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
 
 STATES: tuple[str, ...] = get_args(State)
@@ -23,11 +24,11 @@ PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
 async def list_all(asked: Asked) -> Answer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, show.delivery)
+    return asked.page(page, partial(parked.delivery, asked.services.engine))
 
 
 async def get(asked: Asked) -> Answer:
-    return Answer(show.delivery(await resending.find(asked.services.engine, _id(asked))))
+    return Answer(_shown(asked, await resending.find(asked.services.engine, _id(asked))))
 
 
 async def list_attempts(asked: Asked) -> Answer:
@@ -39,12 +40,16 @@ async def list_attempts(asked: Asked) -> Answer:
 
 async def resend(asked: Asked) -> Answer:
     seen, is_new = await resending.resend(asked.services.engine, _id(asked))
-    shape = show.delivery(seen)
+    shape = _shown(asked, seen)
     return Answer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else Answer(shape)
 
 
 async def cancel(asked: Asked) -> Answer:
-    return Answer(show.delivery(await cancelling.cancel(asked.services.engine, _id(asked))))
+    return Answer(_shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
+
+
+def _shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
+    return parked.delivery(asked.services.engine, seen)
 
 
 def _newest(history: list[Attempt], *, limit: int, after: bytes | None) -> Page:

@@ -10,7 +10,7 @@ from surehook.api import query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given, stored
 from surehook.api.shapes import AttemptShape, EndpointShape
-from surehook.core import ids, limits, url
+from surehook.core import ids, limits, redact, url
 from surehook.core.authentication import Authentication
 from surehook.core.model import EndpointTls, Method
 from surehook.core.receipt import Wanted
@@ -34,7 +34,12 @@ PolicyReference = Annotated[
 ]
 Headers = Annotated[
     dict[str, str],
-    Meta(max_length=limits.HEADERS, description="Headers sent with every request, beside those of surehook."),
+    Meta(
+        max_length=limits.HEADERS,
+        description="Headers sent with every request, beside those of surehook. Values under names that look like "
+        f"secrets are shown as {redact.HIDDEN} and stay as they are where that is written back; credentials belong "
+        "into `authentication`.",
+    ),
 ]
 Order = Annotated[str, Meta(description="Only `none` is available in this version.")]
 Description = Annotated[str, Meta(max_length=limits.DESCRIPTION_CHARS)]
@@ -149,6 +154,8 @@ async def change(asked: Asked) -> Answer:
     if isinstance(changes.get("receipts"), Receipts):
         changes["receipts"] = changes["receipts"].wanted()
     services = asked.services
+    if redact.HIDDEN in changes.get("headers", {}).values():
+        changes["headers"] = await _with_hidden(asked, changes["headers"])
     return Answer(
         show.endpoint(await endpoints.change(services.engine, services.chores, _id(asked), changes))
     )
@@ -170,6 +177,16 @@ async def test(asked: Asked) -> Answer:
     return Answer(show.attempt(await testcall.call(asked.services.engine, _id(asked))))
 
 
+async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:
+    """Headers as they were read from us and are written back: what was shown hidden stays as it is."""
+    known = (await endpoints.find(asked.services.engine, _id(asked))).headers
+    kept = {name.lower(): value for name, value in known.items() if redact.is_secret(name)}
+    return {
+        name: kept.get(name.lower(), value) if value == redact.HIDDEN else value
+        for name, value in written.items()
+    }
+
+
 def _id(asked: Asked) -> bytes:
     return asked.id(ids.ENDPOINT, "endpoint")
 
@@ -189,7 +206,7 @@ CALLS = (
         method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
         body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Make an endpoint. Its `secret` is shown in this answer and after a rotation only.",
-        answers={201: EndpointShape}, problems=("unknown_tenant", *_REFUSALS),
+        answers={201: EndpointShape}, problems=("unknown_tenant", "too_many_endpoints", *_REFUSALS),
     ),
     Call(
         method="GET", path="/v1/endpoints", name="list_endpoints", handle=list_all,

@@ -3,11 +3,12 @@ described here, so that the document is whole."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from surehook.api import query, show
+from surehook.api import parked, query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.deliveries import DELIVERY_FILTERS
 from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
@@ -58,7 +59,7 @@ async def list_deliveries(asked: Asked) -> Answer:
     event = await _find(asked)
     where = DeliveryFilter(event=event.id, **asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, show.delivery)
+    return asked.page(page, partial(parked.delivery, asked.services.engine))
 
 
 async def _find(asked: Asked) -> Event:
@@ -103,13 +104,15 @@ CALLS = (
         method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
         detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "
         "the same again is answered the same, another body is a 409.",
-        answers={202: AcceptedShape}, problems=(*EVENT_PROBLEMS, "overloaded", "disk_full"),
+        answers={202: AcceptedShape}, problems=(*EVENT_PROBLEMS, "overloaded", "tenant_overloaded", "disk_full"),
     ),
     Call(
         method="POST", path="/v1/events/batch", name="publish_batch", body=NewBatchEvent,
         about="Publish up to 1,000 events.",
         detail="The body is a JSON array. The answer has one entry per event, in order: what was accepted, or its problem.",
-        answers={202: AcceptedShape}, problems=("too_many_events", "idempotency_key_not_here", "overloaded", "disk_full"),
+        answers={202: AcceptedShape}, problems=(
+            "too_many_events", "idempotency_key_not_here", "overloaded", "tenant_overloaded", "disk_full",
+        ),
     ),
     Call(
         method="GET", path="/v1/events", name="list_events", handle=list_all, about="Events, newest first.",

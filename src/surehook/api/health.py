@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.shapes import HealthShape
+from surehook.api.shapes import HealthShape, ReadyShape
 from surehook.core.errors import Problem
 
 
@@ -13,14 +13,14 @@ async def healthz(asked: Asked) -> Answer:
 
 
 async def readyz(asked: Asked) -> Answer:
-    reason = asked.services.engine.ready()
+    reason = asked.services.ready()
     if reason is not None:
         raise Problem("not_ready", reason, status=503)
-    return Answer(HealthShape("ready"))
+    return Answer(ReadyShape("ready", asked.services.engine.warning()))
 
 
 async def metrics(asked: Asked) -> Answer:
-    return Answer(asked.services.engine.metrics.render())
+    return Answer(await asked.services.engine.metrics.render())
 
 
 CALLS = (
@@ -30,7 +30,8 @@ CALLS = (
     ),
     Call(
         method="GET", path="/readyz", name="readyz", handle=readyz,
-        about="The ledger is reachable and the lease is held; else 503.", answers={200: HealthShape},
+        about="The ledger is reachable, the lease held, and not every publish is refused; else 503. "
+        "`warning` tells of a lane that no process serves.", answers={200: ReadyShape},
         problems=("not_ready",), needs_key=False,
     ),
     Call(

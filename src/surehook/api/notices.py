@@ -15,7 +15,8 @@ from surehook.ports.reading import NoticeFilter
 _KIND = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}", re.ASCII)
 KINDS = (
     "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
-    "delivery.dead", "delivery.overdue", "delivery.unfinalized",
+    "delivery.dead", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
+    "descriptors.shortage_began", "descriptors.shortage_ended", "refusals.began", "refusals.ended",
 )  # fmt: skip
 
 

@@ -65,6 +65,8 @@ def codes(call: Call) -> list[str]:
         found.append("bad_time")
     if any(parameter.name == "endpoint" for parameter in call.query):
         found.append("bad_id")
+    if any(parameter.name == "tenant" for parameter in call.query):
+        found.append("unknown_tenant")
     if call.body is not None:
         found += EVERY_BODY
     return list(dict.fromkeys([*found, *EVERY_CALL]))

@@ -7,6 +7,7 @@ browser is told to load nothing (`Content-Security-Policy`).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from html import escape
 from typing import Any
@@ -20,6 +21,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
+FIELDS_DEPTH = 2  # objects inside objects whose fields are listed
 STYLE = """
 :root{color-scheme:light dark;--line:#8884;--soft:#8881}
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
@@ -64,7 +66,7 @@ def problem(code: str) -> str:
 
 def _section(tag: str, document: dict[str, Any]) -> str:
     calls = [
-        _operation(method, path, operation)
+        _operation(method, path, operation, document)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
         if tag in operation["tags"]
@@ -72,7 +74,7 @@ def _section(tag: str, document: dict[str, Any]) -> str:
     return f'<h2 id="{escape(tag)}">{escape(tag)}</h2>{"".join(calls)}'
 
 
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+def _operation(method: str, path: str, operation: dict[str, Any], document: dict[str, Any]) -> str:
     parts = [f"<p>{_code(operation['description'])}</p>"] if "description" in operation else []
     if "security" in operation:
         parts.append("<p>No key is needed.</p>")
@@ -80,7 +82,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
         parts.append(_parameters(operation["parameters"]))
     if "requestBody" in operation:
         media = operation["requestBody"]["content"]["application/json"]
-        parts.append("<p>Body:</p>" + _json(media.get("example", {})))
+        parts.append("<p>Body:</p>" + _fields(media["schema"], document) + _json(media.get("example", {})))
     for status, answer in operation["responses"].items():
         for media_type, media in answer.get("content", {}).items():
             if media_type != problems.MEDIA_TYPE and "example" in media:
@@ -102,6 +104,55 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
     return f"<table><tr><th>parameter</th><th>in</th><th>meaning</th><th>values</th></tr>{rows}</table>"
 
 
+def _fields(schema: dict[str, Any], document: dict[str, Any], prefix: str = "") -> str:
+    """A table of the fields of a body, those of objects inside it with their path."""
+    rows = "".join(_field_rows(schema, document, prefix))
+    return (
+        f"<table><tr><th>field</th><th></th><th>meaning</th><th>values</th></tr>{rows}</table>"
+        if rows
+        else ""
+    )
+
+
+def _field_rows(schema: dict[str, Any], document: dict[str, Any], prefix: str) -> Iterator[str]:
+    schema = _resolved(schema.get("items", schema), document)
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        need = "required" if name in required else "optional"
+        inner = list(_kinds(field, document))
+        about = field.get("description") or next(
+            (each["description"] for each in inner if _is_said(each)), ""
+        )
+        values = " or ".join(dict.fromkeys(filter(None, map(_short, inner))))
+        yield (
+            f"<tr><td><code>{escape(prefix + name)}</code></td><td>{need}</td><td>{_code(about)}</td>"
+            f"<td><code>{escape(values)}</code></td></tr>"
+        )
+        for each in inner:
+            if prefix.count(".") < FIELDS_DEPTH:
+                yield from _field_rows(each, document, f"{prefix}{name}.") if "properties" in each else ()
+
+
+def _kinds(schema: dict[str, Any], document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A schema, or those that it may be."""
+    schema = _resolved(schema, document)
+    for each in schema.get("anyOf", ()):
+        yield from _kinds(each, document)
+    if "anyOf" not in schema:
+        yield schema
+
+
+def _is_said(schema: dict[str, Any]) -> bool:
+    return "description" in schema and "properties" not in schema
+
+
+def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """A schema, or what it refers to."""
+    name = schema.get("$ref", "").removeprefix(openapi.REF)
+    found: dict[str, Any] = document["components"]["schemas"][name] if name else schema
+    return found
+
+
 def _problems() -> str:
     rows = "".join(
         f'<tr><td><a href="/problems/{code}"><code>{code}</code></a></td><td>{status}</td><td>{escape(title)}</td></tr>'
@@ -112,8 +163,9 @@ def _problems() -> str:
 
 def _short(schema: dict[str, Any]) -> str:
     if "enum" in schema:
-        return " | ".join(schema["enum"])
-    words = [str(schema.get("type", "")), str(schema.get("format", ""))]
+        return " | ".join(map(str, schema["enum"]))
+    kind = schema.get("type", "")
+    words = [" or ".join(kind) if isinstance(kind, list) else str(kind), str(schema.get("format", ""))]
     words += [
         f"{name} {schema[name]}" for name in ("minimum", "maximum", "default", "maxLength") if name in schema
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from surehook.core.policy_parts import OnExhausted
@@ -45,11 +47,15 @@ class PolicyAutoDisable(Struct, frozen=True):
     consecutive_failures: int
 
 
-class PolicyBreaker(Struct, frozen=True):
+class PolicyBreaker(Struct, frozen=True, omit_defaults=True):
+    """`failure_ratio` and `calls`, or with `strategy` `count`: `failures`."""
+
     window: float
-    failure_ratio: float
-    calls: int
     probe_after: float
+    failure_ratio: float | None = None
+    calls: int | None = None
+    strategy: Literal["count"] | None = None
+    failures: int | None = None
 
 
 class PolicyHeaders(Struct, frozen=True):

@@ -26,6 +26,9 @@ log = logging.getLogger("surehook.api")
 
 TYPE_PREFIX = "/problems/"
 MEDIA_TYPE = "application/problem+json"
+# In a request's scope, for whoever counts: the code that it was refused with, and the status of its answer (always where
+# events are published, where reading it off the messages would cost more than counting it).
+PROBLEM, STATUS = "surehook.problem", "surehook.status"
 RETRY_AFTER_S = (
     1  # the ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly
 )
@@ -36,6 +39,14 @@ CODES: dict[str, tuple[int, str]] = {
     # who is calling
     "unauthorized": (401, "No valid API key"),
     "bad_signature": (401, "Not signed as agreed"),
+    # the request as bytes: these end the connection
+    "bad_request": (400, "Not a request that can be read"),
+    "target_too_long": (414, "The address is too long"),
+    "head_too_large": (431, "The headers are too large"),
+    "http_version": (505, "This version of HTTP is not spoken"),
+    "request_timeout": (408, "The request came too slowly"),
+    "too_many_connections": (503, "Too many connections are open"),
+    "too_many_bytes": (503, "Too many bytes are being read"),
     # what is asked for
     "not_found": (404, "There is no such thing"),
     "method_not_allowed": (405, "This address has no such method"),
@@ -97,6 +108,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_a_dead_letter": (409, "Not a dead letter"),
     "endpoint_gone": (409, "The endpoint is gone"),
     "event_gone": (409, "The event is gone"),
+    "too_many_endpoints": (409, "The tenant has too many endpoints"),
     "too_many_secrets": (409, "Too many secrets are active"),
     "too_many_replays": (409, "Too many replays are running"),
     # events on their way in
@@ -113,6 +125,7 @@ CODES: dict[str, tuple[int, str]] = {
     # us
     "not_ready": (503, "Not ready"),
     "overloaded": (503, "Too much is waiting"),
+    "tenant_overloaded": (429, "Too much of this tenant is waiting"),
     "disk_full": (503, "The disk is at its floor"),
     "ledger_unavailable": (503, "The ledger cannot answer now"),
     "internal": (500, "A defect of surehook"),
@@ -147,7 +160,7 @@ def refusal(error: BaseException) -> Refusal:
     if isinstance(error, Problem):
         return _refusal(error.code, error.detail, field=error.field, hint=error.hint, status=error.status)
     if isinstance(error, Overloaded):
-        return _refusal("overloaded", error.detail, retry_after_s=error.retry_after_s)
+        return _refusal(error.code, error.detail, retry_after_s=error.retry_after_s)
     if isinstance(error, LedgerFull):
         return _refusal("disk_full", "there is too little free disk", retry_after_s=RETRY_AFTER_FULL_S)
     if isinstance(error, LedgerError):
@@ -180,7 +193,7 @@ def _refusal(
     known = CODES.get(code)
     status, title = known or (status, code.replace("_", " ").capitalize())
     headers: tuple[tuple[str, str], ...] = ()
-    if status == 503:
+    if status in (429, 503):
         headers = (("retry-after", str(retry_after_s or RETRY_AFTER_S)),)
     if status == 401:
         headers = (("www-authenticate", "Bearer"),)

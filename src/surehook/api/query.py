@@ -97,7 +97,8 @@ def an_id(name: str, prefix: str, about: str) -> Parameter:
     def read(written: str) -> bytes:
         raw = ids.try_parse(prefix, written)
         if raw is None:
-            raise Problem("bad_id", f"not an id of the form {prefix}_…", field=name)
+            other = ids.other_kind(prefix, written)
+            raise Problem("bad_id", other or f"not an id of the form {prefix}_…", field=name)
         return raw
 
     schema = {"type": "string", "pattern": f"^{prefix}_[{ids.ALPHABET}]{{{ids.TEXT_CHARS}}}$"}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from surehook.api import show
+from surehook.api import show, tenants
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.shapes import ReplayShape
 from surehook.core import ids, limits, subscription
@@ -54,6 +54,8 @@ async def create(asked: Asked) -> Answer:
     if new.filter.type is not None:
         subscription.check_event_type(new.filter.type, field="filter.type")
     filter_of(given)
+    if new.filter.tenant is not None:
+        await tenants.check_known(asked.services.engine, new.filter.tenant, field="filter.tenant")
     job = show.replay(await asked.services.replays.begin(given, dry_run=new.dry_run))
     return Answer(job, 202, {"location": f"/v1/replays/{job.id}"})
 
@@ -67,9 +69,11 @@ CALLS = (
         method="POST", path="/v1/replays", name="create_replay", handle=create, body=NewReplay,
         about="Deliver again every finished delivery that a filter matches, as a job.",
         detail="Matched is what had finished when the job was made, was not replayed before, and whose endpoint exists. "
-        "The job goes on after a restart of the server. A short `dry_run` is counted before the answer.",
+        "The job goes on after a restart of the server. A `dry_run` that takes longer than a quarter of a second "
+        "is answered while it counts on.",
         answers={202: ReplayShape},
-        problems=("empty_filter", "not_available", "bad_id", "bad_time", "invalid_event_type", "too_many_replays"),
+        problems=("empty_filter", "not_available", "bad_id", "bad_time", "invalid_event_type", "unknown_tenant",
+            "too_many_replays"),
     ),
     Call(
         method="GET", path="/v1/replays/{id}", name="get_replay", handle=get, about="A replay and how far it is.",

@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from surehook.api.auth import Keys
+from surehook.api.traffic import Traffic
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import BreakerView, Manager
 from surehook.delivery.replay import Replays
+from surehook.ports.telemetry import Telemetry
 
 
 class Metrics(Protocol):
-    def render(self) -> bytes:
+    async def render(self) -> bytes:
         """Everything in the Prometheus text format, version 0.0.4."""
         ...
 
@@ -29,12 +31,18 @@ class Engine(Manager, Protocol):
     def metrics(self) -> Metrics: ...
 
     @property
-    def looks(self) -> list[Callable[[], Awaitable[None]]]:
-        """Done at every look, some seconds apart, with those of the engine itself."""
+    def telemetry(self) -> Telemetry: ...
+
+    def look_after(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it from time to time, some seconds apart, as the engine does what it looks at itself."""
         ...
 
     def ready(self) -> str | None:
         """None where requests are welcome (ledger reachable, lease held), else the reason in a few words."""
+        ...
+
+    def warning(self) -> str | None:
+        """What an operator should see to although requests are welcome (a lane that nobody serves); else None."""
         ...
 
     def lanes(self) -> Sequence[int]:
@@ -56,6 +64,12 @@ class Services:
         self.metrics_open = metrics_open
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)
+        self.traffic = Traffic(clock=engine.clock, telemetry=engine.telemetry)
+        self.reasons: list[Callable[[], str | None]] = [engine.ready, self.traffic.refusing]
+
+    def ready(self) -> str | None:
+        """None where a publish would be taken, else the reason in a few words."""
+        return next((reason for each in self.reasons if (reason := each()) is not None), None)
 
     async def start(self, *, resume: bool = True) -> None:
         """Read the keys, and (`resume`: no other process can be walking them) go on with the replays that a restart

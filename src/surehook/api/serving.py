@@ -1,52 +1,32 @@
-"""The API as a running server: the application behind the hot door, on uvicorn."""
+"""The API as a running server: the application behind the hot door, on a server that bounds what callers send."""
 
 from __future__ import annotations
 
-import contextlib
 from base64 import b32encode
-from collections.abc import Iterator
 from typing import Protocol
 
-import uvicorn
 from msgspec import Struct
 
 from surehook.api import app as application
+from surehook.api import problems
 from surehook.api.auth import Keys, digest
 from surehook.api.ingest import App, Ingest, Taking
 from surehook.api.roles import RoleDoor
 from surehook.api.services import Engine, Services
+from surehook.api.traffic import Watched
 from surehook.core import ids
 from surehook.ports.registry import ApiKey
 
-KEEP_ALIVE_S = 75  # idle connections of callers
-CLOSE_S = 5  # requests under way at a shutdown may take this long
 NEW_KEY_BYTES = 25  # of chance in a key that the server makes: 200 bits
 
 
-class Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the composition root has its own order of going down."""
-
-    def __init__(self, app: App) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http="httptools",
-                loop="none",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                date_header=True,
-                proxy_headers=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=CLOSE_S,
-                ws="none",
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+def rendered(error: Exception) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """An error as status, headers and body."""
+    refusal = problems.refusal(error)
+    content = refusal.body()
+    headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
+    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
+    return refusal.status, headers, content
 
 
 class Sender(Engine, Taking, Protocol):
@@ -88,8 +68,8 @@ async def open_door(
     services = Services(engine, keys, metrics_open=metrics_open)
     await services.start(resume=sole and role != "worker")
     if role != "worker":
-        engine.looks.append(services.replays.look)
+        engine.look_after("replays", services.replays.look)
     app: App = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
     if role in ("worker", "console"):
         app = RoleDoor(app, role)
-    return Door(app, services, new_key)
+    return Door(Watched(app, services.traffic), services, new_key)

@@ -221,7 +221,12 @@ class LaneShape(Struct, frozen=True):
 
 
 class HealthShape(Struct, frozen=True):
-    status: Literal["ok", "ready"]
+    status: Literal["ok"]
+
+
+class ReadyShape(Struct, frozen=True):
+    status: Literal["ready"]
+    warning: str | None
 
 
 class AcceptedShape(Struct, frozen=True):

@@ -7,7 +7,7 @@ import hashlib
 from msgspec import Raw
 
 from surehook.api import shapes
-from surehook.core import envelope, hints, ids, instants
+from surehook.core import envelope, hints, ids, instants, redact
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
@@ -47,7 +47,7 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
         reason=seen.reason,
         failure_count=seen.failure_count,
         order=seen.order,
-        headers=seen.headers,
+        headers=redact.configured(seen.headers),
         description=seen.description,
         created_at=render(seen.created_at),
         updated_at=render(seen.updated_at),
@@ -164,7 +164,7 @@ def attempt_id(seen: Attempt) -> bytes:
 
 
 def header_object(block: bytes) -> dict[str, str]:
-    """A stored header block as an object: names in lower case, repeats joined by a comma and a space."""
+    """A stored header block as an object: names in lower case, repeats joined by a comma and a space, secrets hidden."""
     found: dict[str, str] = {}
     for line in block.decode("latin-1").split("\r\n"):
         name, colon, value = line.partition(":")
@@ -172,7 +172,7 @@ def header_object(block: bytes) -> dict[str, str]:
         if colon and name:
             value = value.strip()
             found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+    return redact.configured(found)
 
 
 def notice(seen: Notice) -> shapes.NoticeShape:

@@ -7,13 +7,17 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
+from surehook.api.bodies import did_you_mean
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given
-from surehook.api.shapes import TenantShape
+from surehook.api.services import Engine
+from surehook.api.shapes import ListShape, TenantShape
 from surehook.core import limits
 from surehook.core.errors import Problem
+from surehook.core.json_text import quoted
 from surehook.delivery import tenants
 
+HINT_TENANTS = 50  # a misspelt name is compared with so many
 TENANT_PATTERN = r"\A[a-z0-9_-]{1,64}\Z"
 TenantId = Annotated[str, Meta(pattern=TENANT_PATTERN, description="1 to 64 of a-z, 0-9, _ and -.")]
 TenantName = Annotated[
@@ -63,6 +67,28 @@ def _id(asked: Asked) -> str:
     if not 1 <= len(written) <= limits.TENANT_CHARS:
         raise Problem("not_found", "there is no tenant with this id", status=404)
     return written
+
+
+async def judge_empty(asked: Asked, answer: Answer) -> None:
+    """An empty list for a tenant that does not exist is a question about a misspelt name. Raises Problem.
+
+    Lists with something in them are not judged: a deleted tenant's history stays to be read.
+    """
+    tenant = asked.query.get("tenant")
+    if tenant is not None and isinstance(answer.value, ListShape) and not answer.value.data:
+        await check_known(asked.services.engine, tenant)
+
+
+async def check_known(engine: Engine, tenant: str, *, field: str = "tenant") -> None:
+    """Raise Problem `unknown_tenant` unless there is such a tenant."""
+    if tenant in engine.directory.tenants:
+        return
+    await engine.current()
+    known = engine.directory.tenants
+    if tenant not in known:
+        few = len(known) <= HINT_TENANTS
+        hint = did_you_mean(tenant, sorted(known)) if known and few else "GET /v1/tenants"
+        raise Problem("unknown_tenant", f"there is no tenant {quoted(tenant)}", field=field, hint=hint)
 
 
 CALLS = (

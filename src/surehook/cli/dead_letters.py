@@ -8,7 +8,19 @@ import typer
 
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document, note
-from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+from surehook.cli.server import (
+    Cursor,
+    Key,
+    Limit,
+    Since,
+    Tenant,
+    Until,
+    Url,
+    Wide,
+    listing,
+    only_tenant,
+    server,
+)
 
 app = group("Dead letters: deliveries that gave up, kept whole until replayed or dismissed.")
 
@@ -25,6 +37,7 @@ def list_dead_letters(
     until: Until = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -34,7 +47,7 @@ def list_dead_letters(
     from surehook.cli.times import instant
 
     filters = {
-        "tenant": tenant,
+        "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "type": type,
         "outcome": outcome,
@@ -49,6 +62,7 @@ def list_dead_letters(
             limit=limit,
             cursor=cursor,
             json=json,
+            wide=wide,
             columns=COLUMNS,
             row=row,
             nothing="no dead letters match",

@@ -8,7 +8,19 @@ import typer
 
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document
-from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+from surehook.cli.server import (
+    Cursor,
+    Key,
+    Limit,
+    Since,
+    Tenant,
+    Until,
+    Url,
+    Wide,
+    listing,
+    only_tenant,
+    server,
+)
 
 app = group("Deliveries: one event to one endpoint.")
 
@@ -35,6 +47,7 @@ def list_deliveries(
     until: Until = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -44,7 +57,7 @@ def list_deliveries(
     from surehook.cli.times import instant
 
     filters = {
-        "tenant": tenant,
+        "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "state": state,
         "type": type,
@@ -61,6 +74,7 @@ def list_deliveries(
             limit=limit,
             cursor=cursor,
             json=json,
+            wide=wide,
             columns=COLUMNS,
             row=row,
             nothing="no deliveries match",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from surehook.cli.lazy import group
+from surehook.cli.listed import Column
 from surehook.cli.output import Json, document, facts, line, note
 from surehook.cli.server import (
     Cursor,
@@ -14,12 +15,24 @@ from surehook.cli.server import (
     Limit,
     Tenant,
     Url,
+    Wide,
     Yes,
     confirm,
     listing,
+    only_tenant,
     server,
     settings_for,
     tenant_of,
+)
+
+COLUMNS = (
+    Column("id"),
+    Column("status"),
+    Column("url", least=20),
+    Column("tenant", rank=1, least=6),
+    Column("failures", rank=2),
+    Column("events", rank=3, least=8),
+    Column("reason", rank=4, least=10),
 )
 
 app = group("Endpoints: where a tenant's events go.")
@@ -71,6 +84,7 @@ def list_endpoints(
     status: Annotated[str | None, typer.Option(help="active, paused, inactive or failure.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -80,12 +94,13 @@ def list_endpoints(
         listing(
             client,
             "/v1/endpoints",
-            {"tenant": tenant, "status": status},
+            {"tenant": only_tenant(url, key, tenant), "status": status},
             limit=limit,
             cursor=cursor,
             json=json,
-            columns=["id", "tenant", "status", "reason", "failures", "events", "url"],
-            row=lambda e: [e["id"], e["tenant"], e["status"], e["reason"], e["failure_count"], e["event_types"], e["url"]],
+            wide=wide,
+            columns=COLUMNS,
+            row=lambda e: [e["id"], e["status"], e["url"], e["tenant"], e["failure_count"], e["event_types"], e["reason"]],
             nothing="no endpoints; make one with `surehook endpoints create https://… --tenant NAME`",
         )  # fmt: skip
 
@@ -197,7 +212,10 @@ def rotate_secret(
     endpoint: Id,
     overlap: Annotated[
         str | None,
-        typer.Option(help="How long the old secret signs as well, such as 24h.", show_default="24h"),
+        typer.Option(
+            help="How long the old secret signs as well, such as 24h; 0s stops all others at once.",
+            show_default="24h",
+        ),
     ] = None,
     json: Json = False,
     url: Url = None,

@@ -7,8 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from surehook.cli.lazy import group
+from surehook.cli.listed import Column
 from surehook.cli.output import Json, facts
-from surehook.cli.server import Cursor, Key, Limit, Url, listing, server
+from surehook.cli.server import Cursor, Key, Limit, Url, Wide, listing, server
+
+COLUMNS = (
+    Column("name"),
+    Column("version"),
+    Column("schema", rank=1),
+    Column("policy", rank=2, least=10),
+    Column("description", rank=3, least=12),
+)
 
 app = group("Event types: names, schemas and policies of events.")
 
@@ -17,7 +26,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="such as document.sign
 
 @app.command("list")
 def list_event_types(
-    limit: Limit = 50, cursor: Cursor = None, json: Json = False, url: Url = None, key: Key = None
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    wide: Wide = False,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
 ) -> None:
     """List event types, newest first."""
     with server(url, key) as client:
@@ -28,12 +42,13 @@ def list_event_types(
             limit=limit,
             cursor=cursor,
             json=json,
-            columns=["name", "version", "policy", "schema", "description"],
+            wide=wide,
+            columns=COLUMNS,
             row=lambda t: [
                 t["name"],
                 t["schema_version"],
-                t["policy"],
                 t["schema"] is not None,
+                t["policy"],
                 t["description"],
             ],
             nothing="no event types; an unregistered type is accepted unless its tenant is strict",

@@ -7,8 +7,30 @@ from typing import Annotated
 import typer
 
 from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, facts, line, note, table
-from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Until, Url, listing, server
+from surehook.cli.listed import Column
+from surehook.cli.output import Json, document, facts, line, note
+from surehook.cli.server import (
+    Cursor,
+    Key,
+    Limit,
+    Since,
+    Tenant,
+    Until,
+    Url,
+    Wide,
+    listing,
+    only_tenant,
+    server,
+)
+
+COLUMNS = (
+    Column("id"),
+    Column("accepted", rank=1),
+    Column("deliveries", rank=2),
+    Column("type", least=12),
+    Column("subject", rank=3, least=8),
+    Column("tenant", rank=4, least=6),
+)
 
 app = group("Events: what happened, immutable.")
 
@@ -23,6 +45,7 @@ def list_events(
     until: Until = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -31,7 +54,7 @@ def list_events(
     from surehook.cli.times import instant, local
 
     filters = {
-        "tenant": tenant,
+        "tenant": only_tenant(url, key, tenant),
         "type": type,
         "subject": subject,
         "correlation_id": correlation_id,
@@ -46,14 +69,15 @@ def list_events(
             limit=limit,
             cursor=cursor,
             json=json,
-            columns=["id", "accepted", "tenant", "type", "subject", "deliveries"],
+            wide=wide,
+            columns=COLUMNS,
             row=lambda e: [
                 e["id"],
                 local(e["accepted_at"]),
-                e["tenant"],
+                e["deliveries"],
                 e["type"],
                 e["subject"],
-                e["deliveries"],
+                e["tenant"],
             ],
             nothing="no events match; publish one with `surehook send TYPE --tenant NAME`",
         )
@@ -62,6 +86,7 @@ def list_events(
 @app.command()
 def show(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="evt_…")],
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -84,9 +109,10 @@ def show(
     document(found["data"])
     line()
     if deliveries:
-        rows = [
-            [d["id"], d["endpoint"], d["state"], d["reason"], d["outcome"], d["attempts"]] for d in deliveries
-        ]
-        table(["id", "endpoint", "state", "reason", "last result", "attempts"], rows)
+        from surehook.cli.listed import show as show_rows
+        from surehook.cli.story import COLUMNS as DELIVERIES
+        from surehook.cli.story import row
+
+        show_rows(DELIVERIES, [row(each) for each in deliveries], wide=wide)
     else:
         note("no endpoint wanted this event")

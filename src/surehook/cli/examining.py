@@ -152,7 +152,7 @@ def server(settings: Settings) -> Iterator[Finding]:
     """Is it there, is it ready, and does it know our key?"""
     with Client(settings.server_url, settings.api_key, timeout_s=5.0, patience_s=0) as client:
         try:
-            client.call("GET", "/readyz")
+            said = client.call("GET", "/readyz")
         except Unreachable as error:
             yield Finding(
                 "server", "wrong", str(error), "start it with `surehook serve`, or give --url; or --no-server"
@@ -162,6 +162,8 @@ def server(settings: Settings) -> Iterator[Finding]:
             yield Finding("server", "wrong", f"not ready: {error.detail}", error.hint)
             return
         yield Finding("server", "ok", f"{settings.server_url} is ready")
+        if isinstance(said, dict) and said.get("warning"):
+            yield Finding("lanes", "warning", str(said["warning"]))
         try:
             client.call("GET", "/v1/lanes")
         except Refused as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from importlib import import_module
 from urllib.parse import urlsplit
 
 from surehook.cli.finding import Finding
@@ -47,6 +48,13 @@ def ledger(settings: Settings) -> Finding:
 
 def broker(url: str) -> Finding:
     """Whether one of its nodes listens. Who may do what shows when lanes begin to use it."""
+    from surehook.bootstrap import needs
+
+    try:
+        with needs("broker_url", "RabbitMQ", "aio-pika", "rabbitmq"):
+            import_module("surehook.lanes.rabbitmq")
+    except SettingsError as error:
+        return Finding("broker", "wrong", error.detail, error.hint)
     away = []
     for node in url.split(","):
         parts = urlsplit(node.strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -11,16 +12,19 @@ from typer.core import TyperGroup
 from surehook import __version__
 from surehook.cli.lazy import Entry, LazyGroup
 
+COMPLETING = "_SUREHOOK_COMPLETE"  # set by a shell that asks what could follow
+
 
 class Commands(LazyGroup):
     entries = (
-        Entry("Start", "demo", "surehook.cli.demo", "Watch it work: a sender, an inbox, a kill -9 of both in the middle."),
+        Entry("Start", "demo", "surehook.cli.demo", "Watch it work: a sender, an inbox, kill -9 of both midway."),
         Entry("Start", "serve", "surehook.cli.serve", "Run the server."),
         Entry("Start", "doctor", "surehook.cli.doctor", "Look for what is wrong with this set-up."),
         Entry("Start", "config", "surehook.cli.config", "Show the settings and where each comes from."),
         Entry("Start", "migrate", "surehook.cli.migrate", "Show or apply the ledger's migrations."),
         Entry("Start", "backup", "surehook.cli.backup", "Copy the ledger while the server runs."),
         Entry("Start", "ingest", "surehook.cli.ingest", "Publish what comes from a RabbitMQ queue."),
+        Entry("Start", "completion", "surehook.cli.completion", "Print a script that completes commands in bash, zsh or fish."),
         Entry("Start", "version", "surehook.cli.version", "Print versions."),
         Entry("Try", "send", "surehook.cli.send", "Publish an event."),
         Entry("Try", "listen", "surehook.cli.listen", "Receive, verify and print webhooks on this machine."),
@@ -92,8 +96,14 @@ def run(args: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
     given = sys.argv[1:] if args is None else args
     try:
+        if COMPLETING in os.environ:
+            from surehook.cli.completion import prepare
+
+            prepare()
         command, name, rest = descend(typer.main.get_command(app), given)
-        code = command.main(args=rest, prog_name=name, standalone_mode=False)
+        code = command.main(
+            args=rest, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"]
+        )
         sys.stdout.flush()
     except Exception as error:
         from surehook.cli.faults import report

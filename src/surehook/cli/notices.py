@@ -7,8 +7,17 @@ from typing import Annotated
 import typer
 
 from surehook.cli.lazy import group
+from surehook.cli.listed import Column
 from surehook.cli.output import Json
-from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Url, listing, server
+from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Url, Wide, listing, only_tenant, server
+
+COLUMNS = (
+    Column("at"),
+    Column("kind"),
+    Column("detail", least=16),
+    Column("about", rank=2),
+    Column("tenant", rank=3, least=6),
+)
 
 app = group("Notices: what an operator should know.")
 
@@ -26,6 +35,7 @@ def list_notices(
     since: Since = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Wide = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -33,7 +43,9 @@ def list_notices(
     """List notices, newest first."""
     from surehook.cli.times import instant, local
 
-    filters = {"tenant": tenant, "endpoint": endpoint, "kind": kind, "since": instant(since)}
+    filters = {
+        "tenant": only_tenant(url, key, tenant), "endpoint": endpoint, "kind": kind, "since": instant(since),
+    }  # fmt: skip
     with server(url, key) as client:
         listing(
             client,
@@ -42,14 +54,14 @@ def list_notices(
             limit=limit,
             cursor=cursor,
             json=json,
-            columns=["at", "kind", "tenant", "endpoint", "delivery", "detail"],
+            wide=wide,
+            columns=COLUMNS,
             row=lambda n: [
                 local(n["at"]),
                 n["kind"],
-                n["tenant"],
-                n["endpoint"],
-                n["delivery"],
                 n["detail"],
+                n["delivery"] or n["endpoint"],
+                n["tenant"],
             ],
             nothing="nothing to report",
         )

@@ -87,11 +87,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, stream: Text
     for column in columns:
         drawn.add_column(column, overflow="fold", no_wrap=column in ("id", "delivery", "event", "endpoint"))
     for row in body:
-        drawn.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
+        drawn.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
     Console(file=stream, no_color=not is_colourful(stream), highlight=False).print(drawn)
 
 
-_STYLES = {
+STYLES = {
     "delivered": "green", "active": "green", "closed": "green",
     "dead": "red", "open": "red", "failure": "red", "inactive": "red",
     "retrying": "yellow", "parked": "yellow", "paused": "yellow", "half_open": "yellow",

@@ -9,7 +9,7 @@ import typer
 
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, facts, note
-from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, server
+from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
 
 app = group("Replays: deliver again by filter.")
 
@@ -42,7 +42,7 @@ def create(
     from surehook.cli.times import instant
 
     chosen = {
-        "tenant": tenant,
+        "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "type": type,
         "subject": subject,

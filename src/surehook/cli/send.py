@@ -111,21 +111,29 @@ def _refuse_with_batch(**given: object) -> None:
 
 
 def _wait(client: Client, event: str, patience_s: float) -> int:
-    """Look until every delivery has ended or the time is over. 0 when all arrived, else 7."""
+    """Look until every delivery has ended or waits for a person, or the time is over. 0 when all arrived, else 7."""
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.progress import busy
-    from surehook.cli.story import result
+    from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
 
     until = time.monotonic() + patience_s
+    told: set[str] = set()
     with busy("waiting for its deliveries"):
         while True:
             deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
-            if all(d["state"] in END_STATES for d in deliveries) or time.monotonic() >= until:
+            is_open = [d for d in deliveries if d["state"] not in END_STATES]
+            for d in is_open:
+                if waits_by_hand(d) and d["id"] not in told:
+                    told.add(d["id"])
+                    note(f"  {d['id']}  {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
+            if all(waits_by_hand(d) for d in is_open) or time.monotonic() >= until:
                 break
             time.sleep(POLL_S)
     for d in deliveries:
         reason = f" ({d['reason']})" if d["reason"] else ""
-        note(f"  {d['id']}  {d['state']}{reason}  {result(d)}")
+        note(f"  {d['id']}  {d['state']}{reason}  {result(d)}".rstrip())
+        if is_parked(d) and d["reason"] in WAITS and d["id"] not in told:
+            note(f"    {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
     return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET
 
 

@@ -53,7 +53,6 @@ def serve(
     return run_server(
         settings,
         started=lambda address, key: greet(settings, address, key),
-        say=note,
         say_each=show_processes,
     )
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surehook.cli.output import document, note, table
+from surehook.cli.output import document, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from surehook.cli.listed import Column
     from surehook.client import Client
     from surehook.config import Settings
 
@@ -23,11 +24,15 @@ Url = Annotated[
 Key = Annotated[str | None, typer.Option("--api-key", help="API key.", show_default="SUREHOOK_API_KEY")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many entries, newest first.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where an earlier list ended.")]
-Tenant = Annotated[str | None, typer.Option(help="Only this tenant's.")]
+Tenant = Annotated[
+    str | None, typer.Option(help="Only this tenant's; * for all.", show_default="SUREHOOK_TENANT")
+]
+Wide = Annotated[bool, typer.Option("--wide", "-w", help="Every column, whole, however wide the terminal.")]
 Since = Annotated[str | None, typer.Option(help="From then on: RFC 3339, or 30m, 6h, 7d ago.")]
 Until = Annotated[str | None, typer.Option(help="Before then: RFC 3339, or 30m, 6h, 7d ago.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+ALL = "*"  # no tenant's id
 PAGE_MAX = 200  # entries of one answer; the server's bound
 
 
@@ -56,6 +61,12 @@ def tenant_of(settings: Settings) -> str:
     return settings.tenant
 
 
+def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | None:
+    """The tenant that a list is about: the one given, else that of the settings; `*` is none in particular."""
+    chosen = settings_for(url, key, None if tenant == ALL else tenant).tenant
+    return None if tenant == ALL else chosen
+
+
 def listing(
     client: Client,
     path: str,
@@ -64,7 +75,8 @@ def listing(
     limit: int,
     cursor: str | None,
     json: bool,
-    columns: Sequence[str],
+    wide: bool,
+    columns: Sequence[Column],
     row: Callable[[dict[str, Any]], Sequence[Any]],
     nothing: str,
 ) -> None:
@@ -82,9 +94,12 @@ def listing(
         document({"data": entries, "next": position})
         return
     if entries:
-        table(columns, [row(entry) for entry in entries])
+        from surehook.cli.listed import show
+
+        show(columns, [row(entry) for entry in entries], wide=wide)
     else:
-        note(nothing)
+        about = filters.get("tenant")
+        note(nothing if about is None else f"{nothing} (of tenant {about})")
     if position is not None:
         note(f"more: --cursor {position}")
 

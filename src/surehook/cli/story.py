@@ -6,28 +6,79 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from surehook.cli.listed import Column
 from surehook.cli.output import line, paint
-from surehook.cli.times import local
+from surehook.cli.times import age, clock_ms, coming, local
+from surehook.core import ids
 from surehook.core.instants import parse, say
 from surehook.core.receipt import STAGES
 
-COLUMNS = ["id", "state", "reason", "last result", "attempts", "next or end", "tenant", "type", "endpoint"]
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
+COLUMNS = (
+    Column("id"),
+    Column("state"),
+    Column("result", least=10),
+    Column("try"),
+    Column("age"),
+    Column("type", least=8),
+    Column("next", rank=1),
+    Column("tenant", rank=2, least=6),
+    Column("endpoint", rank=3),
+)
+
+# What a parked delivery waits for, in a list and in a sentence.
+WAITS = {
+    "breaker": (
+        "the next probe",
+        "its URL fails too often; one request asks now and then whether it is well",
+    ),
+    "key": ("the next probe", "its receiver refuses the signature; give it the current secret"),
+    "paused": ("resume", "its endpoint is paused: surehook endpoints resume {endpoint}"),
+    "inactive": ("resume", "its endpoint was switched off: surehook endpoints resume {endpoint}"),
+    "failure": ("resume", "its endpoint is in failure: surehook endpoints resume {endpoint}"),
+    "share": ("its turn", "its endpoint has its share of memory full; it goes as soon as others have gone"),
+    "order": ("its turn", "an earlier event of its subject goes first"),
+}
+BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
 
 def row(delivery: dict[str, Any]) -> list[Any]:
-    at = delivery["finished_at"] or delivery["due_at"]
     return [
         delivery["id"],
-        delivery["state"],
-        delivery["reason"],
+        f"parked {delivery['reason']}" if is_parked(delivery) else delivery["state"],
         result(delivery),
         delivery["attempts"],
-        local(at),
-        delivery["tenant"],
+        _age(delivery),
         delivery["type"],
+        _next(delivery),
+        delivery["tenant"],
         delivery["endpoint"],
     ]
+
+
+def is_parked(delivery: dict[str, Any]) -> bool:
+    return bool(delivery["state"] == "parked")
+
+
+def waits_by_hand(delivery: dict[str, Any]) -> bool:
+    """Whether nothing will happen until a person does something."""
+    return is_parked(delivery) and delivery["reason"] in BY_HAND
+
+
+def _age(delivery: dict[str, Any]) -> str:
+    """Since its event: an id begins with the instant that it was made for."""
+    raw = ids.try_parse(ids.DELIVERY, delivery["id"])
+    return "" if raw is None else age(clock_ms() - ids.millis(raw))
+
+
+def _next(delivery: dict[str, Any]) -> str:
+    """`in 4m 10s`; `probe in 3m`; `resume`; `ended 5m ago`."""
+    if delivery["finished_at"] is not None:
+        return f"ended {age(clock_ms() - parse(delivery['finished_at']))} ago"
+    if is_parked(delivery):
+        when = coming(delivery["due_at"])
+        return f"probe {when}" if when else WAITS.get(delivery["reason"], ("",))[0]
+    return "" if delivery["state"] == "sending" else coming(delivery["due_at"])
 
 
 def result(entry: dict[str, Any]) -> str:
@@ -43,6 +94,12 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
     for name in ("event", "type", "tenant", "endpoint", "replay_of", "replayed_by"):
         if delivery[name] is not None:
             line(f"  {paint(name.ljust(11), 'dim', out)}  {delivery[name]}")
+    if is_parked(delivery):
+        _, why = WAITS.get(delivery["reason"], ("", ""))
+        line(f"  {paint('waits'.ljust(11), 'dim', out)}  {why.format(endpoint=delivery['endpoint'])}")
+        if delivery["due_at"] is not None:
+            when = f"{local(delivery['due_at'])} ({coming(delivery['due_at'])})"
+            line(f"  {paint('next probe'.ljust(11), 'dim', out)}  {when}")
     line()
     for attempt in attempts:
         for text in attempt_lines(attempt):

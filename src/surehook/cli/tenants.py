@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from surehook.cli.lazy import group
+from surehook.cli.listed import Column
 from surehook.cli.output import Json, facts, note
-from surehook.cli.server import Cursor, Key, Limit, Url, Yes, confirm, listing, server
+from surehook.cli.server import Cursor, Key, Limit, Url, Wide, Yes, confirm, listing, server
 from surehook.cli.times import local
 
 app = group("Tenants: whose customers receive.")
@@ -18,7 +19,12 @@ Id = Annotated[str, typer.Argument(metavar="TENANT")]
 
 @app.command("list")
 def list_tenants(
-    limit: Limit = 50, cursor: Cursor = None, json: Json = False, url: Url = None, key: Key = None
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    wide: Wide = False,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
 ) -> None:
     """List tenants, newest first."""
     with server(url, key) as client:
@@ -29,7 +35,13 @@ def list_tenants(
             limit=limit,
             cursor=cursor,
             json=json,
-            columns=["id", "name", "strict", "created"],
+            wide=wide,
+            columns=(
+                Column("id"),
+                Column("name", least=10),
+                Column("strict", rank=1),
+                Column("created", rank=2),
+            ),
             row=lambda t: [t["id"], t["name"], t["strict"], local(t["created_at"])],
             nothing="no tenants; make one with `surehook tenants create NAME`",
         )

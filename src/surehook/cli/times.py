@@ -7,7 +7,7 @@ from datetime import datetime
 
 from surehook.cli.faults import USAGE, CommandError
 from surehook.core.errors import Problem
-from surehook.core.instants import parse, parse_duration, render
+from surehook.core.instants import parse, parse_duration, render, say
 
 
 def clock_ms() -> int:
@@ -43,6 +43,23 @@ def duration_s(written: str) -> float:
             f"{written!r} is not a duration", hint="such as 500ms, 30s, 5m, 6h, 7d", code=USAGE
         )
     return seconds
+
+
+def age(ms: int) -> str:
+    """`45s`, `12m`, `3h`, `5d`: how long ago, in one unit."""
+    seconds = max(0, ms) // 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def coming(written: str | None) -> str:
+    """`in 4m 10s`, `now`: how long until then; empty for None."""
+    if written is None:
+        return ""
+    left_ms = parse(written) - clock_ms()
+    return f"in {say(left_ms // 1000 * 1000)}" if left_ms >= 1000 else "now"
 
 
 def local(written: str | None) -> str:

@@ -181,7 +181,8 @@ def wait_before_repeat(
     if isinstance(error, Unreachable):
         if error.maybe_done and not call.repeatable:
             return None
-    elif error.status not in (429, 503):
+    # 408: the request was not read whole, so nothing was done.
+    elif error.status not in (408, 429, 503):
         return None
     wait = min(WAIT_MAX_S, WAIT_FIRST_S * 2.0 ** min(repeat - 1, 16)) * (0.5 + fraction / 2)
     return max(wait, retry_after_s or 0.0)

@@ -6,6 +6,9 @@ deliveries spend no retry. After `probe_after` seconds it is half-open: one call
 timeout. Its success closes the breaker (with a clean window), its failure opens it for another
 `probe_after`. Trouble with the signing key opens it at once, with reason `key`.
 
+Who makes that call owns a `Probe`, and only the probe that the breaker knows decides: one that was dropped (its
+node was evicted, it was never sent) or has outlived its time changes nothing, and another may be taken.
+
 Where several nodes call the same URL, each reports what it counted and learns what all counted together
 (`report`, `learn`); what is decided is decided on the sum. A node that cannot ask goes on with its own window.
 
@@ -15,9 +18,9 @@ there, the half-open test and taking the probe are one step, so two callers can 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Literal
 
+from surehook.core import limits
 from surehook.core.model import BreakerRow
 from surehook.core.policy import BreakerPolicy
 
@@ -25,23 +28,43 @@ BUCKETS = 60  # the window slides in steps of a sixtieth (10 s of 600 s)
 STALE_BUCKETS = (
     2  # what others counted is forgotten then: an endpoint that is called learns anew every second
 )
+AHEAD_BUCKETS = (
+    1  # of a clock that was set back: what was counted further ahead is forgotten, or it would never leave
+)
 KEY_PROBE_AFTER_S = 300.0  # key trouble probes at this pace even where the policy has no breaker
 
+_PROBE_MS = int(limits.PROBE_S * 1000)
+
 Change = Literal["opened", "closed", "reopened"]
+
+
+class Probe:
+    """The right to make the one call through a half-open breaker, until the instant `until` (Unix milliseconds)."""
+
+    __slots__ = ("until",)
+
+    def __init__(self, until: int) -> None:
+        self.until = until
 
 
 class Breaker:
     """One breaker, kept by tenant and URL without its query. Times are Unix milliseconds."""
 
     __slots__ = (
-        "_buckets", "_calls", "_failures", "_fresh", "_others", "_others_at", "_touched", "generation", "key",
-        "opened_at", "policy", "probe_at", "probing", "reason", "state", "tenant",
+        "_buckets", "_calls", "_failures", "_fresh", "_others", "_others_at", "_touched", "_unclosed",
+        "generation", "key", "opened_at", "policy", "probe", "probe_at", "reason", "state", "tenant",
     )  # fmt: skip
 
     def __init__(
-        self, tenant: str, key: str, policy: BreakerPolicy | None, touched: list[Breaker] | None = None
+        self,
+        tenant: str,
+        key: str,
+        policy: BreakerPolicy | None,
+        touched: list[Breaker] | None = None,
+        unclosed: dict[tuple[str, str], None] | None = None,
     ) -> None:
-        """`touched`: where to note that there is something to report; None where nobody shares."""
+        """`touched`: where to note that there is something to report; None where nobody shares. Its
+        tenant and key stand in `unclosed` while it is not closed."""
         self.tenant = tenant
         self.key = key
         self.policy = policy
@@ -49,46 +72,69 @@ class Breaker:
         self.reason: str | None = None
         self.opened_at = 0
         self.probe_at = 0
-        self.probing = False
-        self._buckets: deque[list[int]] = deque()  # [bucket number, calls, failures], oldest first
+        self.probe: Probe | None = None  # the one that decides
+        # [bucket number, calls, failures], oldest first; a list, since an empty deque takes 760 bytes
+        self._buckets: list[list[int]] = []
         self._calls = 0
         self._failures = 0
         self._touched = touched
+        self._unclosed = {} if unclosed is None else unclosed
         self._fresh: dict[int, list[int]] = {}  # bucket number → [calls, failures] not reported yet
         self._others: tuple[int, int] | None = None  # calls and failures of all nodes, as last learnt
         self._others_at = 0  # in which bucket
         self.generation = 0  # of the shared state that was last learnt
-        self._others_at = 0  # in which bucket
 
     @property
     def is_closed(self) -> bool:
         return self.state == "closed"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was counted or decided, here or elsewhere."""
+        return bool(self.generation or self._calls or self._others or self.state != "closed")
 
     def counts(self, now: int) -> tuple[int, int]:
         """Calls and failures within the window, of all nodes where they are known."""
         self._forget(now)
         return self._together()
 
-    def take_probe(self, now: int) -> bool:
-        """Become the probe if one is due and nobody is it; the caller must send it, or `give_up_probe`."""
-        if self.state == "closed" or self.probing or now < self.probe_at:
-            return False
+    @property
+    def is_probing(self) -> bool:
+        """Whether somebody owns the probe. One that is lost counts until it is taken anew."""
+        return self.probe is not None
+
+    def take_probe(self, now: int) -> Probe | None:
+        """The probe, if one is due and nobody has it; its owner must tell how it went, or `drop_probe`."""
+        if self.state == "closed" or now < self.probe_at:
+            return None
+        if self.probe is not None and now < self.probe.until:
+            return None
         self.state = "half_open"
-        self.probing = True
-        return True
+        self.probe = Probe(now + _PROBE_MS)
+        return self.probe
 
     def mind_the_clock(self, now: int) -> None:
-        """A probe is never further away than `probe_after`: where it seems so, the clock was set back."""
+        """Bring what lies too far ahead within reach: a probe is never further away than `probe_after`, and none lasts
+        longer than `limits.PROBE_S`; where it seems so, the clock was set back."""
         self.probe_at = min(self.probe_at, now + self._probe_after_ms())
+        if self.probe is not None:
+            self.probe.until = min(self.probe.until, now + _PROBE_MS)
 
-    def give_up_probe(self) -> None:
-        """The probe was not sent after all: the next asker may be it."""
-        self.probing = False
+    def drop_probe(self, probe: Probe, *, next_at: int | None = None) -> None:
+        """The probe says nothing (never sent, abandoned, no word about the receiver): another may be taken, from
+        `next_at` on."""
+        if self.probe is not probe:
+            return
+        self.probe = None
+        if next_at is not None:
+            self.probe_at = next_at
 
-    def after(self, failed: bool, now: int, *, probe: bool) -> Change | None:
+    def after(self, failed: bool, now: int, *, probe: Probe | None) -> Change | None:
         """Count one call. Calls begun before the breaker opened change nothing once it is open."""
-        if probe:
-            self.probing = False
+        if probe is not None:
+            if self.probe is not probe:
+                return None
+            self.probe = None
             if failed:
                 self._open(now, self.reason or "failures")
                 return "reopened"
@@ -104,13 +150,14 @@ class Breaker:
     def trip(self, reason: str, now: int) -> Change | None:
         """Open at once (key trouble)."""
         was_closed = self.state == "closed"
-        self.probing = False
+        self.probe = None
         self._open(now, reason)
         return "opened" if was_closed else "reopened"
 
     def close(self) -> Change | None:
         was_closed = self.state == "closed"
-        self.state, self.reason, self.probing = "closed", None, False
+        self.state, self.reason, self.probe = "closed", None, None
+        self._unclosed.pop((self.tenant, self.key), None)
         self._buckets.clear()
         self._calls = self._failures = 0
         self._fresh.clear()
@@ -120,14 +167,14 @@ class Breaker:
     def restore(self, row: BreakerRow) -> None:
         """Go on where the book says this breaker stood."""
         self._others = None
-        self.state, self.reason = "open", row.reason
-        self.opened_at, self.probe_at = row.opened_at, row.probe_at
+        self.take_over(row.reason, row.opened_at, row.probe_at)
         self._calls, self._failures = row.calls, row.failures
 
     def take_over(self, reason: str | None, opened_at: int, probe_at: int) -> None:
-        """Another node opened it, or opened it again."""
+        """It is open, as was decided here or by another node."""
         self.state, self.reason = "open", reason
         self.opened_at, self.probe_at = opened_at, probe_at
+        self._unclosed[self.tenant, self.key] = None
 
     def row(self) -> BreakerRow:
         calls, failures = self._together()
@@ -175,14 +222,15 @@ class Breaker:
         return calls, failures
 
     def _open(self, now: int, reason: str) -> None:
-        self.state, self.reason, self.opened_at = "open", reason, now
-        self.probe_at = now + self._probe_after_ms()
+        self.take_over(reason, now, now + self._probe_after_ms())
 
     def _probe_after_ms(self) -> int:
         return int((self.policy.probe_after if self.policy is not None else KEY_PROBE_AFTER_S) * 1000)
 
     def _is_over(self, policy: BreakerPolicy) -> bool:
         calls, failures = self._together()
+        if policy.strategy == "count":
+            return failures >= policy.failures
         return calls >= policy.calls and failures >= policy.failure_ratio * calls
 
     @staticmethod
@@ -192,9 +240,9 @@ class Breaker:
     def _count(self, failed: bool, now: int) -> None:
         assert self.policy is not None
         number = self._number(now, self.policy)
+        self._forget(now)
         if not self._buckets or self._buckets[-1][0] < number:
             self._buckets.append([number, 0, 0])
-            self._forget(now)
         bucket = self._buckets[-1]
         bucket[1] += 1
         bucket[2] += failed
@@ -211,10 +259,14 @@ class Breaker:
         if self.policy is None or self.state != "closed":
             return
         number = self._number(now, self.policy)
-        if self._others is not None and number - self._others_at >= STALE_BUCKETS:
+        if self._others is not None and abs(number - self._others_at) >= STALE_BUCKETS:
             self._others = None
         oldest = number - BUCKETS
         while self._buckets and self._buckets[0][0] <= oldest:
-            _, calls, failures = self._buckets.popleft()
-            self._calls -= calls
-            self._failures -= failures
+            self._subtract(self._buckets.pop(0))
+        while self._buckets and self._buckets[-1][0] > number + AHEAD_BUCKETS:
+            self._subtract(self._buckets.pop())
+
+    def _subtract(self, bucket: list[int]) -> None:
+        self._calls -= bucket[1]
+        self._failures -= bucket[2]

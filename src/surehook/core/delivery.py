@@ -7,7 +7,7 @@ node's death) and stands in the same table.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core import schedule
 from surehook.core.model import RETRY, Delivery, EndpointStatus, Lane
@@ -99,6 +99,20 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
     if is_too_old(delivery, policy, at=due_at):
         return exhausted(delivery, policy, now=now)
     return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared, lane=RETRY)
+
+
+def spared_endpoint(decision: Decision) -> Decision:
+    """The same for the delivery, without a consequence for its endpoint: the answer was to a request that the endpoint
+    would not get any more. What would have been parked for the endpoint's sake goes on: as a retry that was spared
+    where its key was wrong; what used up its retries stays parked as `failure`, from where an active endpoint's
+    deliveries begin their schedule anew."""
+    return structs.replace(
+        decision,
+        parked=None if decision.parked == "key" else decision.parked,
+        endpoint_status=None,
+        endpoint_reason=None,
+        notice=None if decision.notice == "endpoint.failure" else decision.notice,
+    )
 
 
 def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:

@@ -11,15 +11,17 @@ import hashlib
 import msgspec
 from msgspec import Raw, Struct
 
-from surehook.core.published import EventIn, decode_batch, decode_event
+from surehook.core.published import EventIn, decode_batch, decode_event, decode_item, split_batch
 
 __all__ = [
     "EventIn",
     "decode_batch",
     "decode_event",
+    "decode_item",
     "digest",
     "digest_of",
     "render_body",
+    "split_batch",
     "split_data",
 ]
 

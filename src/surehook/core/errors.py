@@ -9,6 +9,7 @@
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
     │   └── NodeBuried          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
+    │   └── TenantOverloaded    a tenant has its share of it waiting; answered 429 with Retry-After, at once
     └── SettingsError       a setting is unusable; the program does not start
 
 Problems travel to the HTTP door as values: `api/problems.py` is the one map from `code` to a status.
@@ -80,10 +81,20 @@ class CommitUnknown(LedgerUnavailable):
 class Overloaded(SurehookError):
     """A bounded waiting line is full. `retry_after_s` says when asking again makes sense."""
 
+    code = "overloaded"
+    status = 503
+
     def __init__(self, detail: str, *, retry_after_s: int = 1) -> None:
         super().__init__(detail)
         self.detail = detail
         self.retry_after_s = retry_after_s
+
+
+class TenantOverloaded(Overloaded):
+    """One tenant has its share of a line waiting; others may still join it."""
+
+    code = "tenant_overloaded"
+    status = 429
 
 
 class SettingsError(SurehookError):

@@ -20,6 +20,11 @@ ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 TEXT_CHARS = 26  # 26 × 5 bits = 130 bits: the first character is 0 to 7
 SHARED_BYTES = 10
 
+WORDS = {
+    EVENT: "an event", DELIVERY: "a delivery", ENDPOINT: "an endpoint", TENANT: "a tenant", ATTEMPT: "an attempt",
+    REPLAY: "a replay", NOTICE: "a notice", KEY: "a key",
+}  # fmt: skip
+
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 
@@ -94,3 +99,11 @@ def try_parse(prefix: str, written: str) -> bytes | None:
 def is_uuid7(raw: bytes) -> bool:
     """Whether the version and variant bits are those of a uuid7."""
     return raw[6] >> 4 == 7 and raw[8] >> 6 == 2
+
+
+def other_kind(prefix: str, written: str) -> str | None:
+    """The sentence for an id that is one of another kind than wanted; None where it is no id at all."""
+    found, sign, _ = written.partition("_")
+    if not sign or found == prefix or found not in WORDS or try_parse(found, written) is None:
+        return None
+    return f"this is {WORDS[found]} id ({found}_…), {WORDS[prefix]} id ({prefix}_…) is wanted"

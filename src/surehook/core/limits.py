@@ -18,6 +18,34 @@ SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fi
 DATA_DEPTH = 64  # nesting of `data`; parsers of receivers begin to give up at about 100
 NUMBER_DIGITS = 308  # digits in a row: more is infinite as a double, and slow for readers of big integers
 
+# -- the HTTP server --------------------------------------------------------------------------------------
+
+HEAD_BYTES = 32 * 1024  # request line and headers: ours are below 1 KiB, cookies of a shared host some KiB
+REQUEST_LINE_BYTES = 8 * 1024  # RFC 9110 asks for 8,000 at least; our longest list with all filters has 2 KiB
+HEAD_FIELDS = 100  # header lines: proxies add ten; each costs ten times its bytes as objects
+PARTIAL_HEADS_BYTES = 16 * 1024 * 1024  # of all heads that have begun and not ended
+CHUNK_LINE_BYTES = 1_024  # one line between chunks: a size is 16, the rest are extensions, or a trailer
+CHUNK_OVERHEAD_BYTES = 64 * 1024  # beyond as many bytes as there are data: 10,000 chunks of one byte pass
+TRAILER_BYTES = 4 * 1024  # of one body, all lines; nobody reads them
+READ_BYTES = 16 * 1024  # read at once of a connection that has no claim to more: what it may make us hold
+BODY_READ_BYTES = 256 * 1024  # read at once of a body whose bytes are reserved
+HEAD_S = 10  # from the first byte of a head, or from the connection's beginning, to the head's end
+BODY_S = 60  # from the moment a body is wanted to its end
+BODY_RATE_BYTES = 1_024  # a second, on average, once a body has come for BODY_GRACE_S
+BODY_GRACE_S = 5  # a lost packet or two are repeated within this time
+IDLE_S = 75  # a connection between two requests; pools of callers give up sooner
+ANSWER_S = 30  # within this time an answer that is not taken whole moves by BODY_RATE_BYTES a second
+LINGER_BYTES = (
+    256 * 1024
+)  # and so many bytes, which are thrown away; with a body in hand, those of a whole batch
+DISCARD_BYTES = (
+    16 * 1024 * 1024
+)  # thrown away in a second of all refused callers: 1,000 reads, some ms of CPU
+LINGER_S = 2  # a caller that is refused in the middle has this long to read why, while it sends on
+UNSENT_BYTES = 64 * 1024 * 1024  # of all answers that are written and not yet taken; a page may have 50 MB
+CONNECTIONS_REFUSED = 128  # connections above the bound that are being told so; more are ended without a word
+LARGE_SHARE = 0.75  # of the byte budget for bodies over EVENT_BODY_BYTES: the rest is for single events
+
 # -- texts of an event ------------------------------------------------------------------------------------
 
 EVENT_TYPE_CHARS = 128  # a name for people and for filters
@@ -35,6 +63,7 @@ DESCRIPTION_CHARS = 1_024  # a paragraph: descriptions and notes
 
 # -- endpoints --------------------------------------------------------------------------------------------
 
+TENANT_ENDPOINTS = 10_000  # an event and all its deliveries are one transaction: of so many, 0.1 to 0.5 s
 FILTERS = 100  # filters per endpoint; more is a sign that `*` was meant
 FILTER_CHARS = EVENT_TYPE_CHARS + 2  # an event type and `.*`
 HEADERS = 20  # custom headers per endpoint
@@ -67,6 +96,7 @@ AUTO_DISABLE_FAILURES = 10_000
 BREAKER_WINDOW_S = (1.0, 86_400.0)
 BREAKER_CALLS = 10_000
 PROBE_AFTER_S = (0.1, 86_400.0)
+PROBE_S = 90.0  # a probe that says nothing for so long is lost: the longest time-out, and half of it for the way there
 POLICY_REFERENCE_BYTES = 16 * 1024  # a hundred steps fit in two KB
 
 # -- signatures -------------------------------------------------------------------------------------------

@@ -142,7 +142,8 @@ class EndpointHealth(Struct, frozen=True, gc=False):
 
     The ledger folds it in the same transaction: a success in the window resets the count, then the
     failures after it (or all of them) are added. Where `limit` is reached, the endpoint becomes `inactive`.
-    `status` forces a status (`inactive` after 410, `failure` after enter_failure) with its reason.
+    `status` forces a status (`inactive` after 410, `failure` after enter_failure) with its reason. Nothing is folded
+    where the endpoint has another URL by then than the `url` that was called.
     """
 
     endpoint: bytes
@@ -151,6 +152,7 @@ class EndpointHealth(Struct, frozen=True, gc=False):
     limit: int | None
     status: EndpointStatus | None = None
     reason: str | None = None
+    url: str | None = None  # None: whichever it has
 
 
 class EndpointChange(Struct, frozen=True, gc=False):
@@ -237,13 +239,12 @@ class Endpoint(Struct, frozen=True):
 
 
 class Configuration(Struct, frozen=True):
-    """Everything the hot path keeps in memory, with the version that was read in the same snapshot."""
+    """Rows of what the hot path keeps in memory. Endpoints come with all of their secrets."""
 
-    version: int
-    tenants: tuple[Tenant, ...]
-    endpoints: tuple[Endpoint, ...]
-    event_types: tuple[EventType, ...]
-    secrets: tuple[Secret, ...]
+    tenants: tuple[Tenant, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    event_types: tuple[EventType, ...] = ()
+    secrets: tuple[Secret, ...] = ()
 
 
 class Node(Struct, frozen=True):

@@ -75,7 +75,8 @@ _HINTS = {
     "jitter": 'null, or one of {"ratio": 0.2}, {"full": true}, {"add": 60}',
     "on_exhausted": "dead_letter, drop or enter_failure",
     "auto_disable": 'null or {"consecutive_failures": 20}',
-    "breaker": 'null or {"window": 600, "failure_ratio": 0.4, "calls": 20, "probe_after": 300}',
+    "breaker": 'null or {"window": 600, "failure_ratio": 0.4, "calls": 20, "probe_after": 300} '
+    'or {"strategy": "count", "window": 600, "failures": 10, "probe_after": 300}',
     "headers": 'such as {"retry_count": "X-Retry-Count", "delivery_id": null}',
     "terminal": "statuses such as [410]",
 }
@@ -142,7 +143,7 @@ def _merged(given: GivenPolicy, start: Policy) -> Policy:
     if given.headers is not UNSET:
         changes["headers"] = _over(start.headers, given.headers)
     if isinstance(given.breaker, GivenBreaker):
-        changes["breaker"] = _over(start.breaker or BreakerPolicy(), given.breaker)
+        changes["breaker"] = _breaker(given.breaker, start.breaker or BreakerPolicy())
     if isinstance(given.auto_disable, GivenAutoDisable):
         changes["auto_disable"] = AutoDisable(given.auto_disable.consecutive_failures)
     if isinstance(given.jitter, GivenJitter):
@@ -158,6 +159,16 @@ def _over(start: S, given: Struct) -> S:
     """`start` with what was given laid over it."""
     laid = {key: value for key, value in msgspec.structs.asdict(given).items() if value is not UNSET}
     return msgspec.structs.replace(start, **laid)
+
+
+def _breaker(given: GivenBreaker, start: BreakerPolicy) -> BreakerPolicy:
+    """The numbers of one strategy mean nothing to the other, so they are not taken."""
+    breaker = _over(start, given)
+    strange = ("failure_ratio", "calls") if breaker.strategy == "count" else ("failures",)
+    for key in strange:
+        if getattr(given, key) is not UNSET:
+            raise _refused(f"breaker.{key}", f"the strategy `{breaker.strategy}` does not look at it")
+    return breaker
 
 
 def _jitter(given: GivenJitter) -> Jitter:
@@ -240,16 +251,28 @@ def policy_json(policy: Policy) -> dict[str, Any]:
         "on_exhausted": policy.on_exhausted,
         "auto_disable": policy.auto_disable
         and {"consecutive_failures": policy.auto_disable.consecutive_failures},
-        "breaker": breaker
-        and {
-            "window": _short(breaker.window),
-            "failure_ratio": breaker.failure_ratio,
-            "calls": breaker.calls,
-            "probe_after": _short(breaker.probe_after),
-        },
+        "breaker": breaker and _breaker_json(breaker),
         "escalate_after": _short(policy.escalate_after),
         "adaptive": policy.adaptive,
         "headers": {"retry_count": policy.headers.retry_count, "delivery_id": policy.headers.delivery_id},
+    }
+
+
+def _breaker_json(breaker: BreakerPolicy) -> dict[str, Any]:
+    """`rate` is what is meant where no strategy is named."""
+    window, probe_after = _short(breaker.window), _short(breaker.probe_after)
+    if breaker.strategy == "count":
+        return {
+            "strategy": "count",
+            "window": window,
+            "failures": breaker.failures,
+            "probe_after": probe_after,
+        }
+    return {
+        "window": window,
+        "failure_ratio": breaker.failure_ratio,
+        "calls": breaker.calls,
+        "probe_after": probe_after,
     }
 
 

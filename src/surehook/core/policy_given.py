@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -57,6 +57,8 @@ class GivenBreaker(Struct, forbid_unknown_fields=True):
     ) = UNSET
     failure_ratio: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
     calls: Annotated[int, Meta(ge=1, le=limits.BREAKER_CALLS)] | UnsetType = UNSET
+    strategy: Literal["rate", "count"] | UnsetType = UNSET
+    failures: Annotated[int, Meta(ge=1, le=limits.BREAKER_CALLS)] | UnsetType = UNSET
     probe_after: (
         Annotated[float, Meta(ge=limits.PROBE_AFTER_S[0], le=limits.PROBE_AFTER_S[1])] | UnsetType
     ) = UNSET

@@ -64,12 +64,18 @@ class AutoDisable(Struct, frozen=True):
 
 
 class BreakerPolicy(Struct, frozen=True):
-    """Open at `failure_ratio` of at least `calls` calls within `window`; ask again after `probe_after`."""
+    """When a URL is left alone, and for how long: ask again after `probe_after`.
+
+    `rate` opens at `failure_ratio` of at least `calls` calls within `window`; `count` at `failures` failures within it,
+    however many calls went well. Each looks at its own numbers alone.
+    """
 
     window: float = 600.0
     failure_ratio: float = 0.4
     calls: int = 20
     probe_after: float = 300.0
+    strategy: Literal["rate", "count"] = "rate"
+    failures: int = 10
 
 
 class HeaderNames(Struct, frozen=True):

@@ -88,7 +88,12 @@ def decode_event(raw: bytes) -> EventIn:
 
 
 def decode_batch(raw: bytes) -> list[EventIn | Problem]:
-    """The events of a batch in order, each bad one as its own Problem in its place.
+    """The events of a batch in order, each bad one as its own Problem in its place. Raises what `split_batch` raises."""
+    return [decode_item(each) for each in split_batch(raw)]
+
+
+def split_batch(raw: bytes) -> list[bytes]:
+    """The events of a batch as they were written, for `decode_item`.
 
     Raises Problem where the body as a whole is no batch: body_too_large (413), invalid_json, wrong_type (not an
     array), too_many_events.
@@ -101,7 +106,7 @@ def decode_batch(raw: bytes) -> list[EventIn | Problem]:
         raise _problem(error, raw) from None
     if len(raws) > limits.BATCH_EVENTS:
         raise Problem("too_many_events", f"a batch has at most {limits.BATCH_EVENTS} events")
-    return [_item(each) for each in raws]
+    return raws
 
 
 def _split(raw: bytes) -> list[bytes]:
@@ -123,7 +128,8 @@ def _split(raw: bytes) -> list[bytes]:
     return items
 
 
-def _item(raw: bytes) -> EventIn | Problem:
+def decode_item(raw: bytes) -> EventIn | Problem:
+    """One event of a batch, or what is wrong with it."""
     try:
         if len(raw) > limits.EVENT_BODY_BYTES:
             raise Problem(

@@ -25,6 +25,15 @@ HARMLESS = frozenset({
 })  # fmt: skip
 
 
+# What names of headers that hold secrets are made of. This list may be one word short: secrets that must never be seen
+# belong into an endpoint's authentication, of which none is shown.
+SECRET_WORDS = frozenset({
+    "authorization", "authentication", "auth", "cookie", "token", "secret", "password", "passwd", "pwd", "passphrase",
+    "credential", "apikey", "bearer", "jwt", "session", "sessionid", "signature",
+})  # fmt: skip
+HARMLESS_KEYS = frozenset({"idempotency", "routing", "partition", "sort", "cache", "surrogate", "primary"})
+
+
 def secret(text: str) -> str:
     """`whsec_•••`: the prefix that says what it is, nothing of the rest, not even its length."""
     prefix = _PREFIX.match(text)
@@ -37,6 +46,19 @@ def header(name: str, value: str) -> str:
     if lowered not in HARMLESS:
         return HIDDEN
     return url(value) if lowered == "location" else printable(value)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header of this name holds a secret, by the words of the name."""
+    words = name.lower().replace("_", "-").split("-")
+    if words[-1] == "key" and len(words) > 1:
+        return words[-2] not in HARMLESS_KEYS
+    return any(word.rstrip("s") in SECRET_WORDS for word in words)
+
+
+def configured(given: Mapping[str, str]) -> dict[str, str]:
+    """Headers that an operator configured: shown, for they are his, but for those that hold secrets by their name."""
+    return {name: HIDDEN if is_secret(name) else value for name, value in given.items()}
 
 
 def headers(given: Mapping[str, str]) -> dict[str, str]:

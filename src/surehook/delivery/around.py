@@ -17,11 +17,11 @@ class Host(Protocol):
 class Metrics(Protocol):
     """Renders the engine's counters (telemetry/prometheus.py)."""
 
-    def render(self) -> bytes: ...
+    async def render(self) -> bytes: ...
 
 
 class NoMetrics:
     """Where nobody asks for metrics."""
 
-    def render(self) -> bytes:
+    async def render(self) -> bytes:
         return b""

@@ -17,18 +17,21 @@ T = TypeVar("T")
 class Batches(Generic[T]):
     """A line of items, flushed in order, at most `rows` of weight at a time, by at most `writers` at once.
 
-    `flush` must not raise: what becomes of a failed batch is its business.
+    What becomes of a batch that the ledger refuses is the business of `flush`. What it raises is a defect: `failed`
+    is told of it with the batch, and the line goes on.
     """
 
     def __init__(
         self,
         flush: Callable[[list[T]], Awaitable[None]],
         *,
+        failed: Callable[[list[T], Exception], None],
         rows: int,
         window_s: float = 0.0,
         writers: int = 1,
     ) -> None:
         self._flush = flush
+        self._failed = failed
         self._rows = rows
         self._window_s = window_s
         self._writers = writers
@@ -95,8 +98,6 @@ class Batches(Generic[T]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.result()  # a flush that raises is a bug: let it be seen
         if self._line or self._nudged:
             self._start()
 
@@ -108,6 +109,8 @@ class Batches(Generic[T]):
             self._under_way.append(batch)
             try:
                 await self._flush(batch)
+            except Exception as error:
+                self._failed(batch, error)
             finally:
                 self.flushing -= weight
                 self._under_way.remove(batch)

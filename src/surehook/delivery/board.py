@@ -8,12 +8,8 @@ from surehook.delivery.routes import Directory
 
 def breaker_views(directory: Directory, now: int) -> list[BreakerView]:
     """Every breaker that is open, half-open, or closed with calls counted within its window."""
-    endpoints: dict[tuple[str, str], list[bytes]] = {}
-    for route in directory.routes.values():
-        key = (route.breaker.tenant, route.breaker.key)
-        endpoints.setdefault(key, []).append(route.endpoint.id)
     views = []
-    for key, breaker in directory.breakers.items():
+    for breaker in directory.breakers:
         calls, failures = breaker.counts(now)
         if breaker.is_closed and not calls:
             continue
@@ -28,7 +24,7 @@ def breaker_views(directory: Directory, now: int) -> list[BreakerView]:
                 window_s=None if breaker.policy is None else breaker.policy.window,
                 opened_at=None if breaker.is_closed else breaker.opened_at,
                 probe_at=None if breaker.is_closed else breaker.probe_at,
-                endpoints=tuple(endpoints.get(key, ())),
+                endpoints=tuple(sorted(route.endpoint.id for route in breaker.routes)),
             )
         )
     return views

@@ -20,7 +20,7 @@ async def cancel(manager: Manager, delivery: bytes) -> DeliveryView:
         if opened is None or opened[1] is not None:
             continue  # between the looks it ended, or it was taken up
         now = manager.clock.now()
-        if await manager.ledger.end([opened[0]], state="cancelled", reason="request", notices=[], now=now):
+        if await manager.endings.end([opened[0]], state="cancelled", reason="request", now=now):
             return await find(manager, delivery)
     raise Problem(
         "delivery_sending",

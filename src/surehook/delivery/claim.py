@@ -5,6 +5,10 @@ memory has room for, so that one worker does not hoard what another could send. 
 doubles while the ledger gives as much as was asked. The next rows are claimed while the last are being sent:
 when the queue has run down, a record window says so.
 
+Rows come in the order in which they are due, so that everybody would wait behind one endpoint's fifty thousand. Whoever
+has enough in memory is therefore passed over, endpoint or tenant, until that has run down; what the others have is
+claimed past it.
+
 The loop looks at a lane when it is told to (`wake` by this process, `woken` by another), when a retry that it
 knows of comes near, and at every poll: what nobody told it of is found by then. A hint from another process
 reaches every worker, and all but one of them may come too late. Who comes too late answers the next hint a
@@ -15,9 +19,10 @@ most sixteen times a second, whatever the others accept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery, Lane
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.lost import Lost
@@ -25,26 +30,30 @@ from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.timers import Timers
 from surehook.ports.clock import Clock
-from surehook.ports.ledger import Ledger
+from surehook.ports.ledger import Ledger, Skip, is_full
 
 BATCH_LEAST = 64  # rows: a claim's fixed cost is small beside theirs
 AHEAD_LEAST = 32  # rows beyond the free slots: what is sent while the next claim is under way
 IN_OTHER_HANDS_S = 0.02  # a row that is due and was not given is being leased by somebody else
+BESIDE_FIRST_S, BESIDE_MOST_S = 0.05, 0.1  # between looks past those who have enough, as they find nothing
+CLAIM_BYTES = 16 << 20  # bodies in one claim: the ledger's answer is in memory twice for a moment
 QUIET_FIRST_S, QUIET_MOST_S = 0.002, 0.064  # after claims that came too late
 
 
 class Look:
     """What the loop knows of one lane. Boot times in seconds, due times in Unix milliseconds."""
 
-    __slots__ = ("at", "batch", "due", "empty_at", "hinted", "quiet_s", "starved")
+    __slots__ = ("at", "batch", "beside_s", "due", "empty_at", "full", "hinted", "quiet_s", "starved")
 
     def __init__(self) -> None:
         self.at: float | None = 0.0  # look from then on; None: nothing calls for it
         self.due: int | None = None  # the earliest retry that is known of
         self.batch = BATCH_LEAST
+        self.beside_s = BESIDE_FIRST_S
         self.hinted = False  # it is another process's hint that calls
         self.quiet_s = 0.0
         self.empty_at = 0.0  # when a hint last led to nothing
+        self.full: dict[Route, None] = {}  # endpoints that have enough in memory, as an ordered set
         self.starved = False  # there may be more, and the slots have enough for now
 
 
@@ -67,7 +76,6 @@ class Claim:
         hand_back: Callable[[list[Delivery]], None],
         may_claim: Callable[[], bool],
         lost: Lost,
-        fail: Callable[[BaseException], None],
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -81,13 +89,16 @@ class Claim:
         self._hand_back = hand_back
         self._may_claim = may_claim
         self._lost = lost
-        self._fail = fail
         self._wake = asyncio.Event()
         self._stopped = False
+        self._barred = False  # resting because nothing may be claimed, whatever calls for a look
         # The patient lane first: what is due there has waited already.
         self._looks: dict[Lane, Look] = {lane: Look() for lane in sorted(settings.lanes, reverse=True)}
         self._poll_at = 0.0
         self._ahead_ms = int(settings.claim_ahead_s * 1000)
+        self._unknown: set[bytes] = (
+            set()
+        )  # endpoints whose rows are on their way back, until memory has caught up
         self.timers = Timers(clock, self._due)
 
     def wake(self) -> None:
@@ -99,10 +110,12 @@ class Claim:
     def woken(self, lane: Lane) -> None:
         """Another process says there is work: look, but not at once where the last such looks were in vain."""
         look = self._looks.get(lane)
-        if look is None or look.at is not None:
+        if look is None:
             return
-        look.at, look.hinted = max(self._clock.boot(), look.empty_at + look.quiet_s), True
-        self._wake.set()
+        at = max(self._clock.boot(), look.empty_at + look.quiet_s)
+        if look.at is None or at < look.at:
+            look.at, look.hinted = at, True
+            self._wake.set()
 
     def hint(self, lane: Lane, due_at: int) -> None:
         """A retry was written for this instant."""
@@ -113,7 +126,9 @@ class Claim:
                 self._wake.set()
 
     def recorded(self) -> None:
-        """A window of results is in the book: slots are free again."""
+        """A window of results is in the book: slots are free again, and memory."""
+        if self._barred and self._may_claim():
+            self._wake.set()
         for lane, look in self._looks.items():
             if look.starved and self._wanted(lane) >= AHEAD_LEAST:
                 look.starved, look.at = False, self._clock.boot()
@@ -125,19 +140,15 @@ class Claim:
         self._wake.set()
 
     async def run(self) -> None:
-        """Claim for ever. Ledger trouble is waited out: the next poll tries again."""
+        """Claim until it is stopped."""
         while not self._stopped:
             full = False
             if self._may_claim():
                 try:
                     full = await self._round()
-                except NodeBuried as error:
-                    self._fail(error)
-                except LedgerBroken as error:
-                    self._fail(error)
-                    return
                 except LedgerUnavailable:
-                    self._forget()
+                    self.wake()  # look again as soon as it answers
+                    raise
             if not full and not self._stopped:
                 await self._rest()
 
@@ -158,16 +169,26 @@ class Claim:
 
     async def _look(self, lane: Lane, look: Look, *, ask_due: bool) -> bool:
         hinted, look.hinted, look.at = look.hinted, False, None
-        wanted = min(self._settings.claim_rows, self._dispatch.room(), self._wanted(lane))
-        if wanted <= 0:
+        memory = self._dispatch.memory
+        skip, wanted = self._needs(lane, look)
+        limit = min(wanted, look.batch, self._settings.claim_rows, memory.room())
+        if limit <= 0:
             look.starved, look.due = True, None
             return False
-        limit = min(wanted, look.batch)
+        size = min(memory.room_bytes(), CLAIM_BYTES)
         node, now = self._node(), self._clock.now()
+        asked: dict[str, Any] = {
+            "node": node,
+            "limit": limit,
+            "due_by": now + self._ahead_ms,
+            "now": now,
+            "size": size,
+        }
         with self._lost.leasing():
-            rows = await self._ledger.claim(
-                lane, node=node, limit=limit, due_by=now + self._ahead_ms, now=now
-            )
+            if skip is None:
+                rows = await self._ledger.claim(lane, **asked)
+            else:
+                rows = await self._ledger.claim_others(lane, skip=skip, **asked)
             if node != self._node():
                 return False  # buried before the answer came: they are free again
             self.take(rows)
@@ -176,24 +197,51 @@ class Claim:
         elif hinted:
             look.quiet_s = min(max(QUIET_FIRST_S, look.quiet_s * 2), QUIET_MOST_S)
             look.empty_at = self._clock.boot()
-        if len(rows) == limit:
+        if is_full(rows, limit=limit, size=size):
             look.batch = min(self._settings.claim_rows, look.batch * 2)
             look.at = self._clock.boot()
             return True
         look.batch = BATCH_LEAST
         near = now + self._ahead_ms
-        if ask_due:
+        if skip is not None:
+            look.beside_s = BESIDE_FIRST_S if rows else min(look.beside_s * 2, BESIDE_MOST_S)
+            look.starved, look.at = True, self._clock.boot() + look.beside_s
+        elif ask_due:
             look.due = await self._ledger.next_due(lane)
             if look.due is not None and look.due <= near:
                 look.due, look.at = None, self._clock.boot() + IN_OTHER_HANDS_S
-        elif look.due is not None and look.due <= near:
+        if look.due is not None and look.due <= near:
             look.due = None
         return False
 
-    def _wanted(self, lane: Lane) -> int:
-        """How many more rows the lane's slots can use soon."""
+    def _needs(self, lane: Lane, look: Look) -> tuple[Skip | None, int]:
+        """Whose rows to pass over (None: nobody's), and how many of the others the lane's slots can use soon.
+
+        A tenant has enough where what it has in memory is its part of the slots among the tenants that have something
+        there, or all that it may hold; an endpoint where its queue is as long as taking back from parking makes it.
+        """
+        free = self._free(lane)
+        waiting = self._dispatch.startable(lane)
+        tenants: set[str] = set()
+        if not self._dispatch.memory.is_lone:
+            tenants.update(name for name, count in waiting.items() if count * len(waiting) >= free)
+            tenants.update(self._dispatch.memory.full_tenants())
+        for route in [route for route in look.full if len(route.queues[lane]) < route.pull // 2]:
+            del look.full[route]
+        wanted = free - sum(count for name, count in waiting.items() if name not in tenants)
+        if not tenants and not look.full and not self._unknown:
+            return None, wanted
+        endpoints = (*(route.endpoint.id for route in look.full), *sorted(self._unknown))
+        return Skip(endpoints=endpoints, tenants=tuple(sorted(tenants))), wanted
+
+    def _free(self, lane: Lane) -> int:
+        """How many rows the lane could start, and a few to have at hand."""
         state = self._dispatch.lanes[lane]
-        return max(0, state.slots - state.busy) + AHEAD_LEAST - self._dispatch.startable(lane)
+        return max(0, state.slots - state.busy) + AHEAD_LEAST
+
+    def _wanted(self, lane: Lane) -> int:
+        """How many more rows the lane's slots can use soon, whosever they are."""
+        return max(0, self._free(lane) - sum(self._dispatch.startable(lane).values()))
 
     def take(self, rows: list[Delivery]) -> int:
         """Leased rows come into memory: queued, timed, or parked where their endpoint cannot take them now. Returns
@@ -210,35 +258,39 @@ class Claim:
                 continue
             if delivery.lane not in self._looks:
                 strays += 1
-                self._dispatch.hold(route, len(delivery.body))
+                self._dispatch.memory.hold(route, delivery)
                 self._stray(route, delivery)
                 continue
             if delivery.due_at > soon:  # taken out of parking, and its time is far: the book keeps it
                 later.append(delivery)
                 continue
-            has_share = self._dispatch.has_share(route)
-            self._dispatch.hold(route, len(delivery.body))
+            has_share = self._dispatch.memory.has_share(route)
+            self._dispatch.memory.hold(route, delivery)
             reason = route.takes or (None if has_share else "share")
             if reason is not None:
                 self._park(route, delivery, reason)
+                if reason == "share":
+                    self._looks[delivery.lane].full[route] = None
             elif delivery.due_at > now:
                 self.timers.add(route, delivery)
             else:
                 self._dispatch.push(route, delivery)
+                if len(route.queues[delivery.lane]) >= route.pull:
+                    self._looks[delivery.lane].full[route] = None
         if orphans:
+            self._unknown.update(delivery.endpoint for delivery in orphans)
             self._orphan(orphans)
         if later:
             self._hand_back(later)
         return strays
 
+    def known(self, rows: Sequence[Delivery]) -> None:
+        """Memory has caught up with orphans, or they have ended: their endpoints are passed over no longer."""
+        self._unknown.difference_update(delivery.endpoint for delivery in rows)
+
     def _due(self, route: Route, delivery: Delivery) -> None:
         self._dispatch.push(route, delivery)
         self._dispatch.pump()
-
-    def _forget(self) -> None:
-        """The ledger did not answer: nothing that was known calls for a look before the next poll."""
-        for look in self._looks.values():
-            look.at = look.due = None
 
     async def _rest(self) -> None:
         """Until the earliest thing that calls for a look."""
@@ -249,7 +301,8 @@ class Claim:
                 wait_s = min(wait_s, look.at - boot)
             if look.due is not None:
                 wait_s = min(wait_s, (look.due - self._ahead_ms - self._clock.now()) / 1000)
-        if not self._may_claim():
+        self._barred = not self._may_claim()
+        if self._barred:
             wait_s = self._settings.poll_s
         try:
             async with asyncio.timeout(max(0.001, wait_s)):

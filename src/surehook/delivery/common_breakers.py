@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from surehook.core.breaker import Breaker
 from surehook.core.model import BreakerRow
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.routes import Directory
 
 
@@ -23,20 +23,22 @@ def learn(
     asked_at: int,
     settle_ms: int,
     unwritten: Collection[tuple[str, str]],
-    changed: Callable[[Breaker], None],
+    changed: Callable[[UrlBreaker], None],
 ) -> None:
     """Take over what the book says. `asked_at` is when it was asked, `settle_ms` how long a change of our own may
     take to be seen there, `unwritten` are the breakers whose last change waits to be written."""
+    settling = asked_at - settle_ms
     stands = {(row.tenant, row.key): row for row in rows}
-    for place, breaker in directory.breakers.items():
+    for breaker in directory.breakers:
+        place = breaker.place
         row = stands.get(place)
-        if place in unwritten or breaker.probing:
+        if place in unwritten or breaker.is_probing:
             continue
         if row is not None and row.opened_at > breaker.opened_at:
             was_closed = breaker.is_closed
             breaker.restore(row)
             if was_closed:
                 changed(breaker)
-        elif row is None and not breaker.is_closed and breaker.opened_at < asked_at - settle_ms:
+        elif row is None and not breaker.is_closed and not settling <= breaker.opened_at <= asked_at:
             breaker.close()
             changed(breaker)

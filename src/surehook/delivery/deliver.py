@@ -11,25 +11,31 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from surehook.core import ids, lanes, outcome
-from surehook.core.breaker import Change
-from surehook.core.delivery import Decision, decide, is_too_old
+from surehook.core.breaker import Change, Probe
+from surehook.core.delivery import DELIVERED, Decision, decide, is_too_old, spared_endpoint
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
 from surehook.core.outcome import Outcome
+from surehook.core.policy import Policy
 from surehook.core.signature import Signer
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.flight import Flight
+from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines
-from surehook.delivery.routes import NEVER, Directory, Plan, Route
+from surehook.delivery.routes import NEVER, Directory, Route
 from surehook.delivery.tokens import Tokens
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.transport import Answer, Exchange, Request
+from surehook.ports.transport import Answer, Request
+
+UNSAID_MS = 1_000  # from a probe that said nothing to the next
 
 
 class Results(Protocol):
     """Where results go: the recorder."""
 
     def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None: ...
-    def breaker_changed(self, route: Route, change: str) -> None: ...
+    def breaker_changed(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None: ...
     def status_changed(self, route: Route, decision: Decision) -> None: ...
 
 
@@ -37,42 +43,6 @@ class Watch(Protocol):
     """Who counts: metrics. Called once an attempt."""
 
     def attempted(self, lane: Lane, outcome: str, *, total_us: int, late_ms: int, number: int) -> None: ...
-    def finished(self, end: str, *, took_ms: int) -> None: ...
-
-
-class Flight:
-    """One request under way. Called by the transport with its answer, exactly once."""
-
-    __slots__ = (
-        "cuts", "deliver", "delivery", "exchange", "lane", "life", "plan", "probe", "route",
-        "started_at", "suspect",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        deliver: Deliver,
-        route: Route,
-        plan: Plan,
-        delivery: Delivery,
-        lane: Lane,
-        *,
-        probe: bool,
-        started_at: int,
-    ) -> None:
-        self.deliver = deliver
-        self.route = route
-        self.plan = plan
-        self.delivery = delivery
-        self.lane = lane
-        self.probe = probe
-        self.suspect = route.suspect
-        self.life = deliver.life
-        self.cuts = route.limits[lane].cuts
-        self.started_at = started_at
-        self.exchange: Exchange | None = None
-
-    def __call__(self, answer: Answer) -> None:
-        self.deliver.answered(self, answer)
 
 
 class Deliver:
@@ -90,7 +60,7 @@ class Deliver:
         park: Callable[[Route, Delivery, str], None],
         lease_left: Callable[[], float],
         lease_least_s: float,
-        breaker_changed: Callable[[Route], None],
+        breaker_changed: Callable[[UrlBreaker, bytes], None],
         aborted: Callable[[Route, Delivery, bool], None],
         delivers: Collection[Lane],
         stray: Callable[[Route, Delivery], None],
@@ -106,7 +76,8 @@ class Deliver:
         self._lease_left = lease_left
         self._lease_least_s = lease_least_s
         self._breaker_changed = breaker_changed
-        self.turned: Callable[[Route, Change], None] = results.breaker_changed  # or the other nodes
+        # A call of an endpoint changed a breaker: for the ledger, or for the other nodes first.
+        self.turned: Callable[[UrlBreaker, Change, bytes], None] = results.breaker_changed
         self._aborted = aborted
         self._delivers = delivers
         self._stray = stray
@@ -116,14 +87,13 @@ class Deliver:
         self._life = 0  # which node we are: answers to requests of an earlier one are dropped
         self._permit = self._permit_of(0)
 
-    @property
-    def life(self) -> int:
-        return self._life
-
     def forget(self) -> None:
-        """This node was buried: whatever is under way belongs to somebody else now."""
+        """This node was buried: whatever is under way belongs to somebody else now, probes as well."""
         self._life += 1
         self._permit = self._permit_of(self._life)
+        for flight in self.flights:
+            if flight.probe is not None:
+                flight.breaker.drop_probe(flight.probe)
         self.flights.clear()
 
     # -- out --------------------------------------------------------------------------------------------
@@ -150,9 +120,9 @@ class Deliver:
             else:
                 self._stray(route, delivery)
             return False
-        return self._send(route, delivery, lane, probe=False)
+        return self._send(route, delivery, lane, probe=None)
 
-    def probe(self, route: Route, delivery: Delivery) -> bool:
+    def probe(self, route: Route, delivery: Delivery, probe: Probe) -> bool:
         """Begin the one attempt that a half-open breaker lets through, in the patient lane."""
         assert self.dispatch is not None
         state = self.dispatch.lanes[RETRY]
@@ -160,7 +130,7 @@ class Deliver:
         route.flying[RETRY] += 1
         if route.suspect:
             state.suspects_busy += 1
-        if self._send(route, delivery, RETRY, probe=True):
+        if self._send(route, delivery, RETRY, probe=probe):
             return True
         state.busy -= 1
         route.flying[RETRY] -= 1
@@ -168,7 +138,7 @@ class Deliver:
             state.suspects_busy -= 1
         return False
 
-    def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: bool) -> bool:
+    def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: Probe | None) -> bool:
         assert self.dispatch is not None
         now = self._clock.now()
         plan = self._directory.plan(route, delivery.type)
@@ -179,12 +149,12 @@ class Deliver:
         signer = route.signer
         if signer is None or now >= route.signer_until:
             signer = self._signer(route, now)
-        if lane == FIRST and not probe:
+        if lane == FIRST and probe is None:
             timeout_s = policy.timeouts.first
         else:
             place = delivery.attempt - delivery.spared
             timeout_s = lanes.timeout_s(
-                policy, lane=lane, place=place, is_slow=route.pace.is_slow, probe=probe
+                policy, lane=lane, place=place, is_slow=route.pace.is_slow, probe=probe is not None
             )
         request = Request(
             target=route.target,
@@ -198,7 +168,7 @@ class Deliver:
             method=route.method,
             permit=self._permit,
         )
-        flight = Flight(self, route, plan, delivery, lane, probe=probe, started_at=now)
+        flight = Flight(self.answered, self._life, route, plan, delivery, lane, probe=probe, started_at=now)
         self.flights.add(flight)
         if route.grant is None:
             flight.exchange = self._tokens.transport.send(request, flight)
@@ -224,64 +194,61 @@ class Deliver:
         if self.halted:
             return
         if flight.life != self._life:
-            self.dispatch.let_go(flight.route, len(flight.delivery.body))
+            self.dispatch.memory.let_go(flight.route, flight.delivery)
             self.dispatch.finished(flight.route, flight.lane, suspect=flight.suspect)
             return
         route, plan, delivery, lane = flight.route, flight.plan, flight.delivery, flight.lane
+        probe = flight.probe
         now = self._clock.now()
         if answer.failure is None and answer.status in plan.success:
             result = outcome.DELIVERED
         else:
             result = outcome.classify(
-                policy=plan.policy, success=plan.success, lane=lane, probe=flight.probe, status=answer.status,
+                policy=plan.policy, success=plan.success, lane=lane, probe=probe is not None, status=answer.status,
                 failure=answer.failure, headers=answer.headers, body=answer.body, now=now,
             )  # fmt: skip
         if answer.failure == "aborted":
-            if flight.probe:
-                route.breaker.give_up_probe()
+            if probe is not None:
+                flight.breaker.drop_probe(probe)
             self._aborted(route, delivery, answer.unknown)
             self.dispatch.finished(route, lane, suspect=flight.suspect)
             return
-        self._mind(flight, answer, result, now)
+        # The answer was read under the policy it was asked by; what follows from it is for the one that holds now.
+        plan = self._directory.plan(route, delivery.type)
+        flight.mind_endpoint(answer, result)
+        self._mind_breaker(flight, result, plan.policy, now)
         decision = decide(
             delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
             fraction=0.0 if result is outcome.DELIVERED else self._entropy.fraction(),
         )  # fmt: skip
-        self._settle(flight, answer, result, decision, now)
+        if flight.is_stale and decision is not DELIVERED:
+            decision = spared_endpoint(decision)
+        self._settle(flight, plan, answer, result, decision, now)
         self.dispatch.finished(route, lane, suspect=flight.suspect)
 
-    def _mind(self, flight: Flight, answer: Answer, result: Outcome, now: int) -> None:
-        """What the answer says about the endpoint: pace, share, breaker."""
-        route, plan, lane = flight.route, flight.plan, flight.lane
-        limit = route.limits[lane]
-        if result is outcome.DELIVERED:
-            limit.grow()
-            route.suspect = route.blocked = False
-        elif result.name == "timed_out" or answer.failure == "token_timeout":
-            route.suspect = True
-            limit.shrink(begun=flight.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
-        elif result.name == "throttled" or result.breaker == outcome.FAIL:
-            limit.shrink(begun=flight.cuts)
-        if answer.status is not None or result.name == "timed_out":
-            over = answer.total_us > plan.policy.timeouts.first * 1_000_000
-            route.pace.note(over or result.name == "timed_out")
-        breaker = route.breaker
+    def _mind_breaker(self, flight: Flight, result: Outcome, policy: Policy, now: int) -> None:
+        """What the answer says about the URL it was asked of. Trouble with a request that would not be made again
+        says nothing: only a good word about the URL holds then."""
+        breaker, probe = flight.breaker, flight.probe
+        failed = result.key or result.breaker == outcome.FAIL
         change = None
-        if result.key:
+        if result.breaker == outcome.UNCOUNTED or (failed and flight.is_stale):
+            if probe is not None:
+                breaker.drop_probe(probe, next_at=now + UNSAID_MS)
+        elif result.key:
             change = breaker.trip("key", now)
-        elif flight.probe and result.breaker == outcome.UNCOUNTED:
-            breaker.give_up_probe()
-            breaker.probe_at = now + 1000
-        elif flight.probe or (plan.policy.breaker is not None and result.breaker != outcome.UNCOUNTED):
-            change = breaker.after(result.breaker == outcome.FAIL, now, probe=flight.probe)
+        elif probe is not None or policy.breaker is not None:
+            change = breaker.after(failed, now, probe=probe)
         if change is not None:
             if change == "closed":
-                for limit in route.limits:
+                for limit in flight.route.limits:
                     limit.ramp()
-            self.turned(route, change)
-            self._breaker_changed(route)
+            self.turned(breaker, change, flight.route.endpoint.id)
+            self._breaker_changed(breaker, flight.route.endpoint.id)
 
-    def _settle(self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int) -> None:
+    def _settle(
+        self, flight: Flight, plan: Plan, answer: Answer, result: Outcome, decision: Decision, now: int
+    ) -> None:
         route, delivery = flight.route, flight.delivery
         if route.gone and decision.end is None:
             decision = Decision(end="cancelled")
@@ -310,7 +277,7 @@ class Deliver:
         entered = decision.endpoint_status == "failure" and route.status == "failure"  # told already
         if decision.notice is not None and not entered:
             notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
-        if result.name == "blocked" and not route.blocked:
+        if result.name == "blocked" and not route.blocked and not flight.is_stale:
             route.blocked = True
             notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
         if (
@@ -333,16 +300,14 @@ class Deliver:
                 notices=notices,
                 finalize_by=None if finalize_ms is None or decision.end != "delivered" else now + finalize_ms,
             ),
-            flight.plan,
+            None if flight.is_stale else plan,
         )
         if decision.endpoint_status is not None:
             self._results.status_changed(route, decision)
         self._watch.attempted(
-            flight.lane, result.name, total_us=answer.total_us, late_ms=flight.started_at - delivery.due_at,
+            flight.lane, result.name, total_us=answer.total_us, late_ms=_late_ms(flight),
             number=delivery.attempt,
         )  # fmt: skip
-        if decision.end is not None:
-            self._watch.finished(decision.end, took_ms=now - delivery.born_at)
 
     def end_deleted(self, route: Route, delivery: Delivery) -> None:
         """A held delivery whose endpoint was deleted."""
@@ -360,7 +325,6 @@ class Deliver:
         self._results.put(
             route, Settled(delivery=delivery, entry=entry, end=state, reason=reason, notices=notices)
         )
-        self._watch.finished(state, took_ms=now - delivery.born_at)
 
     def notice_of_age(self, route: Route, delivery: Delivery) -> Notice:
         """The notice of a delivery that its age ended without a call in hand."""
@@ -385,6 +349,14 @@ class Deliver:
         route.signer = Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
         route.signer_until = min((s.expires_at for s in active if s.expires_at is not None), default=NEVER)
         return route.signer
+
+
+def _late_ms(flight: Flight) -> int:
+    """From when the delivery could first be sent: the time that it was parked is nobody's lateness."""
+    free_since = flight.route.free_since
+    if free_since is None:
+        return 0
+    return flight.started_at - max(flight.delivery.due_at, min(free_since, flight.started_at))
 
 
 def describe(result: Outcome, answer: Answer) -> str:

@@ -21,7 +21,7 @@ from surehook.core.receipt import Wanted
 from surehook.delivery import custom, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
-from surehook.delivery.retry_end import end_pending_retries
+from surehook.delivery.retry_end import begin_ending_retries
 
 OVERLAP_S = 86_400  # an old secret signs on for a day after its rotation, unless told otherwise
 OVERLAP_MAX_S = 30 * 86_400
@@ -30,6 +30,8 @@ SECRETS_MAX = (
 )
 END_ROWS = 500  # deliveries of a deleted endpoint ended in one transaction
 END_ROUNDS = 10  # transactions before the rest is left to the background
+# Changes after which work that waits may be sent: a look for it is two claims on every node, so no other asks for one.
+MAY_SEND_NOW = frozenset({"status", "url", "authentication", "tls", "policy"})
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
@@ -54,6 +56,7 @@ async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
     now = manager.clock.now()
     checked = await _checked(manager, _asked(new), tenant=new.tenant, before=None)
     await tenants.must_exist(manager, new.tenant)
+    await _must_have_room(manager, new.tenant)
     endpoint = Endpoint(
         id=new_id(manager, now),
         tenant=new.tenant,
@@ -79,6 +82,21 @@ async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
     return endpoint, signature.write_secret(secret.kind, secret.material)
 
 
+async def _must_have_room(manager: Manager, tenant: str) -> None:
+    """Raise Problem `too_many_endpoints` where the tenant has as many as one event may go to. Calls at the same time
+    may pass it by as many as they are, which harms nobody."""
+    if manager.directory.endpoints_of(tenant) >= limits.TENANT_ENDPOINTS:
+        await manager.current()
+        if manager.directory.endpoints_of(tenant) >= limits.TENANT_ENDPOINTS:
+            raise Problem(
+                "too_many_endpoints",
+                f"a tenant has at most {limits.TENANT_ENDPOINTS} endpoints",
+                field="tenant",
+                hint="an event and its deliveries are stored as one; divide the endpoints among several tenants",
+                status=409,
+            )
+
+
 async def find(manager: Manager, endpoint: bytes) -> Endpoint:
     return _there(await manager.ledger.endpoint(endpoint))
 
@@ -94,11 +112,14 @@ async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Map
         checked |= {"reason": None, "failure_count": 0}
     elif checked.get("status") == "paused":
         checked["reason"] = None
+    if checked.get("url", before.url) != before.url:
+        checked["failure_count"] = 0  # it counts calls of the URL before
     changed = _there(await manager.ledger.change_endpoint(endpoint, checked, now=manager.clock.now()))
     await manager.changed()
     if changed.policy != before.policy:
-        chores.begin(end_pending_retries(manager, endpoint=endpoint), name="end pending retries")
-    manager.wake()
+        begin_ending_retries(manager, chores, endpoint=endpoint)
+    if checked.keys() & MAY_SEND_NOW:
+        manager.wake()
     return changed
 
 
@@ -111,7 +132,10 @@ async def remove(manager: Manager, chores: Chores, endpoint: bytes) -> None:
     for _ in range(END_ROUNDS):
         if not await _end_some(manager, endpoint):
             return
-    chores.begin(end_all(manager, endpoint), name="cancel deliveries of a deleted endpoint")
+    # Where the line is full, looks and claims find the rest.
+    chores.begin(
+        lambda: end_all(manager, endpoint), name="cancel deliveries of a deleted endpoint", about=endpoint
+    )
 
 
 async def end_all(manager: Manager, endpoint: bytes) -> None:
@@ -126,19 +150,20 @@ async def end_all(manager: Manager, endpoint: bytes) -> None:
 
 
 async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) -> tuple[Endpoint, str]:
-    """Give the endpoint a new secret; those before it sign on for `overlap_s` seconds."""
+    """Give the endpoint a new secret. The one before it signs on for `overlap_s` seconds, and older ones for as long as they
+    were given; 0 stops all of them at once."""
     found = await find(manager, endpoint)
     now = manager.clock.now()
     active = [
         secret
-        for secret in (await manager.ledger.configuration()).secrets
-        if secret.endpoint == endpoint and (secret.expires_at is None or secret.expires_at > now)
+        for secret in await manager.ledger.secrets(endpoint)
+        if secret.expires_at is None or secret.expires_at > now
     ]
-    if len(active) >= SECRETS_MAX:
+    if overlap_s and len(active) >= SECRETS_MAX:
         raise Problem(
             "too_many_secrets",
             f"{len(active)} secrets of this endpoint are active",
-            hint="wait until an overlap ends",
+            hint="wait until an overlap ends, or stop all others with an overlap of 0",
             status=409,
         )
     secret = _new_secret(manager, endpoint, now)
@@ -203,9 +228,7 @@ def _new_secret(manager: Manager, endpoint: bytes, now: int) -> Secret:
 
 
 async def _end_some(manager: Manager, endpoint: bytes) -> int:
-    return await manager.ledger.end_endpoint(
-        endpoint, reason="deleted", limit=END_ROWS, now=manager.clock.now()
-    )
+    return await manager.endings.end_endpoint(endpoint, limit=END_ROWS, now=manager.clock.now())
 
 
 def _there(found: Endpoint | None) -> Endpoint:

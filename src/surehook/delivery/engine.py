@@ -1,43 +1,45 @@
 """The sender as a whole: its parts, in the order in which they start and stop.
 
-    accept ──▶ ledger ──▶ dispatch ──▶ deliver ──▶ record ──▶ ledger
-                             ▲            │
-              claim ─────────┤            ├──▶ park ──▶ ledger
-              park (back) ───┘            │
-    heartbeat and rescue keep the lease true; prune forgets; `Engine` ties and tears down.
-
-A buried node forgets its memory and begins again under a new id. A ledger that cannot be trusted any more
-ends the engine (`failure` says why): the process should stop and be started again.
+accept ──▶ ledger ──▶ dispatch ──▶ deliver ──▶ record ──▶ ledger
+                         ▲            │
+          claim ─────────┤            ├──▶ park ──▶ ledger
+          park (back) ───┘            │
+node keeps the lease and rescue what it holds true; prune forgets; loops keep all of them running;
+`Engine` ties and tears down.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from surehook.core import ids
-from surehook.core.breaker import Breaker
 from surehook.core.envelope import EventIn
-from surehook.core.errors import LedgerError, LedgerUnavailable, NodeBuried, Problem
+from surehook.core.errors import LedgerError, Problem
 from surehook.core.model import Delivery, Endpoint, Notice
 from surehook.delivery.accept import Accept
 from surehook.delivery.around import Host, Metrics, NoMetrics
 from surehook.delivery.board import breaker_views
 from surehook.delivery.book_clock import BookClock
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.claim import Claim
+from surehook.delivery.closing import Closing
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endings import Endings
 from surehook.delivery.handoff.office import Handoff
-from surehook.delivery.heartbeat import Heartbeat
 from surehook.delivery.known import in_memory
 from surehook.delivery.leave import Leave
+from surehook.delivery.loading import Loader
+from surehook.delivery.looks import Looks
+from surehook.delivery.loops import Loops
 from surehook.delivery.lost import Lost
 from surehook.delivery.managing import Book, BreakerView
-from surehook.delivery.neighbours import BREAKER_REASONS, Neighbours
-from surehook.delivery.orphans import end_orphans
+from surehook.delivery.neighbours import Neighbours
+from surehook.delivery.node import ThisNode
+from surehook.delivery.orphans import Orphans
 from surehook.delivery.park import Park
-from surehook.delivery.prune import Prune
 from surehook.delivery.record import Record
 from surehook.delivery.request import static_heads
 from surehook.delivery.rescue import Rescue
@@ -45,13 +47,14 @@ from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.share import Share
 from surehook.delivery.tokens import Tokens
+from surehook.delivery.unfinalized import Unfinalized
+from surehook.delivery.upkeep import Upkeep
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.handoff import Broker, Handing
 from surehook.ports.health import Health
 from surehook.ports.ledger import Taken
-from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
@@ -90,49 +93,63 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.telemetry = telemetry
         self.watch = Watch()
-        self.lane_counts: list[LaneCount] = []  # as of the last look
-        self.parked_counts: dict[tuple[bytes, str], int] = {}
         self.metrics: Metrics = NoMetrics()
-        self.failure: str | None = None
-        self.failed = asyncio.Event()
-        self.looks: list[Callable[[], Awaitable[None]]] = []  # what else is done at each
-        self._host = host
         self._sole = sole
         self._broker = broker
         self._handing = handing
         self._health = health
-        self._node_id = b""
-        self._running = False
         self._leasing: list[asyncio.Task[None]] = []
-        self._reborn = False  # a burial is being answered
-        self._tasks: list[asyncio.Task[None]] = []
-        self._background: set[asyncio.Task[None]] = set()
-        self._reloading = asyncio.Lock()
         self._refreshing = False  # a reload that a beat or a hint asked for is about to begin
         self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_heads=static_heads, slots=self.settings.endpoint_slots
         )
+        self.loops = Loops(clock=self.clock, telemetry=telemetry, fail=self._fail)
+        self.upkeep = Upkeep(clock=self.clock, loops=self.loops)
+        self.this_node = ThisNode(
+            ledger=ledger,
+            clock=self.clock,
+            entropy=entropy,
+            settings=self.settings,
+            host=host,
+            telemetry=telemetry,
+            loops=self.loops,
+            sole=sole,
+            forget=self._forget,
+            begun=self._begun_again,
+            freed=self.wake,
+            beaten=self._beaten,
+        )
+        self.node, self.heartbeat = self.this_node.id, self.this_node.heartbeat
+        self.loader = Loader(
+            registry=self.ledger,
+            directory=self.directory,
+            touched=self._touched,
+            dropped=self._drop_route,
+            settled=lambda: self.closing.settle(),
+        )
         self._build()
 
     def _build(self) -> None:
         common: dict[str, Any] = {"ledger": self.ledger, "clock": self.clock, "settings": self.settings}
+        self.endings = Endings(ledger=self.ledger, watch=self.watch, notify=self._notify)
         node = self.node
         self.record = Record(
             **common,
             entropy=self.entropy,
             sole=self._sole,
             node=node,
-            changed=self.changed,
+            changed=self._endpoints_changed,
+            watch=self.watch,
             notify=self._notify,
-            fail=self._fail,
+            loops=self.loops,
         )
-        self.dispatch = Dispatch(self.settings, self._start_delivery)
+        self.dispatch = Dispatch(self.settings, self.directory, self._start_delivery)
         self.tokens.welcome = self.dispatch.welcome
         self.lost = Lost(**common, node=node, in_memory=self._in_memory, wake=self.wake)
         leasing: dict[str, Any] = {**common, "lost": self.lost}
         self.park = Park(
-            **leasing, directory=self.directory, dispatch=self.dispatch, node=node, fail=self._fail
+            **leasing, directory=self.directory, dispatch=self.dispatch, node=node, loops=self.loops
         )
         self.claim = Claim(
             **leasing,
@@ -144,10 +161,6 @@ class Engine:
             stray=self.record.put_stray,
             hand_back=self._hand_back,
             may_claim=self._may_claim,
-            fail=self._fail,
-        )
-        self.heartbeat = Heartbeat(
-            **common, node=node, dead=self._others_died, beaten=self._beaten, fail=self._fail, host=self._host
         )
         self.deliver = Deliver(
             tokens=self.tokens,
@@ -189,7 +202,6 @@ class Engine:
             node=node,
             in_memory=self._in_memory,
             forgotten=self.lost.suspect,
-            wake=self.wake,
             notify=self._notify,
         )
         self.accept = Accept(
@@ -198,8 +210,8 @@ class Engine:
             directory=self.directory,
             dispatch=self.dispatch,
             node=node,
-            reload=self.reload,
-            fail=self._fail,
+            reload=self.loader.reload,
+            loops=self.loops,
             hungry=self.park.hungry,
             left=lambda lane: self.neighbours.left(lane),
             send=None if self.handoff is None else self.handoff.send,
@@ -213,11 +225,32 @@ class Engine:
             park=self.park,
             record=self.record,
             refresh=self._refresh,
-            stands=self._breaker_stands,
         )
         self.record.goes_on = self.neighbours.goes_on
         self.share = None if self._health is None else self._together(self._health)
-        self.prune = Prune(**common)
+        self.closing = Closing(
+            directory=self.directory, record=self.record, share=self.share, changed=self._breaker_changed
+        )
+        self.orphans = Orphans(
+            ledger=self.ledger, clock=self.clock, directory=self.directory, endings=self.endings
+        )
+        self.looks = Looks(
+            **common,
+            directory=self.directory,
+            endings=self.endings,
+            park=self.park,
+            rescue=self.rescue,
+            unfinalized=Unfinalized(
+                ledger=self.ledger, clock=self.clock, entropy=self.entropy, notify=self._notify
+            ),
+            orphans=self.orphans,
+            neighbours=self.neighbours,
+            health=self.share,
+            shared=not self._sole,
+            notice=self.deliver.notice_of_age,
+            reload=self.loader.reload,
+            telemetry=self.telemetry,
+        )
         self.leave = Leave(
             **common,
             directory=self.directory,
@@ -233,7 +266,7 @@ class Engine:
             self.leave.before_burial = self.handoff.close
 
     def _together(self, health: Health) -> Share:
-        self.directory.together = True
+        self.directory.breakers.together = True
         share = Share(
             health=health,
             clock=self.clock,
@@ -243,44 +276,40 @@ class Engine:
             flights=lambda: self.deliver.flights,
             slots=self.settings.endpoint_slots,
             told=self.record.breaker_told,
-            stands=self._breaker_stands,
+            stands=self.park.heed,
         )
         self.deliver.turned, self.park.may_probe = share.turned, share.may_probe
         return share
-
-    def node(self) -> bytes:
-        return self._node_id
 
     # -- start and stop ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Enter the book, bury what is dead, load the configuration, and begin."""
         await self.ledger.open(now=self.clock.now())
-        await self._enter()
-        await self.reload()
-        for row in await self.ledger.breakers():
-            self.directory.breaker(row.tenant, row.key, None).restore(row)
-        self._running = True
-        await self._count()
+        await self.this_node.enter()
+        stood = await self.ledger.breakers()
+        await self.loader.reload()  # every endpoint by which one of them opened
+        self.closing.restore(stood)
+        self.this_node.running = True
+        await self.looks.count()
+        keep = self.loops.keep
         if self.settings.lanes:
             await self.park.look()
-            self._leasing = [self._spawn("claim", self.claim.run()), self._spawn("park", self.park.run())]
+            self._leasing = [keep("claim", self.claim.run), keep("park", self.park.run)]
         if self.handoff is not None and self._handing is not None:
             await self._handing.prepare_handing()
-            self._leasing += [self._spawn(name, loop) for name, loop in self.handoff.leasing()]
-            self._tasks += [self._spawn(name, loop) for name, loop in self.handoff.keeping()]
+            self._leasing += [keep(name, run) for name, run in self.handoff.leasing()]
+            for name, run in self.handoff.keeping():
+                keep(name, run)
         if self.share is not None:
-            self._tasks.append(self._spawn("share", self.share.run()))
-        self._tasks += self._leasing
+            keep("share", self.share.run)
         await self.wakeups.start(self.neighbours.heard)
-        for name, loop in (
-            ("heartbeat", self.heartbeat.run),
-            ("lost", self.lost.run),
-            ("prune", self.prune.run),
-            ("look", self._look_for_ever),
-        ):
-            self._tasks.append(self._spawn(name, loop()))
-        self.telemetry.fact("engine.started", node=ids.text(ids.NODE, self._node_id))
+        keep("heartbeat", self.heartbeat.run)
+        keep("lost", self.lost.run)
+        self.looks.begin(self.upkeep)
+        if self.handoff is not None:
+            self.look_after("broker", self._compare_broker)
+        self.telemetry.fact("engine.started", node=ids.text(ids.NODE, self.node()))
 
     def close_door(self) -> None:
         """Take no new events; what waits for its commit still gets its answer."""
@@ -292,7 +321,7 @@ class Engine:
         if self.leave.begun:
             return
         self.leave.begin()
-        self._running = False
+        self.this_node.running = False
         if self.handoff is not None:
             self.handoff.stop()
         if self.share is not None:
@@ -303,13 +332,8 @@ class Engine:
                     await self.leave.wind_down(self._leasing)
             except (LedgerError, TimeoutError) as error:
                 self.telemetry.fact("engine.stop_failed", error=str(error) or "out of time")
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.loops.stop()
         self.deliver.halted = True
-        for task in list(self._background):
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
         self.neighbours.work()  # which was handed back
         await self.wakeups.close()
         if self._health is not None:
@@ -317,20 +341,6 @@ class Engine:
         await self.transport.close()
         await self.ledger.close()
         self.telemetry.fact("engine.stopped")
-
-    async def _enter(self) -> None:
-        await self.heartbeat.ask_time()
-        now = self.clock.now()
-        former, self._node_id = self._node_id, ids.uuid7(now, self.entropy.bits(10))
-        node = self._host.this_node(self._node_id, now=now)
-        others = [other for other in await self.ledger.nodes() if other.id != node.id]
-        await self.ledger.enter(node, now=now)
-        dead = [o.id for o in others if self._sole or o.id == former or self._host.is_gone(o)]
-        if dead:
-            burial = await self.ledger.bury(dead, now=now)
-            self.neighbours.work()
-            self.telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
-        await self.heartbeat.beat()
 
     def _aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
         """A request ended before its answer, by our own doing: shutdown, or a lease too short for its first byte."""
@@ -345,36 +355,35 @@ class Engine:
 
     async def changed(self) -> None:
         """We have changed the configuration: bring it into memory, and let the other processes know."""
-        await self.reload()
+        await self.loader.reload()
         self.neighbours.configuration()
-
-    async def reload(self) -> None:
-        """Bring the configuration in memory up to the book's version; a no-op when it is."""
-        async with self._reloading:
-            if await self.ledger.version() == self.directory.version:
-                return
-            gone = self.directory.load(await self.ledger.configuration())
-        for route in gone:
-            self._drop_route(route)
-        for route in self.directory.routes.values():
-            if route.takes is not None:
-                self.park.put_queue(route)
-            self.park.hungry(route)
-            self.dispatch.welcome(route)  # it may have waited for a token of credentials that it has no more
 
     async def current(self) -> None:
         """Before refusing something on memory's word: make sure memory is the book's word."""
-        await self.reload()
+        await self.loader.reload()
+
+    def _touched(self, route: Route) -> None:
+        """An endpoint was put in or changed: its queue is parked, or it may take back."""
+        if route.is_quiet:
+            return
+        if route.takes is not None:
+            self.park.put_queue(route)
+        self.park.hungry(route)
+        self.dispatch.welcome(route)  # it may have waited for a token of credentials that it has no more
 
     def _refresh(self) -> None:
         """Another process may have changed the configuration: look, soon."""
         if not self._refreshing:
             self._refreshing = True
-            self._do(self._reload_once())
+            self.loops.do("reload", self._reload_once)
+
+    def _endpoints_changed(self) -> None:
+        """The book has changed endpoints with our results."""
+        self.loops.keep("reload after a change", self.changed)
 
     async def _reload_once(self) -> None:
         self._refreshing = False  # a hint that comes while we read asks for another look
-        await self.reload()
+        await self.loader.reload()
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         """Nothing to do beyond `changed`: kept apart so that the door says what it means."""
@@ -401,6 +410,15 @@ class Engine:
         return self.clock.now()
 
     @property
+    def failure(self) -> str | None:
+        """Why this process should end; None while it need not."""
+        return self.this_node.failure
+
+    @property
+    def failed(self) -> asyncio.Event:
+        return self.this_node.failed
+
+    @property
     def retention_ms(self) -> int:
         return int(self.settings.retention_events_s * 1000)
 
@@ -411,11 +429,15 @@ class Engine:
         """None where requests are welcome, else the reason."""
         if self.failure is not None:
             return self.failure
-        if self.leave.begun or not self._running:
+        if self.leave.begun or not self.this_node.running:
             return "not running"
         if self.heartbeat.left() < self.settings.lease_left_s:
             return "the ledger has not answered for too long: the lease is running out"
         return None
+
+    def warning(self) -> str | None:
+        """What an operator should see to although requests are welcome; else None."""
+        return self.looks.unserved.warning()
 
     def lanes(self) -> Sequence[int]:
         """Slots of each lane, in the order of `model.LANES`."""
@@ -437,7 +459,8 @@ class Engine:
     def _recorded(self) -> None:
         """A window of results is in the book: what waited for its memory may go on."""
         self.claim.recorded()
-        if self.dispatch.spilled and self.dispatch.has_room():
+        self.park.let_go()
+        if self.dispatch.spilled and self.dispatch.memory.has_room():
             self.dispatch.spilled = False
             self.claim.wake()
         if (
@@ -464,28 +487,18 @@ class Engine:
     def _may_claim(self) -> bool:
         if self.handoff is not None and not self.handoff.may_claim():
             return False  # the broker brings the work
-        return self._running and not self.dispatch.paused and self.dispatch.has_room()
+        return self.this_node.running and not self.dispatch.paused and self.dispatch.memory.has_room()
 
     def _claimed(self, deliveries: list[Delivery]) -> None:
         """Rows that the broker brought are leased."""
         self.claim.take(deliveries)
         self.dispatch.pump()
 
-    def _breaker_changed(self, route: Route) -> None:
+    def _breaker_changed(self, breaker: UrlBreaker, endpoint: bytes) -> None:
         """A breaker opened or closed by a call of ours: others may take back what is parked, as we may."""
-        if route.breaker.is_closed:
-            self.neighbours.closed(route)
-        self._breaker_stands(route.breaker)
-
-    def _breaker_stands(self, breaker: Breaker) -> None:
-        """Every endpoint that shares it parks its queue, or may take back."""
-        for other in self.directory.routes.values():
-            if other.breaker is breaker:
-                if other.takes is not None:
-                    self.park.put_queue(other)
-                else:
-                    other.parked.update(BREAKER_REASONS)  # perhaps by processes that we know nothing of
-                self.park.hungry(other)
+        if breaker.is_closed:
+            self.neighbours.closed(endpoint)
+        self.park.heed(breaker)
 
     def _notify(self, notice: Notice) -> None:
         self.watch.noticed(notice.kind)
@@ -502,99 +515,40 @@ class Engine:
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""
-        node, now = self._node_id, self.clock.now
-        end = end_orphans(self.ledger, deliveries, node=node, now=now, behind=self._caught_up)
-        self._do(self.lost.give_back(deliveries, end))
+        end = self.orphans.end_claimed(
+            deliveries, node=self.node(), behind=self._caught_up, known=self.claim.known
+        )
+        self.loops.do("end orphans", lambda: self.lost.give_back(deliveries, end))
 
     async def _caught_up(self) -> None:
-        await self.reload()
+        await self.loader.reload()
         self.claim.wake()
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
-        work = self.ledger.release(deliveries, node=self._node_id, now=self.clock.now())
-        self._do(self.lost.give_back(deliveries, work))
-
-    def _others_died(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
-        async def bury() -> None:
-            burial = await self.rescue.bury(nodes, judged)
-            self.telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
-
-        self._do(bury())
+        work = self.ledger.release(deliveries, node=self.node(), now=self.clock.now())
+        self.loops.do("hand back", lambda: self.lost.give_back(deliveries, work))
 
     def _fail(self, error: BaseException) -> None:
-        """The ledger said no for good (broken), or this node was buried (begin again under a new id)."""
-        if isinstance(error, NodeBuried) and self._running:
-            if error.node == self._node_id and not self._reborn:  # of a former one was heard already
-                self._reborn = True
-                self._do(self._begin_again())
-            return
-        if self.failure is None:
-            self.failure = str(error) or type(error).__name__
-            self.telemetry.fact("engine.failed", error=self.failure)
-        self.dispatch.paused = True
-        self.failed.set()
+        """What no loop can mend: this node was buried, or the process should end."""
+        self.this_node.fail(error)
+        self.dispatch.paused = self.dispatch.paused or self.failure is not None
 
-    async def _begin_again(self) -> None:
-        """Others judged this node dead and freed its work: forget it, and enter under a new id."""
-        self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node_id))
+    def _forget(self) -> None:
+        """This node was buried, and what it has in memory belongs to others now."""
         self.dispatch.paused = True
         self.leave.forget()
         self.lost.forget()
         if self.handoff is not None:
             self.handoff.forget()
-        self.heartbeat.restart()
-        try:
-            await self._enter()
-        finally:
-            self._reborn = False
+
+    def _begun_again(self) -> None:
         self._resume()
         self.claim.wake()
 
-    async def _count(self) -> None:
-        """What waits in the book, for metrics."""
-        self.lane_counts = await self.ledger.lane_counts(now=self.clock.now())
-        self.parked_counts = await self.ledger.parked_counts()
+    def look_after(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """One more thing to look at, of somebody else's."""
+        self.upkeep.add(name, self.settings.look_s, work)
 
-    async def _look_for_ever(self) -> None:
-        while True:
-            await self.clock.sleep(self.settings.look_s)
-            await self._guarded(self._look())
-
-    async def _look(self) -> None:
-        await self.reload()
-        if self.settings.lanes:
-            if not self._sole and (self.share is None or self.share.is_away):
-                await self.neighbours.learn_breakers()
-            await self.park.look()
-        await self.rescue.look()
-        if self.handoff is not None:
-            self.handoff.compare(self._in_memory())
-        for look in self.looks:
-            await look()
-        await self._count()
-
-    async def _guarded(self, work: Awaitable[None]) -> None:
-        """Ledger trouble is met again by the next look."""
-        try:
-            await work
-        except NodeBuried as error:
-            self._fail(error)
-        except LedgerUnavailable as error:
-            self.telemetry.fact("ledger.away", error=str(error))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work that nobody waits for."""
-        task = asyncio.get_running_loop().create_task(self._guarded(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A loop that runs for ever; if it ends with an error the engine has failed, visibly."""
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        task.add_done_callback(self._loop_ended)
-        return task
-
-    def _loop_ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.telemetry.fact("loop.failed", loop=task.get_name(), error=repr(error))
-            self._fail(error)
+    async def _compare_broker(self) -> None:
+        assert self.handoff is not None
+        self.handoff.compare(self._in_memory())

@@ -13,7 +13,7 @@ from surehook.core.profiles import PROFILES
 from surehook.core.schema import compile_schema
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager
-from surehook.delivery.retry_end import end_pending_retries
+from surehook.delivery.retry_end import begin_ending_retries
 
 
 async def create(
@@ -59,7 +59,7 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
     changed = _there(await manager.ledger.change_event_type(name, changes))
     await manager.changed()
     if "policy" in changes:
-        chores.begin(end_pending_retries(manager, event_type=name), name="end pending retries")
+        begin_ending_retries(manager, chores, event_type=name)
     return changed
 
 

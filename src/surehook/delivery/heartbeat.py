@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.delivery.around import Host
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.settings import EngineSettings
@@ -37,7 +36,6 @@ class Heartbeat:
         node: Callable[[], bytes],
         dead: Callable[[list[bytes], Mapping[bytes, int]], None],
         beaten: Callable[[], None],
-        fail: Callable[[BaseException], None],
         host: Host,
     ) -> None:
         """`dead` is told who has died, and of those that were only silent the counters they were judged by."""
@@ -47,7 +45,6 @@ class Heartbeat:
         self._node = node
         self._dead = dead
         self._beaten = beaten
-        self._fail = fail
         self._host = host
         self._looked_at = 0.0
         self._counter = 0
@@ -114,14 +111,7 @@ class Heartbeat:
             self._dead(gone, {})
 
     async def run(self) -> None:
+        """Beat for ever. While the ledger is away the lease runs down, and sending stops by itself before it ends."""
         while True:
             await self._clock.sleep(self._settings.beat_s)
-            try:
-                await self.beat()
-            except NodeBuried as error:
-                self._fail(error)
-            except LedgerBroken as error:
-                self._fail(error)
-                return
-            except LedgerUnavailable:
-                continue  # the lease runs down; sending stops by itself before it ends
+            await self.beat()

@@ -15,7 +15,7 @@ def in_memory(
 ) -> set[bytes]:
     """The ids of deliveries that are being sent, wait for it, or are on their way into the book."""
     known = {flight.delivery.id for flight in deliver.flights}
-    for route in directory.routes.values():
+    for route in directory.used.values():
         for queue in route.queues:
             known.update(delivery.id for delivery in queue)
     known.update(claim.timers.ids(), record.pending_ids(), park.pending_ids(), lost.going_back)

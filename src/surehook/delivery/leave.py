@@ -83,13 +83,13 @@ class Leave:
     def aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
         """A request ended before its answer, by our own doing."""
         (self._unknown if unknown else self._unsent).append(delivery)
-        self._dispatch.let_go(route, len(delivery.body))
+        self._dispatch.memory.let_go(route, delivery)
 
     def forget(self) -> None:
         """This node was buried, and what it has in memory belongs to others now."""
         self._deliver.forget()
         for route, delivery in [*self.drain(), *self._record.forget(), *self._park.forget()]:
-            self._dispatch.let_go(route, len(delivery.body))
+            self._dispatch.memory.let_go(route, delivery)
 
     def drain(self) -> list[tuple[Route, Delivery]]:
         """Take everything out of memory that was not begun."""
@@ -105,7 +105,7 @@ class Leave:
             rows = [delivery for _, delivery in chunk]
             await self._ledger.release(rows, node=self._node(), now=self._clock.now())
             for route, delivery in chunk:
-                self._dispatch.let_go(route, len(delivery.body))
+                self._dispatch.memory.let_go(route, delivery)
 
     async def _finish_flights(self) -> None:
         until = self._clock.boot() + self._settings.grace_s

@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.core import ids
+from surehook.delivery.endings import Endings
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
@@ -57,6 +58,11 @@ class Manager(Protocol):
     @property
     def tokens(self) -> Tokens:
         """Sends requests, with a token where an endpoint wants one."""
+        ...
+
+    @property
+    def endings(self) -> Endings:
+        """Ends deliveries without a call in hand, and counts them."""
         ...
 
     @property

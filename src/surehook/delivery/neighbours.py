@@ -7,26 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from surehook.core.breaker import Breaker
 from surehook.core.model import Lane
 from surehook.delivery import common_breakers
 from surehook.delivery.claim import Claim
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.park import Park
+from surehook.delivery.park import BREAKER_REASONS, Park
 from surehook.delivery.record import Record
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 from surehook.ports.wakeups import CONFIGURATION, WORK, Wakeups, parked, parked_endpoint
 
 SOON_POLLS = 2  # a retry that is due within so many polls of the others is told of
-BREAKER_REASONS = ("breaker", "key")
 
 
 class Neighbours:
-    """`refresh` looks whether the configuration is newer than memory; `stands` is told of a breaker that others
-    opened or closed."""
+    """`refresh` looks whether the configuration is newer than memory."""
 
     def __init__(
         self,
@@ -41,7 +38,6 @@ class Neighbours:
         park: Park,
         record: Record,
         refresh: Callable[[], None],
-        stands: Callable[[Breaker], None],
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -53,7 +49,6 @@ class Neighbours:
         self._park = park
         self._record = record
         self._refresh = refresh
-        self._stands = stands
 
     # -- what we tell -----------------------------------------------------------------------------------
 
@@ -78,9 +73,9 @@ class Neighbours:
     def configuration(self) -> None:
         self._wakeups.publish(CONFIGURATION)
 
-    def closed(self, route: Route) -> None:
+    def closed(self, endpoint: bytes) -> None:
         """The endpoint's breaker closed: its parked work may be taken back."""
-        self._wakeups.publish(parked(route.endpoint.id))
+        self._wakeups.publish(parked(endpoint))
 
     # -- what we hear -----------------------------------------------------------------------------------
 
@@ -105,5 +100,5 @@ class Neighbours:
             asked_at=asked_at,
             settle_ms=int(self._settings.look_s * 1000),
             unwritten=self._record.unwritten_breakers(),
-            changed=self._stands,
+            changed=self._park.heed,
         )

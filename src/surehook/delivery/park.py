@@ -11,33 +11,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from surehook.core.breaker import Breaker
-from surehook.core.delivery import is_too_old
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import RETRY, STANDING_REASONS, Delivery
+from surehook.core.limits import PROBE_S
+from surehook.core.model import RETRY, Delivery
 from surehook.delivery.batch import Batches
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.claim import Claim
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.loops import Loops
 from surehook.delivery.lost import Lost
 from surehook.delivery.managing import Book
-from surehook.delivery.orphans import end_unknown
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.turns import Line
 from surehook.ports.clock import Clock
+from surehook.ports.ledger import ParkedGroup, is_full
 
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
+PULL_BYTES = 16 << 20  # … and bytes of their bodies: the ledger's answer is in memory twice for a moment
+FULL_LOOKS = 16  # endpoints asked in one record window whether they may hold more by now
 PROBE_ROWS = 10  # rows looked through for one that is due
-PROBE_LONGEST_S = 60.0  # a probe that takes longer was lost with its node
 PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
-ENDED_ROWS = 1000  # rows of a deleted endpoint ended in one look
 STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
-AGED_ROWS = 200  # parked rows ended by age in one round
-STATUSES = ("paused", "inactive", "failure")
+GROUPS_A_TURN = 2_000  # looked at before others have the event loop: a few milliseconds
+BREAKER_REASONS = ("breaker", "key")
 
 
 class Park:
-    """Both directions. `aged` ends deliveries whose max_age passed while parked."""
+    """Both directions. `groups` is what the last look found parked."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Park:
         dispatch: Dispatch,
         node: Callable[[], bytes],
         lost: Lost,
-        fail: Callable[[BaseException], None],
+        loops: Loops,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -58,15 +60,17 @@ class Park:
         self._dispatch = dispatch
         self._node = node
         self._lost = lost
-        self._fail = fail
+        self._loops = loops
+        self.groups: list[ParkedGroup] = []
         self.deliver: Deliver | None = None
         self.claim: Claim | None = None
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
-            self._flush, rows=1000, window_s=settings.record_window_s
+            self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
         )
-        self.may_probe: Callable[[Breaker, float], Awaitable[bool]] = alone  # among all nodes
-        self._hungry: dict[Route, None] = {}  # an ordered set
+        self.may_probe: Callable[[UrlBreaker, float], Awaitable[bool]] = alone  # among all nodes
+        self._hungry = Line()
+        self._full = Line()  # those that would take back, and may hold nothing more
         self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
         self._wake = asyncio.Event()
         self._stopped = False
@@ -83,6 +87,15 @@ class Park:
         if reason is not None:
             for delivery in self._dispatch.drain(route):
                 self.put(route, delivery, reason)
+
+    def heed(self, breaker: UrlBreaker) -> None:
+        """It opened or closed: every endpoint that shares it parks its queue, or may take back."""
+        for route in breaker.routes:
+            if route.takes is not None:
+                self.put_queue(route)
+            else:
+                route.parked.update(BREAKER_REASONS)  # perhaps by processes that we know nothing of
+            self.hungry(route)
 
     async def drained(self) -> None:
         await self._batches.drained()
@@ -107,24 +120,36 @@ class Park:
                     await self._ledger.park(deliveries, reason, node=node, now=self._clock.now())
                     break
                 except (NodeBuried, LedgerBroken) as error:
-                    self._fail(error)
+                    self._loops.fail(error)
                     break
                 except LedgerUnavailable:
                     await asyncio.sleep(wait_s)
                     wait_s = min(wait_s * 2, 2.0)
         for route, delivery, reason in batch:
-            self._dispatch.let_go(route, len(delivery.body))
+            self._dispatch.memory.let_go(route, delivery)
             route.parked.add(reason)
             self.hungry(route)
         self.gone([delivery.id for _, delivery, _ in batch])
+
+    def _broke(self, batch: list[tuple[Route, Delivery, str]], error: Exception) -> None:
+        self._loops.defect("park", error)
 
     # -- back -------------------------------------------------------------------------------------------
 
     def hungry(self, route: Route) -> None:
         """This endpoint may be able to take parked work now."""
         if route.parked and route not in self._resting:
-            self._hungry[route] = None
+            self._hungry.add(route)
             self._wake.set()
+
+    def let_go(self) -> None:
+        """Deliveries have left memory: who waits for a share of it may have one now."""
+        for _ in range(min(len(self._full), FULL_LOOKS)):
+            route = self._full.take()
+            if self._dispatch.memory.has_share(route):
+                self.hungry(route)
+            else:
+                self._full.add(route)
 
     def stop(self) -> None:
         """End the loop once the call in hand is done."""
@@ -132,65 +157,59 @@ class Park:
         self._wake.set()
 
     async def run(self) -> None:
-        """Take back for ever."""
+        """Take back until it is stopped."""
         while not self._stopped:
-            try:
-                await self._round()
-            except NodeBuried as error:
-                self._fail(error)
-            except LedgerBroken as error:
-                self._fail(error)
-                return
-            except LedgerUnavailable:
-                await asyncio.sleep(1.0)
+            await self._round()
             if not self._stopped:
                 await self._rest()
 
     async def look(self) -> None:
-        """The ten-second look: every (endpoint, reason) group that the book has is known here again, and age ends
-        what it ends."""
-        for breaker in self._directory.breakers.values():
+        """Every (endpoint, reason) group that the ledger has is known here again."""
+        for breaker in self._directory.breakers.unclosed:
             breaker.mind_the_clock(self._clock.now())
-        for group in await self._ledger.parked_groups():
+        self.groups = await self._ledger.parked_groups()
+        for number, group in enumerate(self.groups, 1):
+            if number % GROUPS_A_TURN == 0:
+                await self._clock.sleep(0)
             route = self._directory.routes.get(group.endpoint)
-            if route is None:
-                # Parked in the moment its endpoint was deleted: nobody else would end it.
-                await end_unknown(
-                    self._ledger, group.endpoint, limit=ENDED_ROWS, now=self._clock.now()
-                )  # or it is younger than what memory knows: the next look has it
-                continue
-            route.parked.add(group.reason)
-            self.hungry(route)
-            if group.reason not in STANDING_REASONS:
-                await self._end_aged(route, group.reason)
+            if route is not None:
+                route.parked.add(group.reason)
+                self.hungry(route)
 
     async def _round(self) -> None:
-        hungry, self._hungry = self._hungry, {}
-        for route in hungry:
-            if self._dispatch.paused or not self._dispatch.has_room():
-                self._hungry[route] = None
-                continue
-            await self._feed(route)
-        self._dispatch.pump()
+        for _ in range(len(self._hungry)):
+            if self._dispatch.paused or not self._dispatch.memory.has_room():
+                break
+            await self._feed(self._hungry.take())
+            self._dispatch.pump()
 
     async def _feed(self, route: Route) -> None:
         reason = route.takes
         if route.gone or not route.parked:
             return
-        if reason in ("breaker", "key"):
+        if reason is not None:
+            route.free_since = None
+        elif route.free_since is None:
+            route.free_since = self._clock.now()
+        if reason in BREAKER_REASONS:
             await self._probe(route)
             return
         if reason is not None:
             return
         if not route.is_low:
             return  # `deliver` says hungry again as its queue runs low
-        limit = min(PULL_ROWS, route.pull, self._dispatch.room(), self._dispatch.share(route))
+        memory = self._dispatch.memory
+        limit = min(PULL_ROWS, route.pull, memory.share(route))
+        if limit <= 0:
+            self._full.add(route)
+            return
+        size = min(PULL_BYTES, memory.share_bytes(route))
         restart = "failure" in route.parked
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
-        if not reasons or limit <= 0:
+        if not reasons:
             return
-        rows, strays = await self._take(route, reasons, limit=limit, restart=restart)
-        if len(rows) < limit:
+        rows, strays = await self._take(route, reasons, limit=limit, size=size, restart=restart)
+        if not is_full(rows, limit=limit, size=size):
             route.parked.difference_update(reasons)
         if strays:
             self._rest_route(route)
@@ -216,72 +235,72 @@ class Park:
         # The endpoint is active, so that standing reasons hold no longer: their rows may probe as well.
         restart = route.parked == {"failure"}
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
-        if not reasons or not breaker.take_probe(now):
+        probe = breaker.take_probe(now) if reasons else None
+        if probe is None:
             return
         sent = False
         try:
-            if not await self.may_probe(breaker, PROBE_LONGEST_S):
-                breaker.probe_at = now + PROBE_AGAIN_MS
+            if not await self.may_probe(breaker, PROBE_S):
+                breaker.drop_probe(probe, next_at=now + PROBE_AGAIN_MS)
                 return
-            rows, _ = await self._take(route, reasons, limit=PROBE_ROWS, restart=restart, queue=False)
+            rows, _ = await self._take(
+                route, reasons, limit=PROBE_ROWS, size=PULL_BYTES, restart=restart, queue=False
+            )
             if not rows:
                 route.parked.difference_update(reasons)
             due = [delivery for delivery in rows if delivery.due_at <= now]
+            if (
+                breaker.probe is not probe
+                or route.breaker is not breaker
+                or route.takes not in BREAKER_REASONS
+            ):
+                due = []  # closed, paused, or called elsewhere meanwhile
             assert self.deliver is not None
-            sent = bool(due) and self.deliver.probe(route, due[0])
+            sent = bool(due) and self.deliver.probe(route, due[0], probe)
             for delivery in rows:
                 if (
                     not due or delivery is not due[0]
                 ):  # `probe` has taken that one, even where it did not send it
-                    self.put(route, delivery, "key" if breaker.reason == "key" else "breaker")
+                    self.put(route, delivery, route.takes or "breaker")
             if rows and not due:
                 soonest = min(delivery.due_at for delivery in rows)
-                breaker.probe_at = min(soonest, now + int(self._settings.look_s * 1000))
+                breaker.drop_probe(probe, next_at=min(soonest, now + int(self._settings.look_s * 1000)))
         finally:
             if not sent:
-                breaker.give_up_probe()
+                breaker.drop_probe(probe)
 
     async def _take(
-        self, route: Route, reasons: list[str], *, limit: int, restart: bool, queue: bool = True
+        self,
+        route: Route,
+        reasons: list[str],
+        *,
+        limit: int,
+        size: int,
+        restart: bool,
+        queue: bool = True,
     ) -> tuple[list[Delivery], int]:
         """Rows out of parking, and how many of them went back to the book as another lane's."""
         assert self.claim is not None
         node = self._node()
         with self._lost.leasing():
             rows = await self._ledger.unpark(
-                route.endpoint.id, reasons, node=node, limit=limit, now=self._clock.now(), restart=restart
-            )
+                route.endpoint.id, reasons,
+                node=node, limit=limit, now=self._clock.now(), size=size, restart=restart,
+            )  # fmt: skip
             if node != self._node():
                 return [], 0  # buried before the answer came: they are free again
             if queue:
                 return rows, self.claim.take(rows)
             for delivery in rows:
-                self._dispatch.hold(route, len(delivery.body))
+                self._dispatch.memory.hold(route, delivery)
             return rows, 0
-
-    async def _end_aged(self, route: Route, reason: str) -> None:
-        youngest = self._directory.youngest_age(route)
-        if youngest is None or self.deliver is None:
-            return
-        now = self._clock.now()
-        before = now - int(youngest * 1000)
-        rows = await self._ledger.parked_aged(route.endpoint.id, reason, born_before=before, limit=AGED_ROWS)
-        old = [
-            delivery
-            for delivery in rows
-            if is_too_old(delivery, self._directory.plan(route, delivery.type).policy, at=now)
-        ]
-        if old and await self._ledger.version() == self._directory.version:  # else the policy may be another
-            notices = [self.deliver.notice_of_age(route, delivery) for delivery in old]
-            await self._ledger.end(old, state="dead", reason=None, notices=notices, now=now)
 
     async def _rest(self) -> None:
         """Until somebody is hungry, or the earliest probe is due."""
         now = self._clock.now()
+        unclosed = self._directory.breakers.unclosed
         probes = [
-            breaker.probe_at
-            for breaker in self._directory.breakers.values()
-            if breaker.state != "closed" and not breaker.probing and breaker.probe_at > now
+            breaker.probe_at for breaker in unclosed if not breaker.is_probing and breaker.probe_at > now
         ]
         wait_s = (
             min(max(0.01, (min(probes) - now) / 1000), self._settings.look_s)
@@ -292,12 +311,13 @@ class Park:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
         except TimeoutError:
-            for route in self._directory.routes.values():
-                if route.breaker.state != "closed" and route.breaker.probe_at <= self._clock.now():
+            now = self._clock.now()
+            for breaker in [breaker for breaker in unclosed if breaker.probe_at <= now]:
+                for route in breaker.routes:
                     self.hungry(route)
         self._wake.clear()
 
 
-async def alone(breaker: Breaker, longest_s: float) -> bool:
+async def alone(breaker: UrlBreaker, longest_s: float) -> bool:
     """No other node asks to be the probe."""
     return True

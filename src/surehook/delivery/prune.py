@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from surehook.core.errors import LedgerUnavailable
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
@@ -11,7 +10,7 @@ REST_S = 0.05  # between two transactions of one round: accepts go first
 
 
 class Prune:
-    """The retention loop."""
+    """Retention, round by round."""
 
     def __init__(self, *, ledger: Ledger, clock: Clock, settings: EngineSettings) -> None:
         self._ledger = ledger
@@ -34,11 +33,3 @@ class Prune:
             if removed < settings.prune_rows:
                 return
             await self._clock.sleep(REST_S)
-
-    async def run(self) -> None:
-        while True:
-            await self._clock.sleep(self._settings.prune_s)
-            try:
-                await self.round()
-            except LedgerUnavailable:
-                continue

@@ -8,9 +8,10 @@ answered must not be asked again only because we could not note its answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterable
 
 from surehook.core import ids, outcome
+from surehook.core.breaker import Breaker, Change
 from surehook.core.delivery import Decision
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import (
@@ -24,8 +25,11 @@ from surehook.core.model import (
 )
 from surehook.delivery.batch import Batches
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.routes import Plan, Route
+from surehook.delivery.loops import Loops
+from surehook.delivery.plans import Plan
+from surehook.delivery.routes import Route
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
@@ -34,11 +38,12 @@ RETRY_FIRST_S, RETRY_MOST_S = 0.05, 2.0  # waits between tries while the ledger 
 
 
 class Health:
-    """One window's word on an endpoint's consecutive failures, gathered as results come in."""
+    """One window's word on an endpoint's consecutive failures at its URL, gathered as results come in."""
 
-    __slots__ = ("failures", "limit", "reason", "status", "succeeded")
+    __slots__ = ("failures", "limit", "reason", "status", "succeeded", "url")
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.succeeded = False
         self.failures = 0
         self.limit: int | None = None
@@ -66,9 +71,10 @@ class Record:
         settings: EngineSettings,
         sole: bool,
         node: Callable[[], bytes],
-        changed: Callable[[], Awaitable[None]],
+        changed: Callable[[], None],
+        watch: Watch,
         notify: Callable[[Notice], None],
-        fail: Callable[[BaseException], None],
+        loops: Loops,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -77,8 +83,9 @@ class Record:
         self._sole = sole
         self._node = node
         self._changed = changed
+        self._watch = watch
         self._notify = notify
-        self._fail = fail
+        self._loops = loops
         self.dispatch: Dispatch | None = None
         # A delivery goes on in this lane at this instant, and nobody holds it.
         self.goes_on: Callable[[Lane, int], None] = lambda lane, due_at: None
@@ -86,7 +93,7 @@ class Record:
         self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
         self._batches: Batches[tuple[Route, Settled]] = Batches(
-            self._flush, rows=settings.record_rows, window_s=settings.record_window_s
+            self._flush, failed=self._broke, rows=settings.record_rows, window_s=settings.record_window_s
         )
         self._health: dict[Route, Health] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
@@ -96,12 +103,15 @@ class Record:
     # -- deliver's side ---------------------------------------------------------------------------------
 
     def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None:
-        """One result. A success of an endpoint in good standing costs nothing but its place in the line; where other
-        nodes call it as well, only the book knows of all failures running, so a success is told where they count."""
-        if settled.end == "delivered":
-            counts = not self._sole and plan is not None and plan.policy.auto_disable is not None
+        """One result, and the policy by which it counts for its endpoint; None where it does not count. A success of an
+        endpoint in good standing costs nothing but its place in the line; where other nodes call it as well, only the
+        book knows of all failures running, so a success is told where they count."""
+        if plan is None:
+            pass
+        elif settled.end == "delivered":
+            counts = not self._sole and plan.policy.auto_disable is not None
             if counts or route.failure_count or route in self._health:
-                health = self._health.setdefault(route, Health())
+                health = self._health_of(route)
                 health.succeeded, health.failures = True, 0
             route.failure_count = 0
         elif (
@@ -109,12 +119,19 @@ class Record:
             and settled.entry.kind == "attempt"
             and settled.entry.error not in outcome.OURS  # our own trouble is never charged to the endpoint
         ):
-            health = self._health.setdefault(route, Health())
+            health = self._health_of(route)
             health.failures += 1
             route.failure_count += 1
-            if plan is not None and plan.policy.auto_disable is not None:
+            if plan.policy.auto_disable is not None:
                 health.limit = plan.policy.auto_disable.consecutive_failures
         self._batches.put((route, settled))
+
+    def _health_of(self, route: Route) -> Health:
+        """This window's; what was gathered at another URL is dropped."""
+        health = self._health.get(route)
+        if health is None or health.url != route.endpoint.url:
+            health = self._health[route] = Health(route.endpoint.url)
+        return health
 
     def put_stray(self, route: Route, delivery: Delivery) -> None:
         """A held delivery of a lane that another node delivers goes back to the book, in that lane, unsent."""
@@ -130,18 +147,23 @@ class Record:
 
     def status_changed(self, route: Route, decision: Decision) -> None:
         """The endpoint leaves `active` with this window: 410, or an exhausted delivery under enter_failure."""
-        health = self._health.setdefault(route, Health())
+        health = self._health_of(route)
         health.status, health.reason = decision.endpoint_status, decision.endpoint_reason
         assert decision.endpoint_status is not None
         route.status = decision.endpoint_status  # at once in memory: nothing more is sent to it
 
-    def breaker_told(self, route: Route, change: str) -> None:
+    def breaker_told(self, breaker: Breaker, change: Change, endpoint: bytes) -> None:
         """A breaker changed some time ago: no result of ours need follow that would take it along."""
-        self.breaker_changed(route, change)
+        self.breaker_changed(breaker, change, endpoint)
         self._batches.nudge()
 
-    def breaker_changed(self, route: Route, change: str) -> None:
-        breaker = route.breaker
+    def breaker_gone(self, breaker: Breaker) -> None:
+        """No endpoint has its URL any more."""
+        self._breakers[breaker.tenant, breaker.key] = breaker.row()
+        self._batches.nudge()
+
+    def breaker_changed(self, breaker: Breaker, change: Change, endpoint: bytes) -> None:
+        """A breaker changed by a call of the endpoint."""
         self._breakers[breaker.tenant, breaker.key] = breaker.row()
         if change in ("opened", "closed"):
             now = self._clock.now()
@@ -149,7 +171,7 @@ class Record:
             self._notices.append(
                 Notice(
                     id=ids.uuid7(now, self._entropy.bits(10)), at=now, kind=f"breaker.{change}",
-                    tenant=breaker.tenant, endpoint=route.endpoint.id, delivery=None, detail=detail,
+                    tenant=breaker.tenant, endpoint=endpoint, delivery=None, detail=detail,
                 )
             )  # fmt: skip
 
@@ -172,7 +194,7 @@ class Record:
         self._writing = breakers
         notices, self._notices = self._notices, []
         folded = [
-            EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason)  # type: ignore[arg-type]
+            EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason, h.url)  # type: ignore[arg-type]
             for route, h in health.items()
         ]
         settled = [result for _, result in batch]
@@ -186,11 +208,15 @@ class Record:
                 )  # fmt: skip
                 break
             except NodeBuried as error:
+                self._unsay(health)
+                # What was found out about receivers holds whoever writes it down.
+                self._breakers, self._writing = breakers | self._breakers, {}
+                self._notices[:0] = notices
                 self._let_go(batch)
-                self._fail(error)
+                self._loops.fail(error)
                 return
             except LedgerBroken as error:
-                self._fail(error)
+                self._loops.fail(error)
                 return
             except CommitUnknown:
                 continue  # the same batch again: rows already gone are ours or were freed by nobody else
@@ -209,6 +235,7 @@ class Record:
         for route, result in batch:
             if result.end is None and result.parked is not None:
                 route.parked.add(result.parked)
+                self.hungry(route)  # it may be called otherwise by now, or elsewhere
         for change in answer.changes:
             for route in health:
                 if route.endpoint.id == change.endpoint:
@@ -217,8 +244,11 @@ class Record:
                     if change.reason == "consecutive_failures":
                         self._notify(disabled(route, change, self._clock.now()))
         if any(change.status != "active" for change in answer.changes):
-            await self._changed()
+            self._changed()
         self.settled()
+
+    def _broke(self, batch: list[tuple[Route, Settled]], error: Exception) -> None:
+        self._loops.defect("record", error)
 
     def unwritten_breakers(self) -> set[tuple[str, str]]:
         """Breakers, by tenant and key, whose last change is not in the book yet."""
@@ -226,7 +256,15 @@ class Record:
 
     def forget(self) -> list[tuple[Route, Delivery]]:
         """This node was buried: what it has not written yet was freed, and may be in hand again when it could be."""
+        self._unsay(self._health)
+        self._health = {}
         return [(route, result.delivery) for route, result in self._batches.forget()]
+
+    @staticmethod
+    def _unsay(health: Iterable[Route]) -> None:
+        """Memory took a window's word before the ledger had it, and the ledger never will."""
+        for route in health:
+            route.status, route.failure_count = route.endpoint.status, route.endpoint.failure_count
 
     def pending_ids(self) -> list[bytes]:
         """Deliveries whose result is not in the book yet."""
@@ -235,16 +273,25 @@ class Record:
     def _let_go(self, batch: list[tuple[Route, Settled]]) -> None:
         assert self.dispatch is not None
         for route, result in batch:
-            self.dispatch.let_go(route, len(result.delivery.body))
+            self.dispatch.memory.let_go(route, result.delivery)
         self.gone([result.delivery.id for _, result in batch])
         for route in dict.fromkeys(route for route, _ in batch if route.parked):
             if route.is_low:
                 self.hungry(route)
 
     def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:
+        """Count and tell what the transaction wrote; what was no longer ours is for others to tell."""
         for notice in notices:
             self._notify(notice)
         for result in settled:
-            if result.notices and result.delivery.id not in lost:
-                for notice in result.notices:
-                    self._notify(notice)
+            if lost and result.delivery.id in lost:
+                continue
+            if result.end == "delivered":
+                entry = result.entry
+                assert entry is not None, "a call delivered it"
+                answered_at = entry.started_at + (entry.total_us or 0) // 1000
+                self._watch.delivered(took_ms=answered_at - result.delivery.born_at)
+            elif result.end is not None:
+                self._watch.finished(result.end, 1)
+            for notice in result.notices:
+                self._notify(notice)

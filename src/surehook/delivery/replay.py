@@ -11,8 +11,10 @@ among the rows it walks, and never end.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -29,7 +31,7 @@ from surehook.ports.reading import DeliveryFilter, DeliveryView, ReplayJob
 
 PAGE_ROWS = 200  # deliveries looked at, and at most made, in one transaction
 RUNNING_MAX = 16  # jobs at once
-COUNTED_AT_ONCE = 20  # pages a dry run walks before it is answered; a longer one goes on in the background
+ANSWERED_S = 0.25  # what a dry run has not counted by then is counted after its answer
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 log = logging.getLogger("surehook.delivery")
@@ -64,7 +66,7 @@ class Replays:
                 self._seen[job.id] = job.position
 
     async def begin(self, given: Mapping[str, Any], *, dry_run: bool) -> ReplayJob:
-        """Start a job for a filter as `where` reads it. A short dry run is done when this returns.
+        """Start a job for a filter as `where` reads it. A short dry run is done when this returns, a long one goes on.
 
         Raises Problem `too_many_replays`.
         """
@@ -89,14 +91,13 @@ class Replays:
             position=None,
         )
         await manager.ledger.add_replay(job)
-        for _ in range(COUNTED_AT_ONCE if dry_run else 0):
-            moved = await self._page(job)
-            if moved is None:
-                return await self.find(job.id)
-            job = moved
-            if job.state != "running":
-                return job
-        self._begin(job)
+        walked = asyncio.Event()
+        self._begin(job, walked)
+        if dry_run:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWERED_S):
+                    await walked.wait()
+            return await self.find(job.id)
         return job
 
     async def find(self, job: bytes) -> ReplayJob:
@@ -105,11 +106,12 @@ class Replays:
             raise Problem("not_found", "there is no replay with this id", status=404)
         return found
 
-    def _begin(self, job: ReplayJob) -> None:
-        """What cannot begin now (too many chores, a shutdown) stands still, and is found by a look."""
-        self._chores.begin(self._walk(job), name="replay")
+    def _begin(self, job: ReplayJob, walked: asyncio.Event | None = None) -> None:
+        """What cannot begin (the line is full, a shutdown) stands still, and is found by a look. `walked` is set at the
+        end."""
+        self._chores.begin(lambda: self._walk(job, walked), name="replay", about=job.id)
 
-    async def _walk(self, job: ReplayJob) -> None:
+    async def _walk(self, job: ReplayJob, walked: asyncio.Event | None) -> None:
         """Page after page to the end of the list, or until another node is ahead (or we are, by a commit whose answer
         was lost: then a look finds the job). Ledger trouble is waited out; anything else fails the job."""
         self._walking.add(job.id)
@@ -120,6 +122,8 @@ class Replays:
                 await self._manager.clock.sleep(0)
         finally:
             self._walking.discard(job.id)
+            if walked is not None:
+                walked.set()
 
     async def _step(self, job: ReplayJob) -> ReplayJob | None:
         try:

@@ -6,7 +6,8 @@ from surehook import __version__
 from surehook.core import authentication, ids, receipt
 from surehook.core.model import Delivery, Endpoint
 from surehook.core.signature import Signer
-from surehook.delivery.routes import Plan, Route
+from surehook.delivery.plans import Plan
+from surehook.delivery.routes import Route
 
 USER_AGENT = f"surehook/{__version__}"
 # Every stored body begins with its event's id (core/envelope.py), so nothing has to be spelled again.

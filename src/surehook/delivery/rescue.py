@@ -1,28 +1,26 @@
-"""The ten-second look: what nobody else would come back to.
+"""What this node holds and what is late: looks that nobody else would come back to.
 
-Rows that two looks running saw in the book alone are searched for (`lost`), and what is overdue, or was never finalized,
-is noted. The work of dead nodes is freed here as well.
+Rows that two looks running saw in the ledger alone are searched for (`lost`), and what is overdue is noted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from surehook.core import ids
 from surehook.core.model import Delivery, Notice
 from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.unfinalized import Unfinalized
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.ledger import Burial, Ledger
+from surehook.ports.ledger import Ledger
 
-OVERDUE_ROWS = 500  # overdue deliveries noted in one look
+OVERDUE_ROWS = 500  # overdue deliveries noted in one transaction
+REST_S = 0.05  # between two of them: accepts go first
 
 
 class Rescue:
-    """`forgotten` is called where the book goes on holding rows for this node that `in_memory` does not know; `wake`
-    starts a claim."""
+    """`forgotten` is called where the book goes on holding rows for this node that `in_memory` does not know."""
 
     def __init__(
         self,
@@ -35,7 +33,6 @@ class Rescue:
         node: Callable[[], bytes],
         in_memory: Callable[[], set[bytes]],
         forgotten: Callable[[], None],
-        wake: Callable[[], None],
         notify: Callable[[Notice], None],
     ) -> None:
         self._ledger = ledger
@@ -46,25 +43,11 @@ class Rescue:
         self._node = node
         self._in_memory = in_memory
         self._forgotten = forgotten
-        self._wake = wake
         self._notify = notify
         self._missing: set[bytes] = set()  # at the last look
-        self._unfinalized = Unfinalized(ledger=ledger, clock=clock, entropy=entropy, notify=notify)
 
-    async def bury(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> Burial:
-        """Free what dead nodes hold."""
-        burial = await self._ledger.bury(nodes, now=self._clock.now(), judged=judged)
-        if burial.freed:
-            self._wake()
-        return burial
-
-    async def look(self) -> None:
-        """Compare the book with memory, and note what is overdue and what was never finalized."""
-        await self._compare()
-        await self._note_overdue()
-        await self._unfinalized.look()
-
-    async def _compare(self) -> None:
+    async def compare(self) -> None:
+        """Compare what the ledger holds for this node with memory."""
         if await self._ledger.held_count(self._node()) == 0:
             return
         held = await self._ledger.held(self._node(), limit=self._settings.memory_deliveries * 2)
@@ -72,15 +55,19 @@ class Rescue:
         if before & self._missing:  # lost, or twice on the way to us or from us
             self._forgotten()
 
-    async def _note_overdue(self) -> None:
-        now = self._clock.now()
-        late = await self._ledger.overdue(now=now, limit=OVERDUE_ROWS)
-        if late:
+    async def note_overdue(self) -> None:
+        """Note everything that is overdue now."""
+        full = True
+        while full:
+            now = self._clock.now()
+            late = await self._ledger.overdue(now=now, limit=OVERDUE_ROWS)
+            full = len(late) == OVERDUE_ROWS
             notices = [self._overdue_notice(delivery, now) for delivery in late]
-            marked = set(await self._ledger.mark_overdue(late, notices, now=now))
+            marked = set(await self._ledger.mark_overdue(late, notices, now=now)) if late else set()
             for notice in notices:
                 if notice.delivery in marked:  # others look as well, and each is told of once
                     self._notify(notice)
+            await self._clock.sleep(REST_S)
 
     def _overdue_notice(self, delivery: Delivery, now: int) -> Notice:
         return Notice(

@@ -8,23 +8,40 @@ is what a crash kept this walk from reaching.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from surehook.core import ids
 from surehook.core.delivery import exhausted, may_retry
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery, Notice
 from surehook.core.policy import Policy
+from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.resend import policy_of
 from surehook.ports.reading import DeliveryFilter
 
+NAME = "end pending retries"
 PAGE_ROWS = 100
 TRY_AGAIN_S = 1.0  # while the ledger is away
+
+
+def begin_ending_retries(
+    manager: Manager, chores: Chores, *, endpoint: bytes | None = None, event_type: str | None = None
+) -> None:
+    """Walk beside the call. Where too many walks are in line already, one over everything does the work of them all."""
+
+    def walk() -> Coroutine[Any, Any, None]:
+        return end_pending_retries(manager, endpoint=endpoint, event_type=event_type)
+
+    if not chores.begin(walk, name=NAME, about=endpoint or event_type):
+        chores.begin(lambda: end_pending_retries(manager), name=NAME, about=None, beyond=True)
 
 
 async def end_pending_retries(
     manager: Manager, *, endpoint: bytes | None = None, event_type: str | None = None
 ) -> None:
-    """Walk the retrying deliveries of the endpoint or the event type once."""
+    """Walk the retrying deliveries of the endpoint, of the event type, or all of them, once."""
     where = DeliveryFilter(endpoint=endpoint, type=event_type, state="retrying")
     after: bytes | None = None
     while True:
@@ -62,7 +79,7 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
     if end is None:
         return  # enter_failure: kept, and the endpoint's own next failure decides
     notices = [_notice(manager, row, now)] if end == "dead" else []
-    await manager.ledger.end([row], state=end, reason=None, notices=notices, now=now)
+    await manager.endings.end([row], state=end, reason=None, notices=notices, now=now)
 
 
 def _notice(manager: Manager, row: Delivery, now: int) -> Notice:

@@ -1,117 +1,120 @@
 """What the hot path knows of every endpoint, in memory: no look-up per event, none per delivery.
 
 A `Route` is an endpoint with what it needs to be called (target, prepared header lines, signer, plans) and
-how it fares (queues, slots, pace, breaker). A `Plan` is a policy spelled out for one event type, since an
-endpoint without a policy of its own follows the event type's. `Directory` builds both from one snapshot of
-the configuration and keeps running state across reloads.
+how it fares (queues, slots, pace, breaker). `Directory` builds both from rows of the
+configuration, one by one as they change, and keeps running state across changes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from weakref import WeakValueDictionary
 
-from surehook.core import ids
 from surehook.core.authentication import ClientCredentials
-from surehook.core.breaker import Breaker
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
 from surehook.core.json_text import quoted
 from surehook.core.lanes import Limit, Pace
-from surehook.core.model import Configuration, Delivery, Endpoint, EventType, Lane, Secret, Tenant
-from surehook.core.outcome import succeeds
-from surehook.core.policy import BreakerPolicy, Policy, parse_policy
+from surehook.core.model import Delivery, Endpoint, EventType, Lane, Secret, Tenant
+from surehook.core.policy import BreakerPolicy
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema, kept_schema
 from surehook.core.signature import Signer
 from surehook.core.subscription import Matcher
+from surehook.delivery.asked import finalize_ms, request_of
+from surehook.delivery.breakers import Breakers, UrlBreaker, breaker_key
+from surehook.delivery.freshness import Changed
+from surehook.delivery.plans import Plan, stored_policy
 from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Target
 
 NEVER = 1 << 62
-PULL_SLOTS = (
-    8  # parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause
-)
-
-
-class Plan:
-    """A policy with what the hot path asks of it looked up in advance."""
-
-    __slots__ = ("delivery_header", "policy", "redirect_style", "retry_header", "success")
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.success = succeeds(policy)
-        self.redirect_style: Literal["strict", "yousign"] = (
-            "yousign" if policy.profile == "yousign" else "strict"
-        )
-        self.retry_header = policy.headers.retry_count.encode() if policy.headers.retry_count else None
-        self.delivery_header = policy.headers.delivery_id.encode() if policy.headers.delivery_id else None
+METHODS: dict[str, bytes] = {"POST": b"POST", "PUT": b"PUT", "PATCH": b"PATCH"}
+# Parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause.
+PULL_SLOTS = 8
 
 
 class Route:
-    """One endpoint as the engine sees it."""
+    """One endpoint as the engine sees it.
+
+    Most endpoints of a large installation are quiet, and a queue alone takes 760 bytes. So what only a call needs is
+    made by its first one (`_PARTS`): a slot that was never set asks `__getattr__`, one that was costs nothing.
+    """
 
     __slots__ = (
-        "blocked",
-        "breaker",
-        "endpoint",
-        "failure_count",
-        "finalize_ms",
-        "flying",
-        "gone",
-        "grant",
-        "head",
-        "held",
-        "limits",
-        "method",
-        "own_plan",
-        "pace",
-        "parked",
-        "private",
-        "queues",
-        "ringed",
-        "secrets",
-        "signer",
-        "signer_until",
-        "slots",
-        "status",
-        "suspect",
-        "target",
-        "text_id",
+        "_directory", "asked", "blocked", "breaker", "breaker_policy", "endpoint", "failure_count",
+        "finalize_ms", "flying", "free_since", "gone", "grant", "head", "held", "held_bytes", "is_quiet",
+        "limits", "method", "own_plan", "pace", "parked", "private", "queues", "ringed", "secrets", "signer",
+        "signer_until", "slots", "status", "suspect", "target",
     )  # fmt: skip
 
-    def __init__(self, endpoint: Endpoint, target: Target, breaker: Breaker, slots: int) -> None:
+    # parts made when first asked for
+    target: Target
+    head: bytes
+    private: bytes  # header lines for its own origin alone
+    queues: tuple[deque[Delivery], deque[Delivery]]
+    ringed: list[bool]  # stands in the lane's round
+    flying: list[int]  # requests under way, by lane
+    limits: tuple[Limit, Limit]  # apart, so that hanging first calls cannot keep retries out
+    pace: Pace
+    parked: set[str]  # reasons for which the ledger may hold parked rows
+
+    breaker: UrlBreaker  # of its URL: it joins as it is put into the directory
+
+    def __init__(self, endpoint: Endpoint, directory: Directory, slots: int) -> None:
+        self._directory = directory
         self.endpoint = endpoint
-        self.text_id = ids.text(ids.ENDPOINT, endpoint.id)
-        self.target = target
-        self.breaker = breaker
+        self.breaker_policy: BreakerPolicy | None = None  # of its own; None: it heeds no breaker
         self.status = endpoint.status
         self.failure_count = endpoint.failure_count
         self.own_plan: Plan | None = None
-        self.head = b""
-        self.private = b""  # header lines for its own origin alone
-        self.method = endpoint.method.encode()
+        self.method = b""
         self.grant: Grant | None = None  # what it needs a token by
         self.finalize_ms: int | None = None  # how long after a delivery its receiver may be silent
         self.secrets: tuple[Secret, ...] = ()
         self.signer: Signer | None = None
         self.signer_until = 0
-        self.queues: tuple[deque[Delivery], deque[Delivery]] = (deque(), deque())
-        self.ringed = [False, False]  # stands in the lane's round
-        self.flying = [0, 0]  # requests under way, by lane
+        self.is_quiet = True  # it has no queue, and nothing is known to be parked
         self.held = 0  # deliveries in memory: queued, timed, in flight, or promised by an accept under way
+        self.held_bytes = 0  # of their bodies
         self.slots = slots  # of both lanes together
-        self.limits = (
-            Limit(slots),
-            Limit(slots),
-        )  # apart, so that hanging first calls cannot keep retries out
-        self.pace = Pace()
-        self.parked: set[str] = set()  # reasons for which the ledger may hold parked rows
         self.suspect = False  # its last word was a timeout
         self.blocked = False  # its last attempt was refused by the guard
+        self.asked = 0  # counted up as its requests become others: an answer judges what it was asked of
+        self.free_since: int | None = 0  # Unix ms: parked work may be sent again since then; None: it may not
         self.gone = False  # deleted
+
+    def __getattr__(self, name: str) -> Any:
+        make = _PARTS.get(name)
+        if make is None:
+            raise AttributeError(f"a route has no {name}")
+        made = make(self)
+        setattr(self, name, made)
+        return made
+
+    def forget(self, *parts: str) -> None:
+        """Parts that are not true any more, to be made anew."""
+        for name in parts:
+            with suppress(AttributeError):
+                delattr(self, name)
+
+    def make_queues(self) -> tuple[deque[Delivery], deque[Delivery]]:
+        self.is_quiet = False
+        self._directory.used[self.endpoint.id] = self
+        return deque(), deque()
+
+    def make_parked(self) -> set[str]:
+        self.is_quiet = False
+        return set()
+
+    def forget_pace(self) -> None:
+        """It is called elsewhere from now on: how the place before answered says nothing about this one. A suspect
+        remains one until it answers."""
+        self.forget("limits", "pace")
+        self.blocked = False
 
     @property
     def takes(self) -> str | None:
@@ -119,7 +122,11 @@ class Route:
         if self.status != "active":
             return self.status
         if self.breaker.state != "closed":
-            return "key" if self.breaker.reason == "key" else "breaker"
+            if self.breaker.reason == "key":
+                return "key"
+            # Another endpoint with this URL may heed a breaker; one whose policy has none is not held by it.
+            if self.breaker_policy is not None:
+                return "breaker"
         return None
 
     def has_slot(self, lane: Lane) -> bool:
@@ -142,6 +149,19 @@ class Route:
         return waiting < self.pull // 2
 
 
+_PARTS: dict[str, Callable[[Route], Any]] = {
+    "target": lambda route: route._directory.make_target(route.endpoint),
+    "head": lambda route: route._directory.make_heads(route.endpoint)[0],
+    "private": lambda route: route._directory.make_heads(route.endpoint)[1],
+    "queues": Route.make_queues,
+    "ringed": lambda route: [False, False],
+    "flying": lambda route: [0, 0],
+    "limits": lambda route: (Limit(route.slots), Limit(route.slots)),
+    "pace": lambda route: Pace(),
+    "parked": Route.make_parked,
+}
+
+
 class Directory:
     """The configuration in memory. `version` is what accepting transactions are checked against."""
 
@@ -152,67 +172,110 @@ class Directory:
         make_heads: Callable[[Endpoint], tuple[bytes, bytes]],
         slots: int,
     ) -> None:
-        self._make_target = make_target
-        self._make_heads = make_heads
+        self.make_target: Callable[[Endpoint], Target] = make_target
+        self.make_heads: Callable[[Endpoint], tuple[bytes, bytes]] = make_heads
         self._slots = slots
         self.version = -1
-        self.tenants: Mapping[str, Tenant] = {}
+        self.changed = Changed()
+        self.tenants: dict[str, Tenant] = {}
         self.types: dict[str, EventType] = {}
         self.schemas: dict[str, Schema] = {}  # of the event types that have one
         self.routes: dict[bytes, Route] = {}
-        self.breakers: dict[tuple[str, str], Breaker] = {}
-        self.touched: list[Breaker] = []  # those with something to report, where nodes decide together
-        self.together = False  # set before the first load
-        self._matchers: dict[str, Matcher[Route]] = {}  # by tenant
-        self._grants: dict[tuple[str, ClientCredentials], Grant] = {}  # by tenant
+        self.used: dict[bytes, Route] = {}  # those that have had something to send
+        self.breakers = Breakers()
+        self._of_tenant: dict[str, dict[bytes, Route]] = {}
+        self._matchers: dict[str, Matcher[Route]] = {}  # by tenant, made when first asked after a change
+        # A grant lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
+        self._grants: WeakValueDictionary[tuple[str, ClientCredentials], Grant] = WeakValueDictionary()
+        self._plans: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()  # by the policy as it was given
         self._type_plans: dict[str, Plan] = {}
+        self._without_breaker: set[str] = set()  # event types whose policy has none
         self._standard = Plan(PROFILES["standard"])
 
-    def load(self, configuration: Configuration) -> list[Route]:
-        """Take a newer snapshot over; returns the routes whose endpoint is gone."""
-        self.version = configuration.version
-        self.tenants = {tenant.id: tenant for tenant in configuration.tenants}
-        self.types = {event_type.name: event_type for event_type in configuration.event_types}
-        self.schemas = {
-            name: self._schema(name, event_type.schema)
-            for name, event_type in self.types.items()
-            if event_type.schema is not None
-        }
-        self._type_plans = {
-            name: Plan(stored_policy(event_type.policy))
-            for name, event_type in self.types.items()
-            if event_type.policy is not None
-        }
-        secrets: dict[bytes, list[Secret]] = {}
-        for secret in configuration.secrets:
-            secrets.setdefault(secret.endpoint, []).append(secret)
-        fresh: dict[bytes, Route] = {}
-        # One whose fetch is under way is kept, so that credentials which come back soon are not fetched twice at once.
-        grants = self._grants
-        self._grants = {key: grant for key, grant in grants.items() if grant.is_busy}
-        for grant in grants.values():
-            grant.routes.clear()
-        for endpoint in configuration.endpoints:
-            route = self._route(endpoint, tuple(secrets.get(endpoint.id, ())))
-            route.grant = self._grant(route, grants)
-            fresh[endpoint.id] = route
-        gone = [route for key, route in self.routes.items() if key not in fresh]
-        for route in gone:
-            route.gone = True
-        self.routes = fresh
-        by_tenant: dict[str, list[Route]] = {}
-        for route in fresh.values():
-            by_tenant.setdefault(route.endpoint.tenant, []).append(route)
-        self._matchers = {
-            tenant: Matcher((route, route.endpoint.event_types) for route in routes)
-            for tenant, routes in by_tenant.items()
-        }
-        return gone
+    # -- what the loader does (delivery/loading.py): `version` is that of the change ----------------------
+
+    def put_tenant(self, tenant: Tenant, version: int) -> None:
+        self.tenants[tenant.id] = tenant
+        self.changed.tenant(tenant.id, version)
+
+    def drop_tenant(self, tenant: str, version: int) -> None:
+        self.tenants.pop(tenant, None)
+        self.changed.tenant(tenant, version)
+
+    def put_type(self, event_type: EventType, version: int) -> bool:
+        """Whether its policy got or lost its breaker: its endpoints `heed` another one then."""
+        was_without = event_type.name in self._without_breaker
+        name, known = event_type.name, self.schemas.get(event_type.name)
+        self.drop_type(name, version)
+        self.types[name] = event_type
+        if event_type.schema is not None:
+            # Compiled anew only where the bytes are others: a new description must not cost what a schema costs.
+            is_known = known is not None and known.source == event_type.schema
+            self.schemas[name] = known if known is not None and is_known else kept_schema(event_type.schema)
+        if event_type.policy is not None:
+            plan = self._type_plans[name] = self._plan_of(event_type.policy)
+            if plan.policy.breaker is None:
+                self._without_breaker.add(name)
+        return was_without is not (name in self._without_breaker)
+
+    def drop_type(self, name: str, version: int) -> bool:
+        """As `put_type`."""
+        was_without = name in self._without_breaker
+        self._without_breaker.discard(name)
+        kinds: tuple[dict[str, Any], ...] = (self.types, self.schemas, self._type_plans)
+        for kept in kinds:
+            kept.pop(name, None)
+        self.changed.event_type(name, version)
+        return was_without
+
+    def put_endpoint(self, endpoint: Endpoint, secrets: tuple[Secret, ...], version: int) -> Route:
+        """The endpoint's route, made or changed. What runs goes on."""
+        before = self.routes.get(endpoint.id)
+        filters = None if before is None else before.endpoint.event_types
+        route = self._route(endpoint, secrets)
+        self._share_grant(route)
+        self.routes[endpoint.id] = route
+        if filters != endpoint.event_types:
+            self._of_tenant.setdefault(endpoint.tenant, {})[endpoint.id] = route
+            self._matchers.pop(endpoint.tenant, None)
+        self.changed.tenant(endpoint.tenant, version)
+        return route
+
+    def drop_endpoint(self, id: bytes, version: int) -> Route | None:
+        """The route whose endpoint is gone; None where there was none."""
+        route = self.routes.pop(id, None)
+        if route is None:
+            return None
+        self.used.pop(id, None)
+        route.gone = True
+        self.breakers.leave(route)
+        tenant = route.endpoint.tenant
+        if route.grant is not None:
+            route.grant.routes.remove(route)
+        mine = self._of_tenant[tenant]
+        del mine[id]
+        if not mine:
+            del self._of_tenant[tenant]
+        self._matchers.pop(tenant, None)
+        self.changed.tenant(tenant, version)
+        return route
+
+    # -- what the hot path asks -------------------------------------------------------------------------
 
     def fan_out(self, tenant: str, event_type: str) -> tuple[Route, ...]:
-        """The routes that want an event."""
+        """The routes that want an event, in the order of their endpoints' ids."""
         matcher = self._matchers.get(tenant)
-        return () if matcher is None else matcher.match(event_type)
+        if matcher is None:
+            mine = self._of_tenant.get(tenant)
+            if mine is None:
+                return ()
+            entries = ((route, route.endpoint.event_types) for _, route in sorted(mine.items()))
+            matcher = self._matchers[tenant] = Matcher(entries)
+        return matcher.match(event_type)
+
+    def endpoints_of(self, tenant: str) -> int:
+        """How many endpoints a tenant has."""
+        return len(self._of_tenant.get(tenant, ()))
 
     def refuses(self, event: EventIn) -> Problem | None:
         """What the configuration in memory has against an event: its tenant, its type, its type's schema."""
@@ -238,79 +301,84 @@ class Directory:
             return route.own_plan
         return self._type_plans.get(event_type, self._standard)
 
-    def youngest_age(self, route: Route) -> float | None:
-        """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries."""
-        plans = (
-            [route.own_plan] if route.own_plan is not None else [self._standard, *self._type_plans.values()]
-        )
+    def youngest_age(self, route: Route | None) -> float | None:
+        """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries; None: for those of
+        any endpoint without a policy of its own."""
+        own = None if route is None else route.own_plan
+        plans = [own] if own is not None else [self._standard, *self._type_plans.values()]
         return min((plan.policy.max_age for plan in plans if plan.policy.max_age is not None), default=None)
 
-    def breaker(self, tenant: str, key: str, policy: BreakerPolicy | None) -> Breaker:
-        """The one breaker of a tenant's URL (without query), shared by all endpoints with that URL."""
-        breaker = self.breakers.get((tenant, key))
-        if breaker is None:
-            breaker = self.breakers[tenant, key] = Breaker(
-                tenant, key, policy, self.touched if self.together else None
-            )
-        elif policy is not None:
-            breaker.policy = policy
-        return breaker
+    def heed(self, route: Route) -> None:
+        """The policies of event types that the endpoint takes have changed."""
+        route.breaker_policy = self._breaker_policy(route)
+        self.breakers.unsettle(route.breaker)
 
-    def _grant(self, route: Route, before: Mapping[tuple[str, ClientCredentials], Grant]) -> Grant | None:
-        """What the endpoint gets tokens by, shared with the tenant's other endpoints that have the same credential."""
-        client = route.endpoint.authentication
-        if not isinstance(client, ClientCredentials):
+    def _breaker_policy(self, route: Route) -> BreakerPolicy | None:
+        """The breaker of the endpoint's own policy. Without one it is that of `standard`, or none where each event type that
+        the endpoint names has a policy without."""
+        if route.own_plan is not None:
+            return route.own_plan.policy.breaker
+        if self._without_breaker.issuperset(route.endpoint.event_types):
             return None
-        key = (route.endpoint.tenant, client)
-        grant = self._grants.get(key)
-        if grant is None:
-            grant = self._grants[key] = before.get(key) or Grant(*key)
-        grant.routes.append(route)
-        return grant
+        return self._standard.policy.breaker
 
-    def _schema(self, name: str, source: bytes) -> Schema:
-        """Compiled anew only where the bytes are others: a reload must not cost what all schemas cost."""
-        known = self.schemas.get(name)
-        return known if known is not None and known.source == source else kept_schema(source)
+    def _share_grant(self, route: Route) -> None:
+        """Give the endpoint what it gets tokens by: one for all of the tenant's endpoints with the same credential."""
+        client, former = route.endpoint.authentication, route.grant
+        if former is not None:
+            if former.client == client:
+                return
+            former.routes.remove(route)
+            route.grant = None
+        if isinstance(client, ClientCredentials):
+            key = (route.endpoint.tenant, client)
+            grant = self._grants.get(key)
+            if grant is None:
+                grant = self._grants[key] = Grant(*key)
+            grant.routes.append(route)
+            route.grant = grant
 
     def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
-        own = None if endpoint.policy is None else stored_policy(endpoint.policy)
-        breaker_policy = (own or self._standard.policy).breaker
-        breaker = self.breaker(endpoint.tenant, breaker_key(endpoint.url), breaker_policy)
+        own = None if endpoint.policy is None else self._plan_of(endpoint.policy)
         route = self.routes.get(endpoint.id)
+        joins = True
         if route is None:
-            route = Route(endpoint, self._make_target(endpoint), breaker, self._slots)
-        elif (route.endpoint.url, route.endpoint.tls) != (endpoint.url, endpoint.tls):
-            route.target = self._make_target(endpoint)
+            route = Route(endpoint, self, self._slots)
+        else:
+            _ask_anew(route, endpoint, secrets)
+            joins = breaker_key(route.endpoint.url) != breaker_key(endpoint.url)
+            if joins:
+                self.breakers.leave(route)
         route.endpoint = endpoint
-        route.breaker = breaker
+        route.own_plan = own
+        route.breaker_policy = self._breaker_policy(route)
+        if joins:
+            route.breaker = self.breakers.join(route)
+        else:
+            self.breakers.unsettle(route.breaker)
         if route.status != "active" and endpoint.status == "active":
             route.parked.add(route.status)  # perhaps by processes that we know nothing of
         route.status = endpoint.status
         route.failure_count = endpoint.failure_count
-        route.own_plan = Plan(own) if own is not None else None
-        route.head, route.private = self._make_heads(endpoint)
-        route.method = endpoint.method.encode()
-        route.finalize_ms = _finalize_ms(endpoint)
+        route.method = METHODS[endpoint.method]
+        route.finalize_ms = finalize_ms(endpoint)
         route.secrets = secrets
         route.signer, route.signer_until = None, 0
         return route
 
-
-def stored_policy(reference: bytes) -> Policy:
-    """A policy that was accepted earlier. One that the bounds of today refuse must not keep the server from
-    starting: it is `standard` until it is set anew."""
-    try:
-        return parse_policy(reference, PROFILES)
-    except Problem:
-        return PROFILES["standard"]
+    def _plan_of(self, reference: bytes) -> Plan:
+        """One for all who give the same policy: spelled out it takes 6 KB."""
+        plan = self._plans.get(reference)
+        if plan is None:
+            plan = self._plans[reference] = Plan(stored_policy(reference))
+        return plan
 
 
-def breaker_key(url: str) -> str:
-    """`scheme://host:port/path` of an accepted URL: the breaker does not care for the query."""
-    return url.partition("?")[0]
-
-
-def _finalize_ms(endpoint: Endpoint) -> int | None:
-    wanted = None if endpoint.receipts is None else endpoint.receipts.finalize_within_s
-    return None if wanted is None else wanted * 1000
+def _ask_anew(route: Route, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> None:
+    """Forget what the endpoint's requests were made from, as far as it is other now."""
+    route.forget("head", "private")
+    if request_of(route.endpoint, route.secrets) != request_of(endpoint, secrets):
+        route.asked += 1
+        if (route.endpoint.url, route.endpoint.tls) != (endpoint.url, endpoint.tls):
+            route.forget("target")
+            route.forget_pace()

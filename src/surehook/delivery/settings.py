@@ -17,14 +17,27 @@ class EngineSettings(Struct, frozen=True):
     memory_bytes: int = 64 << 20  # … and the bytes of their bodies
     endpoint_share: int = 1_000  # deliveries an endpoint may keep in memory however full it is
     waiting_events: int = 20_000  # events waiting for their commit; beyond it 503
-    accept_rows: int = 512  # events in one transaction: bounds the pause of those behind
+    waiting_bytes: int = 64 << 20  # … and their bytes: as much memory as what is being delivered may have
+    waiting_deliveries: int = (
+        100_000  # … and the deliveries of one tenant: two seconds of writing; beyond it 429
+    )
+    accept_rows: int = (
+        512  # events in one transaction, a quarter where there are several tenants: the pause of those behind
+    )
+    accept_cost: int = 2_000  # … and its rows and KiB of bodies, about 10 µs each: 20 ms for those behind
+    large_cost: int = (
+        256  # … an event that costs more goes through a second writer: 2 to 3 ms for those behind
+    )
+    turn_cost: int = 64  # … of which one tenant fills so much at a time: there is room for thirty
+    slice_rows: int = 128  # rows prepared or handed over between two turns of the event loop: about 0.6 ms
     record_rows: int = 512  # results in one transaction
     record_window_s: float = 0.005  # results gather this long: what a crash may send again
     record_backlog: int = 20_000  # unrecorded results beyond which nothing new is sent
     claim_rows: int = 500  # deliveries in one claim
     claim_ahead_s: float = 0.5  # claimed this long before they are due, then timed in memory
     poll_s: float = 1.0  # claims look at least this often
-    look_s: float = 10.0  # parked groups and forgotten leases are looked at this often
+    look_s: float = 10.0  # parked groups, what is past its age and forgotten leases are looked at this often
+    count_s: float = 1.0  # what waits where is counted this often (and less often where counting takes long)
     beat_s: float = 1.0  # heartbeat
     lease_s: float = 15.0  # a beat's worth of lease, and the silence after which a node is dead
     lease_left_s: float = 5.0  # the least that must be left of the lease to begin a request

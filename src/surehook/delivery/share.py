@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from surehook.core.breaker import Breaker, Change
-from surehook.delivery.deliver import Flight
+from surehook.delivery.breakers import Place, UrlBreaker
+from surehook.delivery.flight import Flight
 from surehook.delivery.routes import Directory, Route
 from surehook.ports.clock import Clock
 from surehook.ports.health import BUSY_MS, Counted, Health, HealthAway, Turn, View, Word
@@ -23,12 +24,12 @@ from surehook.ports.telemetry import Telemetry
 
 EXCHANGE_S = 1.0  # between two exchanges, at most
 GAP_S = 0.05  # … and at least
-REPORTS_MAX = 1_000  # breakers in one exchange; the others come with the next
+REPORTS_MAX = 1_000  # breakers, and turns of them, in one exchange; the others come with the next
 AGAIN_EVERY = (
     10  # exchanges: then every breaker that is not closed is told again, for a store that has forgotten
 )
 
-Place = tuple[str, str]
+Told = tuple[UrlBreaker, Change, bytes]  # what changed, how, and by a call of which endpoint
 
 
 class Share:
@@ -44,8 +45,8 @@ class Share:
         node: Callable[[], bytes],
         flights: Callable[[], set[Flight]],
         slots: int,
-        told: Callable[[Route, Change], None],
-        stands: Callable[[Breaker], None],
+        told: Callable[[UrlBreaker, Change, bytes], None],
+        stands: Callable[[UrlBreaker], None],
     ) -> None:
         self._health = health
         self._clock = clock
@@ -56,8 +57,8 @@ class Share:
         self._slots = slots
         self._told = told
         self._stands = stands
-        self._turned: dict[Place, tuple[Route, Change]] = {}  # not known to the others yet
-        self._untold: dict[Place, tuple[Route, Change]] = {}  # … and not in the book either
+        self._turned: dict[Place, Told] = {}  # not known to the others yet
+        self._untold: dict[Place, Told] = {}  # … and not in the book either
         self._shared: dict[Route, int] = {}  # endpoints of which we have a part, until when
         self._wake = asyncio.Event()
         self._since = 0
@@ -66,13 +67,18 @@ class Share:
 
     # -- deliver's and park's side ----------------------------------------------------------------------
 
-    def turned(self, route: Route, change: Change) -> None:
-        """A breaker turned here."""
-        place = (route.breaker.tenant, route.breaker.key)
-        self._turned[place] = self._untold[place] = (route, change)
+    def turned(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None:
+        """A breaker turned here, by a call of the endpoint."""
+        self._turned[breaker.place] = self._untold[breaker.place] = (breaker, change, endpoint)
         self._wake.set()
 
-    async def may_probe(self, breaker: Breaker, longest_s: float) -> bool:
+    def gone(self, breaker: UrlBreaker) -> None:
+        """The last endpoint with its URL is gone: the others may forget it, and nobody need be told of its turns."""
+        self._turned[breaker.place] = (breaker, "closed", b"")
+        self._untold.pop(breaker.place, None)
+        self._wake.set()
+
+    async def may_probe(self, breaker: UrlBreaker, longest_s: float) -> bool:
         """Whether this node is the probe of all. Where the others cannot be asked, it is."""
         now = self._clock.now()
         until = now + int(longest_s * 1000)
@@ -112,8 +118,8 @@ class Share:
             for report in counted
             if any(failures for _, _, failures in report.buckets)
         }
-        turned, self._turned = self._turned, {}
-        turns = [_turn(self._directory.breakers[place]) for place in turned]
+        turned = {place: self._turned.pop(place) for place in list(self._turned)[:REPORTS_MAX]}
+        turns = [_turn(breaker) for breaker, _, _ in turned.values()]
         if self._rounds % AGAIN_EVERY == 0:
             turns += self._again(turned)
         self._rounds += 1
@@ -140,7 +146,7 @@ class Share:
         self._learn(word, turned, failing, node.hex())
 
     def _reporting(self) -> list[Breaker]:
-        touched = self._directory.touched
+        touched = self._directory.breakers.touched
         taken, touched[:] = touched[:REPORTS_MAX], touched[REPORTS_MAX:]
         for breaker in taken:
             if breaker.policy is None:  # it has none any more: what was counted means nothing
@@ -152,12 +158,8 @@ class Share:
         assert breaker.policy is not None
         return Counted(breaker.tenant, breaker.key, int(breaker.policy.window * 1000), breaker.report())
 
-    def _again(self, turned: dict[Place, tuple[Route, Change]]) -> list[Turn]:
-        open_ones = [
-            breaker
-            for place, breaker in self._directory.breakers.items()
-            if not breaker.is_closed and place not in turned
-        ]
+    def _again(self, turned: dict[Place, Told]) -> list[Turn]:
+        open_ones = [breaker for breaker in self._directory.breakers.unclosed if breaker.place not in turned]
         first = self._rounds // AGAIN_EVERY * REPORTS_MAX % max(1, len(open_ones))  # others the next time
         return [_turn(breaker, again=True) for breaker in open_ones[first : first + REPORTS_MAX]]
 
@@ -168,19 +170,17 @@ class Share:
 
     # -- what the others say ----------------------------------------------------------------------------
 
-    def _learn(
-        self, word: Word, turned: dict[Place, tuple[Route, Change]], failing: set[Place], author: str
-    ) -> None:
+    def _learn(self, word: Word, turned: dict[Place, Told], failing: set[Place], author: str) -> None:
         now = self._clock.now()
+        self._directory.breakers.forget_heard(now)
         for view in word.views:
             place = (view.tenant, view.key)
             if place in self._turned:
                 continue  # it turned again meanwhile: the next exchange settles it
             breaker = self._directory.breakers.get(place)
             if breaker is None:
-                if view.state == "closed":
-                    continue
-                breaker = self._directory.breaker(view.tenant, view.key, None)
+                self._directory.breakers.hear(view, now)
+                continue
             if place in turned:
                 self._settle(place, view, author)
             self._adopt(breaker, view)
@@ -201,7 +201,7 @@ class Share:
         if turn is not None:
             self._told(*turn)
 
-    def _adopt(self, breaker: Breaker, view: View) -> None:
+    def _adopt(self, breaker: UrlBreaker, view: View) -> None:
         if view.generation <= breaker.generation:
             return
         breaker.generation = view.generation
@@ -213,13 +213,10 @@ class Share:
         if breaker.is_closed is not was_closed:
             self._stands(breaker)
 
-    def _opened_together(self, breaker: Breaker) -> None:
+    def _opened_together(self, breaker: UrlBreaker) -> None:
         """No single node's calls would have opened it."""
-        for route in self._directory.routes.values():
-            if route.breaker is breaker:
-                self.turned(route, "opened")
-                self._stands(breaker)
-                return
+        self.turned(breaker, "opened", breaker.oldest.endpoint.id)
+        self._stands(breaker)
 
     def _divide(self, sharers: dict[bytes, int], now: int) -> None:
         for endpoint, nodes in sharers.items():
@@ -245,7 +242,7 @@ class Share:
             self._telemetry.fact("health.back")
 
 
-def _turn(breaker: Breaker, *, again: bool = False) -> Turn:
+def _turn(breaker: UrlBreaker, *, again: bool = False) -> Turn:
     return Turn(
         tenant=breaker.tenant,
         key=breaker.key,

@@ -14,8 +14,9 @@ from surehook.core.model import RETRY, Attempt, Delivery
 from surehook.core.signature import Signer
 from surehook.delivery import endpoints
 from surehook.delivery.managing import Manager, new_id
+from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines
-from surehook.delivery.routes import Plan, Route
+from surehook.delivery.routes import Route
 from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Answer, Request
 

@@ -1,7 +1,7 @@
 """Delivered, and then silence: a notice where a receiver tells no end in the time that its endpoint gives it.
 
 The waits are few rows under an index of their own, begun in the transaction that records the delivery; endpoints that do
-not ask have none. One look reads those that are over, bounded, and tells of each once, whichever process looks.
+not ask have none. A look reads those that are over, some at a time, and tells of each once, whichever process looks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from surehook.ports.entropy import Entropy
 from surehook.ports.receipts import Awaited, Receipts
 
 KIND = "delivery.unfinalized"
-ROWS = 500  # told of in one look; more wait for the next one
+ROWS = 500  # told of in one transaction
+REST_S = 0.05  # between two of them: accepts go first
 
 
 class Unfinalized:
@@ -30,15 +31,18 @@ class Unfinalized:
         self._notify = notify
 
     async def look(self) -> None:
-        now = self._clock.now()
-        late = await self._ledger.unfinalized(now=now, limit=ROWS)
-        if not late:
-            return
-        notices = [self._notice(one, now) for one in late]
-        marked = set(await self._ledger.mark_unfinalized(late, notices, now=now))
-        for notice in notices:
-            if notice.delivery in marked:  # others look as well, and each is told of once
-                self._notify(notice)
+        """Tell of every wait that is over now."""
+        full = True
+        while full:
+            now = self._clock.now()
+            late = await self._ledger.unfinalized(now=now, limit=ROWS)
+            full = len(late) == ROWS
+            notices = [self._notice(one, now) for one in late]
+            marked = set(await self._ledger.mark_unfinalized(late, notices, now=now)) if late else set()
+            for notice in notices:
+                if notice.delivery in marked:  # others look as well, and each is told of once
+                    self._notify(notice)
+            await self._clock.sleep(REST_S)
 
     def _notice(self, late: Awaited, now: int) -> Notice:
         return Notice(

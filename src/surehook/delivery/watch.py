@@ -50,10 +50,15 @@ class Watch:
             self.retries += 1
             self.lateness.note(late_ms)
 
-    def finished(self, end: str, *, took_ms: int) -> None:
-        self.finished_by_state[end] = self.finished_by_state.get(end, 0) + 1
-        if end == "delivered":
-            self.latency.note(took_ms)
+    def delivered(self, *, took_ms: int) -> None:
+        """One delivery's end, committed; `took_ms` from its acceptance to the answer."""
+        self.finished("delivered", 1)
+        self.latency.note(took_ms)
+
+    def finished(self, end: str, count: int) -> None:
+        """So many committed ends of one kind."""
+        if count:
+            self.finished_by_state[end] = self.finished_by_state.get(end, 0) + count
 
     def noticed(self, kind: str) -> None:
         self.notices[kind] = self.notices.get(kind, 0) + 1

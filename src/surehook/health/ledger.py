@@ -56,6 +56,7 @@ class LedgerHealth:
         since: int,
         now: int,
     ) -> Word:
+        since = min(since, now - OVERLAP_MS)
         async with self._asked() as connection, connection.transaction():
             for turn in sorted(turns, key=lambda turn: (turn.tenant, turn.key)):
                 await self._turn(connection, turn, node, now)
@@ -77,11 +78,15 @@ class LedgerHealth:
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
             views[place] = View(*place, "closed", None, 0, 0, 0, "", *counts[place])
-        return Word(views=list(views.values()), sharers=sharers, since=max(since, newest - OVERLAP_MS))
+        return Word(
+            views=list(views.values()), sharers=sharers, since=max(since, min(newest, now) - OVERLAP_MS)
+        )
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
         async with self._asked() as connection:
-            return bool(await connection.fetchval(_query("take_probe"), tenant, key, node, until, now))
+            return bool(
+                await connection.fetchval(_query("take_probe"), tenant, key, node, until, now, OVERLAP_MS)
+            )
 
     @staticmethod
     async def _turn(connection: Connection, turn: Turn, node: bytes, now: int) -> None:
@@ -112,6 +117,7 @@ class LedgerHealth:
             [report.tenant for report in counted],
             [report.key for report in counted],
             [now * BUCKETS // report.window_ms - BUCKETS for report in counted],
+            [(now + OVERLAP_MS) * BUCKETS // report.window_ms for report in counted],
         )
         found = {(row["tenant"], row["key"]): (row["calls"], row["failures"]) for row in sums}
         return {(r.tenant, r.key): found.get((r.tenant, r.key), (0, 0)) for r in counted}
@@ -125,9 +131,11 @@ class LedgerHealth:
         await connection.execute(_query("busy"), sorted(busy), node, now + BUSY_MS)
         await connection.execute("delete from health_busy where until <= $1", now)
         rows = await connection.fetch(
-            "select endpoint, count(*) as nodes from health_busy where endpoint = any($1) and until > $2 group by 1",
+            "select endpoint, count(*) as nodes from health_busy where endpoint = any($1) and until > $2 and until <= $3"
+            " group by 1",
             busy,
             now,
+            now + BUSY_MS + OVERLAP_MS,
         )
         return {row["endpoint"]: row["nodes"] for row in rows}
 

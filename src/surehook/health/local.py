@@ -70,6 +70,7 @@ class LocalHealth:
             place = (report.tenant, report.key)
             calls, failures = self._count(report, now)
             views[place] = self._view(place, calls, failures)
+        since = min(since, now - OVERLAP_MS)
         changed = [place for place, entry in self._entries.items() if entry.generation > since]
         for place in [*changed, *((turn.tenant, turn.key) for turn in turns)]:
             views.setdefault(place, self._view(place))
@@ -77,16 +78,16 @@ class LocalHealth:
         return Word(
             views=list(views.values()),
             sharers=self._share(busy, node, now),
-            since=max(since, newest - OVERLAP_MS),
+            since=max(since, min(newest, now) - OVERLAP_MS),
         )
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
         entry = self._entries.get((tenant, key))
         if entry is None or entry.generation == 0:
             return True
-        if entry.state != "open" or now < entry.probe_at:
+        if entry.state != "open" or (now < entry.probe_at and entry.opened_at <= now + OVERLAP_MS):
             return False
-        if entry.prober not in (None, node) and now < entry.probe_until:
+        if entry.prober not in (None, node) and now < entry.probe_until <= until + OVERLAP_MS:
             return False
         entry.prober, entry.probe_until = node, until
         return True
@@ -98,10 +99,12 @@ class LocalHealth:
         news = entry.state == "closed" or entry.prober == node or entry.reason != turn.reason
         if turn.state == "open" and not news:
             return
+        if turn.state == "open" or entry.state == "open" or not entry.generation:
+            entry.author = node.hex()
         entry.state, entry.reason = turn.state, turn.reason
         entry.opened_at, entry.probe_at = turn.opened_at, turn.probe_at
         entry.generation = max(now, entry.generation + 1)
-        entry.prober, entry.author = None, node.hex()
+        entry.prober = None
         if turn.state == "closed":
             entry.buckets.clear()
 
@@ -114,7 +117,9 @@ class LocalHealth:
         oldest = now * BUCKETS // report.window_ms - BUCKETS
         for number in [number for number in buckets if number <= oldest]:
             del buckets[number]
-        return sum(bucket[0] for bucket in buckets.values()), sum(bucket[1] for bucket in buckets.values())
+        newest = (now + OVERLAP_MS) * BUCKETS // report.window_ms
+        counted = [bucket for number, bucket in buckets.items() if number <= newest]
+        return sum(bucket[0] for bucket in counted), sum(bucket[1] for bucket in counted)
 
     def _view(self, place: tuple[str, str], calls: int | None = None, failures: int | None = None) -> View:
         entry = self._entries[place]
@@ -136,7 +141,7 @@ class LocalHealth:
         for endpoint in busy:
             nodes = self._busy.setdefault(endpoint, {})
             nodes[node] = now + BUSY_MS
-            for other in [other for other, until in nodes.items() if until <= now]:
+            for other in [o for o, until in nodes.items() if not now < until <= now + BUSY_MS + OVERLAP_MS]:
                 del nodes[other]
             sharers[endpoint] = len(nodes)
         return sharers

@@ -83,7 +83,9 @@ class RedisHealth:
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
         place = f"{PREFIX}:{tenant}|{key}"
-        return bool(await self._asked(self._take_probe(keys=[place], args=[node.hex(), now, until])))
+        return bool(
+            await self._asked(self._take_probe(keys=[place], args=[node.hex(), now, until, OVERLAP_MS]))
+        )
 
     @staticmethod
     async def _asked(call: Awaitable[Any]) -> Any:

@@ -35,12 +35,13 @@ class Ending:
         """Stop in order, now or once there is something to stop."""
         self._begun = True
         if self._server is not None:
-            self._server.should_exit = True
+            self._server.stop()
 
     def of(self, server: Any) -> None:
         """This is the server."""
         self._server = server
-        server.should_exit = self._begun
+        if self._begun:
+            server.stop()
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ class Delivered(Protocol):
 class Entry(Struct):
     delivered: Delivered
     item: bytes
+    is_open: bool = True  # neither acknowledged nor put aside
 
 
 Post = Callable[[list[bytes]], Awaitable[list[Sent | Refused]]]
@@ -66,7 +67,9 @@ class Intake:
         self._new_id = new_id
         self._sleep = sleep
         self._tell = tell
-        self._batches: Batches[Entry] = Batches(self._flush, rows=BATCH_EVENTS, writers=WRITERS)
+        self._batches: Batches[Entry] = Batches(
+            self._flush, failed=self._broke, rows=BATCH_EVENTS, writers=WRITERS
+        )
         self._asides: set[asyncio.Task[None]] = set()
         self.published = 0
         self.refused = 0
@@ -129,22 +132,35 @@ class Intake:
         for entry, answer in zip(entries, answers, strict=True):
             if isinstance(answer, Sent):
                 self.published += 1
+                entry.is_open = False
                 entry.delivered.ack()
             elif answer.status >= 500 or answer.status in OUR_TROUBLE:
                 again.append(entry)
             else:
-                self._aside(entry.delivered, answer.code, answer.detail, answer.field)
+                self._put_aside(entry, answer.code, answer.detail, answer.field)
         if again:
             await self._sleep(PAUSE_FIRST_S)
             await self._publish(again)
 
     async def _refused_whole(self, entries: list[Entry], error: Refused) -> None:
         if len(entries) == 1:
-            self._aside(entries[0].delivered, error.code, error.detail, error.field)
+            self._put_aside(entries[0], error.code, error.detail, error.field)
             return
         half = len(entries) // 2
         await self._publish(entries[:half])
         await self._publish(entries[half:])
+
+    def _broke(self, batch: list[Entry], error: Exception) -> None:
+        """A defect of ours: the messages that have no answer yet go where a person finds them, and the others go on."""
+        said = f"{type(error).__name__}: {error}"
+        self._tell(f"a defect of surehook, report it; its messages are put aside: {said}")
+        for entry in batch:
+            if entry.is_open:
+                self._put_aside(entry, "ingest_failed", said, None)
+
+    def _put_aside(self, entry: Entry, code: str, detail: str, field: str | None) -> None:
+        entry.is_open = False
+        self._aside(entry.delivered, code, detail, field)
 
     def _aside(self, delivered: Delivered, code: str, detail: str, field: str | None) -> None:
         self.refused += 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import aio_pika
@@ -41,24 +41,36 @@ for library in ("aiormq", "aio_pika"):
     logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
-def queue_name(lane: Lane) -> str:
-    return f"surehook.{LANES[lane]}"
+def queue_name(lane: Lane, ledger: str = "") -> str:
+    """The lane's queue, of the ledger with this identity: installations may share a virtual host."""
+    return ".".join(part for part in ("surehook", ledger, LANES[lane]) if part)
+
+
+async def _nameless() -> str:
+    return ""
 
 
 class RabbitBroker:
     """`ports.handoff.Broker` on one URL (amqp:// or amqps://, the path is the virtual host), or on several, separated
     by commas, of which each try takes the next: the nodes of one cluster."""
 
-    def __init__(self, url: str, *, name: str = "surehook") -> None:
-        """`name` is what RabbitMQ's own tools show of the connection."""
+    def __init__(
+        self, url: str, *, name: str = "surehook", ledger: Callable[[], Awaitable[str]] = _nameless
+    ) -> None:
+        """`name` is what RabbitMQ's own tools show of the connection. `ledger` answers with the identity of the ledger that the
+        queues belong to."""
         given = [URL(each.strip()) for each in url.split(",")]
         self._urls = [
             each if "heartbeat" in each.query else each.update_query(heartbeat=HEARTBEAT_S) for each in given
         ]
         self._name = name
+        self._ledger = ledger
+        self._identity: str | None = None
         self._tries = 0
 
     async def connect(self, lane: Lane) -> RabbitLine:
+        if self._identity is None:
+            self._identity = await self._ledger()
         url = self._urls[self._tries % len(self._urls)]
         self._tries += 1
         connection: AbstractConnection | None = None
@@ -66,7 +78,7 @@ class RabbitBroker:
             async with asyncio.timeout(CONNECT_S):
                 properties: Any = {"connection_name": self._name}
                 connection = await aio_pika.connect(url, client_properties=properties)
-                return await RabbitLine.open(connection, lane)
+                return await RabbitLine.open(connection, queue_name(lane, self._identity))
         except _AWAY as error:
             if connection is not None:
                 await _close(connection)
@@ -106,9 +118,8 @@ class RabbitLine:
         sending.close_callbacks.add(self._closed)
 
     @classmethod
-    async def open(cls, connection: AbstractConnection, lane: Lane) -> RabbitLine:
+    async def open(cls, connection: AbstractConnection, queue: str) -> RabbitLine:
         """The queue in place, and a channel to send to it."""
-        queue = queue_name(lane)
         await _declare(connection, queue)
         sending = await connection.channel(publisher_confirms=True, on_return_raises=True)
         return cls(connection, queue, sending)

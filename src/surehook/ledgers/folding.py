@@ -8,6 +8,11 @@ from surehook.core import ids
 from surehook.core.model import EndpointChange, EndpointHealth, EndpointStatus, Notice
 
 
+def concerns(health: EndpointHealth, url: str) -> bool:
+    """Whether the window was about the URL that the endpoint has now."""
+    return health.url is None or health.url == url
+
+
 def folded(
     health: EndpointHealth, failure_count: int, status: EndpointStatus, reason: str | None
 ) -> EndpointChange:

@@ -26,6 +26,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    text,
 )
 
 metadata = MetaData(naming_convention={"pk": "%(table_name)s_pkey"})
@@ -67,6 +68,14 @@ configuration = Table(
     Column("version", BigInteger, nullable=False),
     Column("lag_ms", BigInteger, nullable=False, server_default="0"),
 )
+
+# What each version changed (ports/registry.py): `kind` is a table's name, `key` the row's key as bytes. Where a change
+# raises the version without a note, as programs before 0005 do, memory is read whole.
+configuration_change = Table(
+    "configuration_change", metadata, Column("version", BigInteger, primary_key=True, autoincrement=False),
+    _text("kind", key=True), Column("key", LargeBinary, primary_key=True),
+    sqlite_with_rowid=False,
+)  # fmt: skip
 
 tenant = Table(
     "tenant", metadata, _text("id", key=True), _text("name"), _flag("strict"), _at("created_at"),
@@ -196,6 +205,12 @@ attempt = Table(
     Column("headers", LargeBinary, nullable=False), Column("body", LargeBinary, nullable=False),
     postgresql_partition_by="RANGE (delivery)",
 )  # fmt: skip
+
+# Ends that are no deliveries are few, and their lists are asked for most. (PostgreSQL indexes days when they are over.)
+_is_no_delivery = attempt.c.end.is_not(None) & (attempt.c.end != text("'delivered'"))
+Index("attempt_ended", attempt.c.end, attempt.c.delivery, sqlite_where=_is_no_delivery).ddl_if(
+    dialect="sqlite"
+)
 
 # Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.
 dead_letter = Table("dead_letter", metadata, _id("delivery", key=True), sqlite_with_rowid=False)

@@ -85,6 +85,11 @@ class Handing(Protocol):
         for one process."""
         ...
 
+    async def identity(self) -> str:
+        """A short name (letters and digits) that no other ledger has, the same for all nodes and for ever; copying the data
+        elsewhere does not copy it. Empty where none can be told."""
+        ...
+
     async def lane_marks(self, lane: Lane) -> LaneMarks:
         """The lane's generations now."""
         ...

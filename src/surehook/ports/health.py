@@ -95,19 +95,23 @@ class Health(Protocol):
         """Report and learn, in one round trip and all or nothing.
 
         `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
-        this node's probe, or for another reason; closing always counts and forgets the window. `busy` are endpoints
-        that this node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
+        this node's probe, or for another reason; closing always counts and forgets the window, and of several who
+        close it the first is the author. `busy` are endpoints that this node could use more slots of: a node counts as
+        a sharer for `BUSY_MS` after it said so.
         """
         ...
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
         """Become the one probe of an open breaker, by compare-and-set. False: another node is it, the breaker is
         closed, or its probe is not due. The right ends with the turn that follows, or at `until`. A breaker the
-        store knows nothing of may be probed: the store has forgotten it."""
+        store knows nothing of may be probed: the store has forgotten it. So may one that opened in the future, and a
+        right that lasts longer than the one that is asked for is nobody's."""
         ...
 
     async def close(self) -> None: ...
 
 
 BUSY_MS = 3_000  # three exchanges
-OVERLAP_MS = 5_000  # changes so much older than the newest are told again: the nodes' clocks are not one
+# The nodes' clocks are not one, but no two are further apart than this. Changes so much older than the newest are told
+# again, and what lies further ahead was told by a clock that has been set back since: it counts for nothing.
+OVERLAP_MS = 5_000

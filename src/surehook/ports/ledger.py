@@ -34,6 +34,10 @@ from surehook.core.model import (
 )
 from surehook.ports.receipts import Receipts
 
+# In the place of a configuration's version: it was read after the last call of the batch came, so that whatever the
+# ledger's version is now, the difference was changed beside these calls and need not hold for them.
+NEWER_THAN_CALLS = (1 << 63) - 1
+
 
 class Incoming(Struct, gc=False):
     """One event on its way in, with its fan-out already made (`held` and `parked` set on each delivery)."""
@@ -67,7 +71,7 @@ class Burial(Struct, gc=False):
 
 class Receipt(Struct, gc=False):
     """Answer to `accept`. `stale` True: configuration is newer than the caller's memory and *nothing was
-    written*; reload, fan out again, call again. `taken` is in the order of the batch."""
+    written*; reload, judge and fan out again, call again. `taken` is in the order of the batch."""
 
     stale: bool
     taken: list[Taken]
@@ -81,11 +85,50 @@ class Recorded(Struct, gc=False):
     changes: list[EndpointChange]
 
 
+ANY_SIZE = 1 << 40  # bytes of bodies: as many as the rows have
+
+
+class Skip(Struct, frozen=True):
+    """Whose rows a claim passes over, because they have enough in memory."""
+
+    endpoints: tuple[bytes, ...] = ()
+    tenants: tuple[str, ...] = ()
+
+
+def weight(rows: Sequence[Delivery]) -> int:
+    """Bytes of the rows' bodies, each event's once."""
+    return sum(len(body) for body in {row.event: row.body for row in rows}.values())
+
+
+def is_full(rows: Sequence[Delivery], *, limit: int, size: int) -> bool:
+    """Whether a call that leases stopped at one of its bounds, so that there may be more."""
+    return len(rows) >= limit or weight(rows) >= size
+
+
 class ParkedGroup(Struct, frozen=True):
     """Parked deliveries of one endpoint for one reason: it exists and has at least one row."""
 
     endpoint: bytes
     reason: str
+    first: bytes  # the lowest id among them, which is the oldest event's
+
+
+class AgedGroup(Struct, frozen=True):
+    """A parked group to look through for rows past their age: those with born_at + stood_ms < born_before, beyond the
+    id `after`, where a look before this one ended."""
+
+    endpoint: bytes
+    reason: str
+    born_before: int
+    after: bytes = b""
+
+
+class AgedPage(Struct, frozen=True):
+    """Answer to `parked_aged`: rows past their age, without their bodies, and the groups that may have more, each
+    with the place to go on from."""
+
+    rows: list[Delivery]
+    goes_on: list[AgedGroup]
 
 
 class Ledger(Receipts, Protocol):
@@ -131,7 +174,7 @@ class Ledger(Receipts, Protocol):
     async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
         """Append events, deliveries and idempotency keys in one transaction.
 
-        `version` is the configuration the fan-out was made from. Running the same batch again after
+        `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS. Running the same batch again after
         CommitUnknown counts rows with the batch's own ids as fresh. A row the database refuses is answered
         alone (`unstorable`); the others are written. Expired idempotency keys (24 h) count as absent.
         """
@@ -139,8 +182,19 @@ class Ledger(Receipts, Protocol):
 
     # -- the way out ------------------------------------------------------------------------------------
 
-    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
-        """Lease up to `limit` unheld, unparked rows of the lane with due_at <= due_by, earliest due first."""
+    async def claim(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        """Lease up to `limit` unheld, unparked rows of the lane with due_at <= due_by, earliest due first. The row with
+        which their bodies reach `size` bytes (each event's counted once) is the last."""
+        ...
+
+    async def claim_others(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        """Lease as `claim` does, but no rows of those that `skip` names. A call looks at a bounded number of rows: at
+        those that have just fallen due, and where none of them is wanted at a part of what lies before, from where the
+        last call ended. A call that brings less than was asked for has not seen everything."""
         ...
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
@@ -155,9 +209,10 @@ class Ledger(Receipts, Protocol):
         node: bytes,
         limit: int,
         now: int,
+        size: int = ANY_SIZE,
         restart: bool = False,
     ) -> list[Delivery]:
-        """Lease up to `limit` parked rows of an endpoint, oldest first, and take them out of parking.
+        """Lease up to `limit` parked rows of an endpoint, oldest first, and take them out of parking. `size` as in `claim`.
 
         Rows parked for a standing reason (paused, inactive, failure) get their `stood_ms` raised by the time they
         stood. A row whose due_at lies ahead keeps it; the caller waits. `restart`: their schedule begins anew
@@ -213,10 +268,9 @@ class Ledger(Receipts, Protocol):
         """The earliest due_at of an unheld, unparked row in the lane."""
         ...
 
-    async def parked_aged(
-        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
-    ) -> list[Delivery]:
-        """Parked rows of the group whose age (now − born_at − stood_ms) has passed: born_at + stood_ms < born_before."""
+    async def parked_aged(self, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+        """Look through a bounded piece of each group, in the order of ids, for rows past their age (now − born_at −
+        stood_ms): at most `limit` of all groups together, and of each its equal part (at least one)."""
         ...
 
     async def overdue(self, *, now: int, limit: int) -> list[Delivery]:

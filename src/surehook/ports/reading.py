@@ -75,6 +75,13 @@ class LaneCount(Struct, frozen=True):
     oldest_due_at: int | None  # of the ready ones
 
 
+class Room(Struct, frozen=True):
+    """Bytes that are free where the ledger lies, and the floor below which it takes no new work."""
+
+    free_bytes: int
+    floor_bytes: int
+
+
 class ReplayJob(Struct, frozen=True):
     """A request to deliver again everything that a filter matches."""
 
@@ -114,6 +121,10 @@ class Reading(Protocol):
         """DeliveryViews of dead deliveries that were neither replayed nor dismissed."""
         ...
 
+    async def dead_letter_count(self) -> int:
+        """How many dead letters there are, counted now."""
+        ...
+
     async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
         """Put a dead letter away with a note; False where it is not a dead letter (any more)."""
         ...
@@ -126,6 +137,14 @@ class Reading(Protocol):
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
         """How many rows each (endpoint, reason) group has."""
+        ...
+
+    def room(self) -> Room | None:
+        """What is free for the ledger, asked of the system at once; None where this machine cannot tell."""
+        ...
+
+    async def size_bytes(self) -> int | None:
+        """Bytes that the ledger occupies; None where it keeps nothing on a disk."""
         ...
 
     async def resend(

@@ -1,4 +1,10 @@
-"""Configuration and its management. Every change raises the one configuration version in its own transaction."""
+"""Configuration and its management.
+
+Every change that the hot path must know raises the one configuration version and notes under that version what it
+changed, in its own transaction. So memory follows by differences (`changes`). The notes go back `NOTES_KEPT`
+versions, and a program from before there were notes raises the version without one: whoever cannot be told the
+difference reads everything, page by page.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,17 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
+
+# Versions for which notes of changes are kept: fifty changes a second for more than three minutes, which is longer
+# than any process that lives goes without looking (it looks every ten seconds). A note takes about 60 bytes.
+NOTES_KEPT = 10_000
+
+# Fields that are kept for people alone: no memory holds them, so changing nothing else raises no version.
+FOR_PEOPLE: Mapping[str, frozenset[str]] = {
+    "tenant": frozenset({"name"}),
+    "event_type": frozenset({"description"}),
+    "endpoint": frozenset({"description", "updated_at"}),
+}
 
 
 class Page(Struct):
@@ -26,13 +43,40 @@ class ApiKey(Struct, frozen=True):
     created_at: int
 
 
+class Changes(Struct, frozen=True):
+    """Everything that a memory must take over to be at `version`. Rows are as they are now, perhaps newer than that."""
+
+    version: int
+    rows: Configuration = Configuration()
+    gone_tenants: tuple[str, ...] = ()
+    gone_event_types: tuple[str, ...] = ()
+    gone_endpoints: tuple[bytes, ...] = ()
+    more: bool = False  # the ledger has newer changes than these
+
+
+class ConfigurationPage(Struct, frozen=True):
+    """Some of the configuration, and where the next page begins (None: the end)."""
+
+    rows: Configuration
+    next: bytes | None
+
+
 class Registry(Protocol):
     async def version(self) -> int:
         """The configuration version now."""
         ...
 
-    async def configuration(self) -> Configuration:
-        """Everything the hot path keeps in memory, read in one snapshot with its version."""
+    async def changes(self, since: int, *, limit: int) -> Changes | None:
+        """The first changes after version `since`, about `limit` rows of them; None where the ledger cannot tell."""
+        ...
+
+    async def configuration(self, after: bytes | None, *, limit: int) -> ConfigurationPage:
+        """A page of everything: `limit` rows after a place, endpoints in the order of their ids. Pages are snapshots
+        each of its own: a reader asks for the version first, and for the changes since then when it is through."""
+        ...
+
+    async def secrets(self, endpoint: bytes) -> Sequence[Secret]:
+        """The endpoint's secrets, ended ones included, oldest id first."""
         ...
 
     async def add_tenant(self, tenant: Tenant) -> None:

@@ -1,18 +1,39 @@
-"""What befalls the names, the broker and the shared health of a world, at the instants that its plan names."""
+"""What befalls the names, the broker, the shared health and the probes of a world, at the instants that its plan names."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from surehook.sim.broker import Trouble
+from surehook.sim.configuring import befall_configuration
+from surehook.sim.orders import Blow
+from surehook.sim.receivers import Seen
 
 if TYPE_CHECKING:
     from surehook.sim.swarm import Customer
     from surehook.sim.world import World
 
 
+FREEZE_S = 25.0  # a lease ends within 15 s, and the look that buries comes within 10
 FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
+
+
+def befall(world: World) -> list[Coroutine[Any, Any, None]]:
+    """What goes on during the storm."""
+    return [
+        befall_storage(world), befall_names(world), befall_broker(world), befall_health(world),
+        befall_configuration(world),
+    ]  # fmt: skip
+
+
+async def befall_storage(world: World) -> None:
+    """The ledger is as late, as silent and as seldom there as the plan says, until the storm is over."""
+    options, storage = world.options, world.storage
+    storage.late_s, storage.stall_share, storage.slow = options.late_s, options.stall_share, options.slow
+    storage.unavailable_share, storage.unknown_share = options.unavailable_share, options.unknown_share
+    storage.reads_away_share = options.reads_away_share
 
 
 async def befall_names(world: World) -> None:
@@ -57,6 +78,8 @@ async def befall_broker(world: World) -> None:
                 broker.delete(lane)
             case "away":
                 broker.go_away(lane)
+            case "freeze" | "alarm":
+                broker.stand_still(lane, alarm=what == "alarm")
             case _:
                 broker.come_back()
 
@@ -72,6 +95,21 @@ async def befall_health(world: World) -> None:
             world.health.flush()
         else:
             world.health.away = what == "away"
+
+
+def freeze_probes(world: World) -> None:
+    """Freeze a machine, until it is evicted, while its probe is under way: as often as the plan says."""
+    left = world.options.probe_freezes
+
+    def probed(seen: Seen) -> None:
+        nonlocal left
+        for machine in world.machines:
+            if left and machine.process is not None and machine.process.name == seen.sender:
+                left -= 1
+                world.trace.note("blow-probe-freeze", seen.sender)
+                world.begin(world.strike(machine, Blow(0.0, "freeze", seconds=FREEZE_S)))
+
+    world.checkers.probed = probed
 
 
 def mend(world: World) -> None:

@@ -9,6 +9,8 @@ was not acknowledged when its line ends goes back to the head, and a message tha
     swapped      two neighbours change places
     unconfirmed  taken, but the line ends before the confirm
     purged, deleted, cut, away   by `purge`, `delete`, `cut`, `go_away`
+    frozen       nothing moves, and no connection breaks (a stopped process, a network that swallows), by `stand_still`
+    alarmed      nothing is taken from publishers, everything else goes on (RabbitMQ's memory alarm), by the same
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from surehook.sim.loop import Process, SimLoop, context_of
 
 DELIVERY_LIMIT = 20  # as declared for the real queues
 TRAVEL_S = (0.0005, 0.004)  # one way
+CONNECT_S, CONFIRM_S = 5.0, 10.0  # the patience of lanes/rabbitmq.py
 
 
 class Trouble(Struct):
@@ -53,6 +56,9 @@ class SimBroker:
         self.queues: list[deque[Message]] = [deque() for _ in LANES]
         self.lines: list[SimLine] = []
         self.away: set[Lane] = set()
+        self.frozen: set[Lane] = set()
+        self.alarmed: set[Lane] = set()
+        self._moves = asyncio.Event()  # set when whatever stood still goes on
         self.published = 0  # ids in messages that were taken
         self.dropped = 0  # messages over the delivery limit
 
@@ -82,8 +88,21 @@ class SimBroker:
         for line in [line for line in self.lines if line.lane in self.away]:
             line.end("the connection was reset")
 
+    def stand_still(self, *lanes: Lane, alarm: bool = False) -> None:
+        """Freeze these lanes' queues, or take nothing for them any more."""
+        (self.alarmed if alarm else self.frozen).update(lanes)
+        self._moves.clear()
+
     def come_back(self) -> None:
-        self.away = set()
+        self.away, self.frozen, self.alarmed = set(), set(), set()
+        self._moves.set()
+        for lane in (FIRST, RETRY):
+            self.hand_out(lane)
+
+    async def moving(self, lane: Lane, *, publishing: bool = False) -> None:
+        """Wait until the lane's queue moves, and takes messages."""
+        while lane in self.frozen or (publishing and lane in self.alarmed):
+            await self._moves.wait()
 
     def copies(self, lane: Lane) -> dict[bytes, int]:
         """How often each id stands in the queue."""
@@ -123,7 +142,7 @@ class SimBroker:
     def hand_out(self, lane: Lane) -> None:
         """Give messages to lines that may take more, in turn."""
         queue = self.queues[lane]
-        while queue:
+        while queue and lane not in self.frozen:
             free = [line for line in self.lines if line.lane == lane and line.may_take()]
             if not free:
                 return
@@ -161,6 +180,12 @@ class SimLine:
         lane = self.lane
         broker = self._broker
         await asyncio.sleep(broker.travel_s())
+        self._check()
+        try:
+            async with asyncio.timeout(CONFIRM_S):
+                await broker.moving(lane, publishing=True)
+        except TimeoutError:
+            self.end("no confirm in time")
         self._check()
         for body in bodies:
             broker.append(lane, body)
@@ -234,6 +259,11 @@ class SimPort:
         await asyncio.sleep(self._broker.travel_s())
         if lane in self._broker.away:
             raise BrokerAway("nobody listens")
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._broker.moving(lane)
+        except TimeoutError:
+            raise BrokerAway("nobody answers") from None
         line = SimLine(self._broker, self._process, lane)
         self._broker.lines.append(line)
         if self._process is not None:

@@ -11,8 +11,10 @@
     nothing unrecorded            requests a receiver saw ≤ recorded attempts + `interrupted` entries
     delivered means delivered     a receiver saw it and wrote a success
     breaker                       while it stands open in the ledger, one probe at a time and none too soon;
-                                  of several nodes one is the probe, while shared health answers (`health`)
+                                  of several nodes one is the probe, while shared health answers (`health`);
+                                  after all is mended, none is kept whose URL no endpoint has
     parked wakes                  after all is mended, nothing is parked whose reason no longer holds
+    age ends                      a backlog past its age has ended soon after all is mended, however large it is
     liveness                      after all is mended, everything is finished or waits for a time to come
 
 Each check writes a sentence into `findings`; a run stops at the first.
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
@@ -32,9 +35,11 @@ from surehook.core.model import BreakerRow, Event
 from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.sim.backlog import ENDED_S
 from surehook.sim.book import Book, Row
 from surehook.sim.clock import SimClock
 from surehook.sim.health import SimHealth
+from surehook.sim.owed import LATE_S
 from surehook.sim.receivers import Seen
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
@@ -61,8 +66,11 @@ class Checkers:
         self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
+        self.ages_at: dict[bytes, int] = {}  # row of a backlog → the instant of its age
         self.several_nodes = False
+        self.prompt: str | None = None  # the tenant whose deliveries must not wait for others'
         self.health: SimHealth | None = None  # what several nodes know together
+        self.probed: Callable[[Seen], None] = lambda seen: None  # a request came through an open breaker
         self._book = book
         self._probes: dict[tuple[str, str, int, str], list[Seen]] = {}
 
@@ -93,6 +101,7 @@ class Checkers:
         then = row.when(seen.wrote_at)
         if seen.path != HOP:
             requests.append(seen)
+            self._check_wait(row, seen)
             self._check_time(row, seen, then)
             self._check_breaker(row, seen)
         if then is None or then.holder is None or then.holder not in self.senders[seen.sender].nodes:
@@ -108,6 +117,13 @@ class Checkers:
         if seen.replay != (row.replay_of is not None):
             self._find(f"{row.name} says replay: {seen.replay}")
 
+    def _check_wait(self, row: Row, seen: Seen) -> None:
+        waited_s = seen.at - row.past[0].at
+        if self.urls[row.endpoint][0] == self.prompt and seen.attempt == 1 and waited_s > LATE_S:
+            self._find(
+                f"{row.name} arrived {waited_s:.1f} s after its commit, beside a tenant that is owed much"
+            )
+
     def _check_time(self, row: Row, seen: Seen, then: Any) -> None:
         """A clock that is set back between the start of an attempt and its first byte does not make it early."""
         if then is None:
@@ -118,10 +134,12 @@ class Checkers:
             self._find(f"{row.name} attempt {seen.attempt} left {then.due_at - wall} ms before it was due")
 
     def _check_breaker(self, row: Row, seen: Seen) -> None:
-        key = self.urls[row.endpoint]
+        key = self._asked(row, seen)
         if self.health is not None:
             self.health.arrived(seen, key, row.name)
         stand = self._book.breaker_at(key, seen.wrote_at)
+        if stand is not None:
+            self.probed(seen)
         if stand is None or self.several_nodes:
             return
         number, breaker, since = stand
@@ -137,6 +155,12 @@ class Checkers:
         if earlier and not any(probe.shows_life(seen.wrote_at) for probe in earlier):
             self._find(f"{row.name} is a second probe through one open breaker")
         earlier.append(seen)
+
+    def _asked(self, row: Row, seen: Seen) -> tuple[str, str]:
+        """The place that a request went to, which need not be where its endpoint is by now."""
+        tenant, url = self.urls[row.endpoint]
+        scheme, _, rest = url.partition("://")
+        return tenant, f"{scheme}://{rest.partition('/')[0]}{seen.path.partition('?')[0]}"
 
     def _set_back(self, seen: Seen, breaker: BreakerRow, since: float) -> bool:
         """Whether the clock was set back after the breaker opened: a probe is never further away than its wait from then on.
@@ -242,7 +266,23 @@ class Checkers:
                 sentence = self._unrest(row, now, statuses.get(row.endpoint))
                 if sentence is not None:
                     sentences.append(f"{row.name} {sentence}")
+        there = {self.urls[endpoint] for endpoint in statuses if endpoint in self.urls}
+        sentences += [
+            f"the breaker of {place[1]} is kept, and no endpoint has that URL"
+            for place in self._book.breakers
+            if place not in there
+        ]
         return sentences
+
+    def aged(self, now: int, *, over: bool) -> bool:
+        """Rows of a backlog are past their age and have not ended. A finding where there was time for it: `ENDED_S`
+        since they came of age, and since all was mended (`over`)."""
+        rows = self._book.rows
+        aged = [(at, rows[one]) for one, at in self.ages_at.items() if at < now and rows[one].end is None]
+        late = [row for at, row in aged if at < now - ENDED_S * 1000]
+        if late and over:
+            self._find(f"{len(late)} deliveries are past their age and wait, {late[0].name} first")
+        return bool(aged)
 
     def _unrest(self, row: Row, now: int, status: str | None) -> str | None:
         if status is None:

@@ -28,8 +28,9 @@ from surehook.core.errors import CommitUnknown, LedgerError, LedgerFull, LedgerU
 from surehook.sim.book import Book
 from surehook.sim.loop import Process, SimLoop
 from surehook.sim.trace import Trace
+from surehook.sim.verdicts import Verdicts
 
-HOT = frozenset({"accept", "claim", "claim_ids", "unpark", "park", "release", "record"})
+HOT = frozenset({"accept", "claim", "claim_others", "claim_ids", "unpark", "park", "release", "record"})
 WRITING = HOT | {
     "beat",
     "bury",
@@ -41,7 +42,10 @@ WRITING = HOT | {
     "advance_replay",
     "due_now",
 }
-MAY_BE_UNKNOWN = frozenset({"accept", "record", "claim", "claim_ids", "unpark"})
+READING = frozenset(
+    {"version", "configuration", "breakers", "next_due", "parked_groups", "held", "held_count", "time"}
+)
+MAY_BE_UNKNOWN = frozenset({"accept", "record", "claim", "claim_others", "claim_ids", "unpark"})
 
 
 class Storage(Struct):
@@ -53,9 +57,18 @@ class Storage(Struct):
     slow: tuple[str, ...] = ()
     slow_s: float = 3.0  # at most, on the way there and on the way back
     unavailable_share: float = 0.0
+    reads_away_share: float = 0.0  # of calls that change nothing
     unknown_share: float = 0.0
     dies_before: dict[str, int] = {}  # call name → how many more of them go through first
     dies_after: dict[str, int] = {}
+
+    def mend(self) -> None:
+        """From now on it is well."""
+        self.late_s, self.stall_share = (0.0, 0.001), 0.0
+        self.slow = ()
+        self.unavailable_share = self.unknown_share = self.reads_away_share = 0.0
+        self.dies_before.clear()
+        self.dies_after.clear()
 
 
 class SimLedger:
@@ -71,12 +84,16 @@ class SimLedger:
         storage: Storage,
         book: Book,
         trace: Trace,
+        verdicts: Verdicts,
         kill: Callable[[str], None],
         leaving: Callable[[], bool] = lambda: False,
+        homes: dict[bytes, Process] | None = None,
         honest: bool = False,
+        wrote: Callable[[str, Any], None] = lambda process, batch: None,
     ) -> None:
         """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
-        nothing may be forgotten and a process that stops in order leaves nothing behind."""
+        nothing may be forgotten and a process that stops in order leaves nothing behind. `homes`, of all processes of
+        a world: in which one each node lives."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -85,9 +102,12 @@ class SimLedger:
         self._chance = chance
         self._book = book
         self._trace = trace
+        self._verdicts = verdicts
         self._kill = kill
         self._leaving = leaving
         self._honest = honest
+        self._homes = {} if homes is None else homes
+        self._wrote = wrote
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self.inner, name)
@@ -153,6 +173,12 @@ class SimLedger:
             self._trace.note("fault", f"{self._process.name} unavailable {name}")
             kind = LedgerFull if self._chance.random() < 0.2 else LedgerUnavailable
             raise kind(f"simulated: no answer to {name}")
+        away_share = (
+            self.storage.reads_away_share
+        )  # no draw where there is none: other worlds stay what they are
+        if away_share and name in READING and self._chance.random() < away_share:
+            self._trace.note("fault", f"{self._process.name} unavailable {name}")
+            raise LedgerUnavailable(f"simulated: no answer to {name}")
         if name in MAY_BE_UNKNOWN and self._chance.random() < self.storage.unknown_share:
             if self._chance.random() < 0.5:
                 self._trace.note("fault", f"{self._process.name} unknown instead of {name}")
@@ -192,6 +218,7 @@ class SimLedger:
         self._trace.note("ledger", f"{self._process.name} enter {node.id.hex()}")
         self.identities.append(node.id)
         self._book.entered(node.id)
+        self._homes[node.id] = self._process
 
     def _saw_bury(self, burial: Any, nodes: Any, *, now: int, judged: Any = None) -> None:
         freed = burial.freed
@@ -199,6 +226,11 @@ class SimLedger:
         self._book.did_bury(burial.nodes, freed)
         if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
             self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
+        for node in set(burial.nodes).difference(judged or (), self.identities):
+            if node in self._homes and self._homes[node].alive:
+                self._book.find(
+                    f"{self._process.name} buried {self._homes[node].name}, which lives, unjudged"
+                )
         if set(burial.nodes) & set(self.identities) and not self._leaving():
             self._book.find(f"{self._process.name} buried itself, and nobody had judged it dead")
 
@@ -208,11 +240,15 @@ class SimLedger:
             "ledger", f"{self._process.name} accept {len(batch)} events {rows} rows {receipt.stale}"
         )
         self._book.accepted(batch, node, receipt)
+        self._wrote(self._process.name, batch)
 
-    def _saw_claim(self, taken: Any, lane: int, *, node: bytes, limit: int, due_by: int, now: int) -> None:
+    def _saw_claim(self, taken: Any, lane: int, *, node: bytes, due_by: int, **rest: Any) -> None:
         if taken:
             self._trace.note("ledger", f"{self._process.name} claim {lane} {_named(taken)}")
         self._book.claimed(taken, node, due_by=due_by)
+
+    def _saw_claim_others(self, taken: Any, lane: int, *, node: bytes, due_by: int, **rest: Any) -> None:
+        self._saw_claim(taken, lane, node=node, due_by=due_by)
 
     def _saw_claim_ids(self, taken: Any, ids: Any, *, node: bytes, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} claim_ids {_named(taken)}")
@@ -232,6 +268,7 @@ class SimLedger:
         self._book.released(deliveries, node)
 
     def _saw_record(self, outcome: Any, settled: Any, *, node: bytes, breakers: Any, **rest: Any) -> None:
+        self._verdicts.recorded(breakers, outcome.changes)
         ends = " ".join(
             f"{result.delivery.id.hex()[-6:]}/{result.delivery.attempt}:{result.end or result.parked or 'again'}"
             for result in settled

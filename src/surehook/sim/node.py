@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from surehook.core.errors import SurehookError
-from surehook.core.model import Node
+from surehook.host.process import LocalHost
 from surehook.sim.clock import SimClock
 from surehook.sim.loop import Process, ProcessDied, SimLoop
 from surehook.sim.trace import Trace
@@ -152,18 +152,8 @@ class Machine:
         return await self._loop.call(process, lambda: make(server))
 
 
-class SimHost:
-    """Who a process is: the machine is the host, the number of its start is the pid."""
-
-    def __init__(self, machine: Machine, process: Process) -> None:
-        self._machine = machine
-        self._process = process
-        self._pid = machine.starts
-
-    def this_node(self, node_id: bytes, *, now: int) -> Node:
-        return Node(
-            id=node_id, host=f"machine{self._machine.slot}", boot_id="boot", pid=self._pid, started_at=now
-        )
-
-    def is_gone(self, node: Node) -> bool:
-        return node.host == f"machine{self._machine.slot}" and node.pid != self._pid
+def sim_host(machine: Machine, place: tuple[str, str]) -> LocalHost:
+    """Who the running process of a machine is: `place` is the machine's name and boot id, the number of its start is the
+    pid. A machine has one process at a time, so that no other one is there."""
+    name, boot_id = place
+    return LocalHost(name=name, boot_id=boot_id, pid=machine.starts, runs=lambda pid: False)

@@ -7,25 +7,29 @@ client, the resolver, who the process is, where facts go. The ledger is the real
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from surehook import bootstrap
+from surehook.core.envelope import EventIn
+from surehook.core.errors import Problem
 from surehook.core.model import FIRST, RETRY
-from surehook.delivery import cancel, endpoints, resend
+from surehook.delivery import cancel, endpoints, resend, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.engine import Engine
 from surehook.delivery.replay import Replays
 from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.ports.ledger import Taken
 from surehook.sim.dialer import SimDialer
 from surehook.sim.entropy import SimEntropy
 from surehook.sim.ledger import SimLedger
 from surehook.sim.loop import Process
-from surehook.sim.node import Machine, SimHost
+from surehook.sim.node import Machine, sim_host
 from surehook.sim.resolver import SimResolver
 from surehook.sim.trace import Trace
+from surehook.sim.verdicts import Overheard
 from surehook.sim.wakeups import SimWakeups
 from surehook.sim.world import NETWORK, World
 from surehook.wire.client import Client
@@ -33,6 +37,9 @@ from surehook.wire.settings import Settings as WireSettings
 
 _TLS = ssl.create_default_context()  # never used to encrypt: the simulated dialer does no TLS
 
+
+# Nobody reads metrics in a world: counting each second would take a third of its time.
+COUNTS: dict[str, Any] = {"count_s": 10.0}
 
 # What a machine does, as settings of its engine.
 ROLES: dict[str, dict[str, Any]] = {
@@ -47,14 +54,18 @@ ROLES: dict[str, dict[str, Any]] = {
 class Facts:
     """`ports.telemetry.Telemetry` into the trace."""
 
-    def __init__(self, trace: Trace, process: Process) -> None:
+    def __init__(self, trace: Trace, process: Process, find: Callable[[str], None]) -> None:
+        """`find` is told of defects, which no fault of a world excuses."""
         self._trace = trace
         self._process = process
+        self._find = find
 
     def fact(self, name: str, **fields: Any) -> None:
         if self._process.alive:
             said = " ".join(f"{key}={value}" for key, value in fields.items() if value is not None)
             self._trace.note(f"fact-{name}", f"{self._process.name} {said}")
+            if name == "loop.failed":
+                self._find(f"{self._process.name}: {fields['loop']} met {fields['error']}")
 
 
 class Server:
@@ -77,7 +88,7 @@ class Server:
         if self._walks:
             if self._sole:
                 await self._replays.resume()
-            self.engine.looks.append(self._replays.look)
+            self.engine.look_after("replays", self._replays.look)
 
     async def stop(self) -> None:
         self.engine.close_door()
@@ -86,6 +97,19 @@ class Server:
 
     async def take(self, events: Any, keys: Any) -> Any:
         return await self.engine.take(events, keys)
+
+    async def publish(self, event: EventIn) -> Taken | Problem:
+        """One event as the door takes it: what memory refuses is looked at with what the ledger says now."""
+        if self.engine.refuses(event) is not None:
+            await self.engine.current()
+            refusal = self.engine.refuses(event)
+            if refusal is not None:
+                return refusal
+        (answer,) = await self.engine.take((event,), (None,))
+        return answer
+
+    async def change_tenant(self, tenant: str, changes: Mapping[str, Any]) -> None:
+        await tenants.change(self.engine, tenant, changes)
 
     async def change_endpoint(self, endpoint: bytes, changes: Mapping[str, Any]) -> None:
         await endpoints.change(self.engine, self._chores, endpoint, changes)
@@ -120,12 +144,12 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
     )
     engine = bootstrap.assemble(
         ledger=ledger,  # type: ignore[arg-type]
-        transport=transport,
+        transport=Overheard(transport, world.verdicts),
         clock=clock,
         entropy=SimEntropy(chance(f"entropy {process.name}")),
-        telemetry=Facts(world.trace, process),
-        host=SimHost(machine, process),
-        settings=EngineSettings(**world.options.engine, **ROLES[world.options.roles[machine.slot]]),
+        telemetry=Facts(world.trace, process, world.book.find),
+        host=sim_host(machine, world.options.places[machine.slot]),
+        settings=EngineSettings(**COUNTS, **world.options.engine, **ROLES[world.options.roles[machine.slot]]),
         sole=world.options.nodes == 1,
         wakeups=SimWakeups(world.ears, process, world.loop, chance(f"wakeups {process.name}")),
         health=None if world.health is None else world.health.at(process),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from surehook.core import signature
 from surehook.core.errors import LedgerError, Problem
 from surehook.sim.loop import ProcessDied
-from surehook.sim.swarm import POLICIES, Order
+from surehook.sim.orders import Order
+from surehook.sim.policies import POLICIES
 
 if TYPE_CHECKING:
     from surehook.sim.world import World
@@ -25,6 +26,7 @@ class People:
     def __init__(self, world: World) -> None:
         self._world = world
         self._chance = world.seed.stream("people")
+        self._moves = 0
 
     async def run(self) -> None:
         world = self._world
@@ -77,9 +79,24 @@ class People:
             world.checkers.loose_policies.add(endpoint)
             raw = None if policy is None else json.dumps(policy).encode()
             await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
+        elif order.what == "move":
+            await self._move(machine, endpoint, order.which)
         else:
             status = "paused" if order.what == "pause" else "active"
             await machine.call(lambda server: server.change_endpoint(endpoint, {"status": status}))
+
+    async def _move(self, machine: Any, endpoint: bytes, number: int) -> None:
+        """Another path at the same host: another breaker, the same receiver. Whatever was found out at the old one
+        says nothing about the new one."""
+        world = self._world
+        self._moves += 1
+        tenant, before = world.checkers.urls[endpoint]
+        after = f"{before.rpartition('/')[0]}/moved{self._moves}"
+        world.verdicts.at(endpoint, f"{before}?id={number}", f"{after}?id={number}")
+        changes = {"url": f"{after}?id={number}", "status": "active"}
+        await machine.call(lambda server: server.change_endpoint(endpoint, changes))
+        world.checkers.urls[endpoint] = (tenant, after)
+        world.verdicts.at(endpoint, f"{after}?id={number}")
 
 
 async def _on_delivery(server: Any, what: str, row: bytes) -> None:

@@ -11,13 +11,16 @@ from surehook.core import ids
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem
 from surehook.ports.ledger import Taken
+from surehook.sim import owed
 from surehook.sim.clock import EPOCH_MS
 from surehook.sim.loop import ProcessDied
 
 if TYPE_CHECKING:
+    from surehook.sim.node import Machine
     from surehook.sim.world import World
 
 PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
+FOR_NOW = (429, 503)  # statuses of events that were refused within a request that was not
 TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
 
 
@@ -28,6 +31,7 @@ class Publishers:
     def __init__(self, world: World) -> None:
         self._world = world
         self._chance = world.seed.stream("publishers")
+        world.checkers.prompt = None if world.options.broker is not None else owed.NEAR
         self._open = 0
         self._all_begun = False
         self._answers: dict[str, tuple[bytes, int]] = {}  # by key or id
@@ -58,7 +62,8 @@ class Publishers:
             event_id = (
                 ids.uuid7(EPOCH_MS + int(at * 1000), self._chance.randbytes(10)) if kind == "id" else None
             )
-            data = {"n": number, "item": item, "text": "é" * self._chance.randrange(200)}
+            text = "é" * self._chance.randrange(200) + owed.padding(tenant, number)
+            data = {"n": number, "item": item, "text": text}
             events.append(
                 EventIn(
                     tenant=tenant,
@@ -79,7 +84,7 @@ class Publishers:
                 patience_s = 0.003 if self._chance.random() < 0.1 else PATIENCE_S
                 try:
                     async with asyncio.timeout(patience_s):
-                        answers = await machine.call(partial(_take, events, keys))
+                        answers = await self._ask(machine, events, keys)
                 except (ProcessDied, Overloaded, LedgerUnavailable, TimeoutError) as error:
                     world.trace.note("refused", f"{keys[0]} {type(error).__name__}")
                     events, keys = _repeatable(events, keys)
@@ -87,8 +92,10 @@ class Publishers:
                         return
                     await asyncio.sleep(0.1 + 3 * self._chance.random())
                     continue
-                self._note(events, keys, answers)
-                if self._chance.random() >= 0.1:
+                refused = self._note(events, keys, answers)
+                if refused:  # for now, and not all of them
+                    events, keys = [events[at] for at in refused], [keys[at] for at in refused]
+                elif self._chance.random() >= 0.1:
                     return
                 events, keys = _repeatable(events, keys)  # the answer was lost on its way: say it again
                 if not events:
@@ -96,9 +103,16 @@ class Publishers:
         finally:
             self._open -= 1
 
-    def _note(self, events: list[EventIn], keys: list[str | None], answers: list[Taken | Problem]) -> None:
+    def _note(
+        self, events: list[EventIn], keys: list[str | None], answers: list[Taken | Problem]
+    ) -> list[int]:
+        """Take the answers down; returns the places of what was refused for now."""
         world = self._world
-        for event, key, answer in zip(events, keys, answers, strict=True):
+        refused: list[int] = []
+        for at, (event, key, answer) in enumerate(zip(events, keys, answers, strict=True)):
+            if isinstance(answer, Problem) and answer.status in FOR_NOW:
+                refused.append(at)
+                continue
             if isinstance(answer, Problem) or answer.problem is not None:
                 world.book.find(f"an honest event was refused: {answer!r}")
                 continue
@@ -109,6 +123,20 @@ class Publishers:
                 before = self._answers.setdefault(name, (answer.event, answer.fan_out))
                 if before[0] != answer.event and not world.options.has("steps"):
                     world.book.find(f"{name} became two events: {before[0].hex()} and {answer.event.hex()}")
+        return refused
+
+    async def _ask(
+        self, machine: Machine, events: list[EventIn], keys: list[str | None]
+    ) -> list[Taken | Problem]:
+        """Publish; whoever publishes a single event has it watched while it waits."""
+        process = machine.process
+        if len(events) > 1 or process is None:
+            return await machine.call(partial(_take, events, keys))  # type: ignore[no-any-return]
+        digest = self._world.passing.came(process.name, events[0])
+        try:
+            return await machine.call(partial(_take, events, keys))  # type: ignore[no-any-return]
+        finally:
+            self._world.passing.went(process.name, digest)
 
 
 def _repeatable(events: list[EventIn], keys: list[str | None]) -> tuple[list[EventIn], list[str | None]]:

@@ -13,8 +13,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from surehook.core.model import FIRST, RETRY, Lane
+from surehook.sim import configuring, crowd, owed, verdict_plans
+from surehook.sim.backlog import Backlog, draw_backlog
 from surehook.sim.broker import Trouble
 from surehook.sim.entropy import Seed
+from surehook.sim.orders import Blow, Order
+from surehook.sim.policies import POLICIES
 from surehook.sim.receivers import TREATMENTS, Mood
 
 FAULTS = (
@@ -23,41 +27,6 @@ FAULTS = (
 )  # fmt: skip
 
 LANE_NUMBERS: tuple[Lane, ...] = (FIRST, RETRY)
-
-# Policies with the shapes of the real ones and waits that end within a world's life.
-SHORT = {"timeouts": {"first": 1, "retry": 4, "connect": 2}}
-POLICIES: tuple[Any, ...] = (
-    None,
-    "standard",
-    "signing",
-    "yousign",
-    "insigner",
-    "webhooks_uno",
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 3, 9, 20, 40]}},
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None},
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 2, 4, 8, 16, 32]}, "max_age": 30},
-    {
-        "profile": "standard", **SHORT, "schedule": {"fixed": [1, 5, 10, 20]},
-        "breaker": {"window": 30, "failure_ratio": 0.4, "calls": 4, "probe_after": 10},
-    },
-    {
-        "profile": "signing", "schedule": {"exponential": {"base": 1, "factor": 2, "cap": 20, "retries": 8}},
-        "breaker": {"window": 60, "failure_ratio": 0.5, "calls": 3, "probe_after": 5}, "escalate_after": 5,
-    },
-    {
-        "profile": "yousign", "schedule": {"fixed": [2, 6, 30]},
-        "breaker": {"window": 60, "failure_ratio": 0.4, "calls": 5, "probe_after": 15},
-    },
-    {"profile": "yousign", "auto_retry": False},
-    {
-        "profile": "insigner", "schedule": {"fixed": [1, 2, 5, 10]},
-        "timeouts": {"first": 3, "retry": 3, "connect": 3}, "auto_disable": {"consecutive_failures": 6},
-    },
-    {"profile": "webhooks_uno", "schedule": {"wait_factor": {"factor": 50, "retries": 1}}, "jitter": None},
-    {"profile": "webhooks_uno", "schedule": {"wait_factor": {"retries": 0}}},
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 2]}, "on_exhausted": "enter_failure"},
-    {"profile": "standard", **SHORT, "schedule": {"fixed": [1]}, "on_exhausted": "drop", "jitter": None},
-)  # fmt: skip
 
 
 class Customer(Struct):
@@ -73,31 +42,20 @@ class Customer(Struct):
     dns_trouble: list[tuple[float, float]] = field(default_factory=list)  # from, until
 
 
-class Order(Struct, frozen=True):
-    """Something people do at an instant: pause, activate, delete an endpoint; resend or cancel a delivery; replay
-    all that a customer's tenant has."""
-
-    at: float
-    what: str
-    which: int
-
-
-class Blow(Struct, frozen=True):
-    """A fault that strikes one node at an instant: kill, power, stop, freeze, step, or a death planned ahead."""
-
-    at: float
-    what: str
-    which: int = 0
-    steps: int = 0  # kill: this many callbacks after the instant
-    seconds: float = 0.0  # how long it is away, frozen, or by how much its clock is set
-    call: str = ""  # ledger_death: the call before or after which it dies
-
-
 class BrokerPlan(Struct, frozen=True):
     """What befalls the broker: shares of messages, and acts as (instant, what, lane)."""
 
     trouble: Trouble
     acts: tuple[tuple[float, str, Lane], ...]
+
+
+# A name and a boot id, which ends in the space of process numbers, for each machine.
+APART = tuple((f"machine{slot}", f"boot{slot} pid:[1]") for slot in range(4))
+NAMESAKES = tuple(
+    ("machine", f"boot{slot} pid:[1]") for slot in range(4)
+)  # cloned images, a fixed `hostname:`
+CONTAINERS = tuple(("machine", f"boot pid:[{slot}]") for slot in range(4))  # of one host, with one name
+UNKNOWN = (("machine", ""),) * 4  # a system that tells neither
 
 
 class Options(Struct):
@@ -123,9 +81,12 @@ class Options(Struct):
     clock_drift_ppm: float = 0.0
     broker: BrokerPlan | None = None  # ready work goes through a broker
     roles: tuple[str, ...] = ("all",) * 4  # of each machine: all, api, worker, first, retry
-    health: tuple[tuple[float, str], ...] | None = (
-        None  # nodes share health, to which this happens at an instant
-    )
+    places: tuple[tuple[str, str], ...] = APART  # of each machine: its host's name and boot id
+    reads_away_share: float = 0.0  # of calls that only read
+    configuring: configuring.Plan = ()  # changes that must hold everywhere at once
+    backlog: Backlog | None = None  # many deliveries that reach their age together
+    health: tuple[tuple[float, str], ...] | None = None  # shared; to which this happens at an instant
+    probe_freezes: int = 0  # so many times a machine freezes, and is evicted, while its probe is under way
 
     def has(self, *faults: str) -> bool:
         """Whether any of these faults exists in this world."""
@@ -141,11 +102,14 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     customers = _customers(chance, faults, storm_s)
     publishes = _publishes(chance, customers, storm_s)
     machines = 1 if nodes == 1 or chance.random() < 0.5 else chance.randint(2, nodes)
-    return Options(
+    options = Options(
         seed=seed,
         faults=faults,
         nodes=machines,
-        roles=_roles(Seed(seed).stream("roles"), machines),
+        roles=_roles(seed, machines),
+        places=Seed(seed).stream("places").choice((APART, APART, NAMESAKES, CONTAINERS, UNKNOWN)),
+        reads_away_share=reads_away(Seed(seed).stream("reads away")) if "storage_away" in faults else 0.0,
+        backlog=draw_backlog(seed, several=machines > 1),
         health=_health(Seed(seed).stream("health plan"), machines, storm_s),
         customers=customers,
         publishes=publishes,
@@ -166,10 +130,54 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         clock_offset_ms=chance.randint(-3_600_000, 3_600_000) if "skew" in faults else 0,
         clock_drift_ppm=chance.uniform(-300, 300) if "skew" in faults else 0.0,
     )
+    _crowded(options)
+    verdict_plans.add(options)
+    options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)
+    options.slow += slow_calls
+    _indebted(options)
+    return options
 
 
-def _roles(chance: random.Random, machines: int) -> tuple[str, ...]:
+def _crowded(options: Options) -> None:
+    """Some worlds have a crowd at the door beside everything else, of a stream of its own."""
+    crowded = crowd.draw(Seed(options.seed).stream("crowd"), options.storm_s)
+    if crowded is not None:
+        _join(options, crowd.BUSY, crowded.endpoints)
+        options.publishes = sorted(options.publishes + crowded.publishes)
+        options.engine.update(crowded.engine)
+
+
+def _indebted(options: Options) -> None:
+    """Other worlds have nothing but a tenant that is owed much, and its neighbour."""
+    debt = owed.draw(Seed(options.seed).stream("owed"), options.storm_s)
+    if debt is not None and all(customer.tenant != crowd.BUSY for customer in options.customers):
+        owed.be_calm(options)
+        _join(options, owed.OWED, debt.endpoints, Mood(answer_s=debt.answer_s))
+        _join(options, owed.NEAR, 1)
+        options.publishes = debt.publishes
+        options.engine.update(debt.engine)
+
+
+def _join(options: Options, tenant: str, endpoints: int, mood: Mood | None = None) -> None:
+    """One more tenant with endpoints that want everything."""
+    first = len(options.customers)
+    options.customers += [
+        Customer(
+            tenant=tenant,
+            host=f"r{number}.example",
+            address=f"198.51.100.{number + 1}",
+            port=80,
+            policy=None,
+            event_types=("*",),
+            moods=[(0.0, mood or Mood())],
+        )
+        for number in range(first, first + endpoints)
+    ]
+
+
+def _roles(seed: int | str, machines: int) -> tuple[str, ...]:
     """Half of the worlds have machines alike. In the others they share the work; every lane has somebody."""
+    chance = Seed(seed).stream("roles")
     if machines == 1 or chance.random() < 0.5:
         return ("all",) * machines
     kinds = [["api", "worker"], ["all", "api"], ["all", "worker"], ["all", "first"], ["all", "retry"]]
@@ -186,6 +194,11 @@ def slow(chance: random.Random) -> tuple[str, ...]:
     if chance.random() < 0.5:
         return ()
     return chance.choice((("record",), ("claim", "unpark"), ("accept",), ("park",), ("held", "held_count")))
+
+
+def reads_away(chance: random.Random) -> float:
+    """Half of the ledgers that are away at times are so for those who only read, too."""
+    return chance.choice((0.0, 0.0, 0.02, 0.2))
 
 
 def _health(chance: random.Random, machines: int, storm_s: float) -> tuple[tuple[float, str], ...] | None:
@@ -215,7 +228,18 @@ def draw_broker(seed: int | str, storm_s: float) -> BrokerPlan:
         swapped=chance.choice(shares),
         unconfirmed=chance.choice(shares),
     )
-    return BrokerPlan(trouble, tuple(sorted(acts)))
+    return BrokerPlan(trouble, tuple(sorted(acts + _standstills(seed, storm_s))))
+
+
+def _standstills(seed: int | str, storm_s: float) -> list[tuple[float, str, Lane]]:
+    """Half of the brokers stand still for a while, without a connection that breaks."""
+    chance = Seed(seed).stream("broker stands still")
+    acts: list[tuple[float, str, Lane]] = []
+    for _ in range(chance.choice((0, 0, 1, 2))):
+        begin, lane = chance.uniform(0, storm_s), chance.choice(LANE_NUMBERS)
+        acts.append((begin, chance.choice(("freeze", "alarm")), lane))
+        acts.append((begin + chance.choice((5.0, 20.0, 60.0)), "back", lane))
+    return acts
 
 
 def _customers(chance: random.Random, faults: tuple[str, ...], storm_s: float) -> list[Customer]:

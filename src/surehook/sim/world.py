@@ -18,11 +18,14 @@ from typing import Any
 from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
-from surehook.sim.befalling import befall_broker, befall_health, befall_names, mend
+from surehook.delivery.loading import read_all
+from surehook.sim import befalling
+from surehook.sim.backlog import ENDED_S, pile_up
 from surehook.sim.book import Book
 from surehook.sim.broker import SimBroker
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
+from surehook.sim.crowd import Passing
 from surehook.sim.entropy import Seed
 from surehook.sim.genuine import is_genuine
 from surehook.sim.health import SimHealth
@@ -30,12 +33,14 @@ from surehook.sim.ledger import SimLedger, Storage
 from surehook.sim.loop import Process, ProcessDied, SimLoop
 from surehook.sim.network import SimNetwork
 from surehook.sim.node import Machine
+from surehook.sim.orders import Blow
 from surehook.sim.people import People
 from surehook.sim.publishers import Publishers
 from surehook.sim.receivers import Mood, Receiver
 from surehook.sim.resolver import Names
-from surehook.sim.swarm import Blow, Customer, Options
+from surehook.sim.swarm import Customer, Options
 from surehook.sim.trace import Trace
+from surehook.sim.verdicts import Verdicts
 from surehook.sim.wakeups import SimWakeups
 
 NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
@@ -64,6 +69,9 @@ class World:
         self.book = Book(loop.time)
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
+        self.passing = Passing(self.book.find, options.engine)
+        self.verdicts = Verdicts(self.book.find, sole=options.nodes == 1)
+        befalling.freeze_probes(self)
         self.network = SimNetwork(loop, self.seed.stream("network"))
         self.names = Names()
         self.clock = SimClock(loop)  # the true time; that of a ledger which several machines share
@@ -89,6 +97,7 @@ class World:
         self._open_ledger = open_ledger
         self._assemble = assemble
         self.ledgers: dict[str, SimLedger] = {}  # by process
+        self.homes: dict[bytes, Process] = {}  # of each node
         self.chance = self.seed.stream("world")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -121,14 +130,14 @@ class World:
     def _befall(self, publishers: Publishers) -> list[Any]:
         """What goes on during the storm."""
         return [
-            publishers.run(), People(self).run(), self._moods(), self._blows(), self._storage(),
-            befall_names(self), befall_broker(self), befall_health(self),
+            publishers.run(), People(self).run(), self._moods(), self._blows(), *befalling.befall(self),
         ]  # fmt: skip
 
     async def settle_in(self) -> None:
         """Tenants, endpoints and receivers, written before anybody starts."""
         ledger = await self.fresh_ledger()
-        for tenant in sorted({customer.tenant for customer in self.options.customers}):
+        publishing = {tenant for _, tenant, *_ in self.options.publishes}
+        for tenant in sorted(publishing | {customer.tenant for customer in self.options.customers}):
             await ledger.add_tenant(Tenant(id=tenant, name=tenant, strict=False, created_at=EPOCH_MS))
         chance = self.seed.stream("endpoints")
         for number, customer in enumerate(self.options.customers):
@@ -166,6 +175,8 @@ class World:
             self.names.addresses[customer.host] = (customer.address,)
             self.network.listen(customer.address, customer.port, self.receivers[number])
             self.checkers.know(endpoint_id, customer.tenant, endpoint.url, customer.policy)
+            self.verdicts.at(endpoint_id, endpoint.url)
+        await pile_up(self, ledger)
         await self.close_ledger(ledger)
 
     async def _come_to_rest(self, publishers: Publishers) -> None:
@@ -174,16 +185,16 @@ class World:
         while True:
             await asyncio.sleep(LOOK_S)
             self.check()
-            configuration = await self._configuration()
-            if configuration is None:
+            if (configuration := await self._configuration()) is None:
                 continue
             statuses: dict[bytes, str] = {each.id: each.status for each in configuration.endpoints}
             now = min(self._clock_of(machine).now() for machine in self.machines)
             left_ms = int((deadline - self.loop.time()) * 1000)
             walked = all(job.state != "running" for job in self.book.jobs.values())
+            aged = self.checkers.aged(now, over=self.loop.time() > deadline - self.options.calm_s + ENDED_S)
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
-            if served and walked and not self.checkers.restless(now + max(0, left_ms), statuses):
+            if served and walked and not aged and not self.checkers.restless(now + max(0, left_ms), statuses):
                 return
             if self.loop.time() > deadline:
                 for sentence in self.checkers.restless(now - REST_MS, statuses):
@@ -202,9 +213,9 @@ class World:
             await self.until(self.began + blow.at)
             machine = self.machines[blow.which % len(self.machines)]
             self.trace.note(f"blow-{blow.what}", f"machine {machine.slot}")
-            self.begin(self._strike(machine, blow))
+            self.begin(self.strike(machine, blow))
 
-    async def _strike(self, machine: Machine, blow: Blow) -> None:
+    async def strike(self, machine: Machine, blow: Blow) -> None:
         process = machine.process
         if process is None or not process.alive:
             return
@@ -240,20 +251,11 @@ class World:
             self.receivers[number].mood = mood
             self.trace.note("mood", f"{self.receivers[number].name} {mood.treatment}")
 
-    async def _storage(self) -> None:
-        options, storage = self.options, self.storage
-        storage.late_s, storage.stall_share, storage.slow = options.late_s, options.stall_share, options.slow
-        storage.unavailable_share, storage.unknown_share = options.unavailable_share, options.unknown_share
-
     async def _mend(self) -> None:
         """The storm is over: every fault is gone, every machine is started, every endpoint is active."""
         self.trace.note("mend")
-        self.storage.late_s, self.storage.stall_share = (0.0, 0.001), 0.0
-        self.storage.slow = ()
-        self.storage.unavailable_share = self.storage.unknown_share = 0.0
-        self.storage.dies_before.clear()
-        self.storage.dies_after.clear()
-        mend(self)
+        self.storage.mend()
+        befalling.mend(self)
         for receiver in self.receivers:
             receiver.mood = Mood()
         for machine in self.machines:
@@ -310,9 +312,12 @@ class World:
             storage=self.storage,
             book=self.book,
             trace=self.trace,
+            verdicts=self.verdicts,
             kill=lambda why: machine.kill(why),
             leaving=lambda: machine.leaving,
+            homes=self.homes,
             honest=not self.options.has("storage_away", "storage_unknown"),
+            wrote=self.passing.wrote,
         )
         self.ledgers[process.name] = ledger
         clock = self._clock_of(machine)
@@ -341,7 +346,7 @@ class World:
         """The configuration as a serving machine knows it."""
         for machine in self.machines:
             try:
-                found: Configuration = await machine.call(lambda server: server.ledger.configuration())
+                found: Configuration = await machine.call(lambda server: read_all(server.ledger))
             except (ProcessDied, LedgerError):
                 continue
             return found

@@ -1,48 +1,79 @@
-"""Facts as structured log lines on stderr: JSON when nobody watches, columns on a terminal."""
+"""Everything the process writes as dated log lines on stderr: JSON when nobody watches, columns on a terminal.
+
+Facts of the engine, records of libraries (server, drivers, broker), Python's warnings, and errors that nobody waited
+for in tasks, threads and destructors all pass `Lines`, which bounds them.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
 from typing import Any
 
-import structlog
+from surehook.ports.clock import Clock
+from surehook.telemetry.lines import Lines, Records
 
 QUIET = frozenset({"delivery.dead"})  # may come by the thousand: the durable notice is the record
-WARNINGS = ("failed", "away", "buried", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak")
+ERRORS = frozenset({"engine.failed", "loop.failed"})  # the process stops, or a part of it has
+WARNINGS = (
+    "failed", "away", "buried", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
+    "began", "reached", "refused", "stalled", "unserved",
+)  # fmt: skip
 
 
 class LoggingTelemetry:
     """ports.Telemetry: one line a fact. Facts that may come by the thousand are lines at level debug."""
 
-    def __init__(self, logger: Any) -> None:
-        self._logger = logger
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
 
     def fact(self, name: str, **fields: Any) -> None:
         told = {key: value for key, value in fields.items() if value is not None}
-        if name in QUIET:
-            self._logger.debug(name, **told)
-        elif name.endswith(WARNINGS):
-            self._logger.warning(name, **told)
-        else:
-            self._logger.info(name, **told)
+        self._lines.put(level_of(name), name, told, kind=name)
+
+    def say(self, text: str) -> None:
+        """A sentence about this program's processes, for who watches them."""
+        self._lines.put(logging.WARNING, text, {}, kind="say")
+
+    def flush(self) -> None:
+        """Tell what was suppressed, where nothing else was logged since."""
+        self._lines.flush()
 
 
-def configure(level: str, form: str, **always: Any) -> LoggingTelemetry:
+def level_of(name: str) -> int:
+    if name in ERRORS:
+        return logging.ERROR
+    if name in QUIET:
+        return logging.DEBUG
+    return logging.WARNING if name.endswith(WARNINGS) else logging.INFO
+
+
+def configure(level: str, form: str, *, clock: Clock, **always: Any) -> LoggingTelemetry:
     """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal). `always`: what
     every line says of where it comes from."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
-    return LoggingTelemetry(structlog.get_logger(**always))
+    least = logging.getLevelNamesMapping()[level.upper()]
+    lines = Lines(sys.stderr, clock=clock, least=least, console=console, always=always)
+    logging.basicConfig(handlers=[Records(lines)], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    _catch_unhandled()
+    return LoggingTelemetry(lines)
+
+
+def _catch_unhandled() -> None:
+    """Errors that Python would print, undated, on stderr. (The loop hands those of tasks to the logger `asyncio`.)"""
+
+    def of_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_type is not SystemExit:
+            _report("thread", f"unhandled error in thread {args.thread and args.thread.name}", args.exc_value)
+
+    def of_nobody(args: Any) -> None:
+        _report("python", str(args.err_msg or "error that nobody could be told of"), args.exc_value)
+
+    threading.excepthook = of_thread
+    sys.unraisablehook = of_nobody
+
+
+def _report(logger: str, text: str, error: BaseException | None) -> None:
+    logging.getLogger(logger).error(text, exc_info=error)

@@ -16,7 +16,6 @@ from tests.servers import CuttingProxy, Postgres, Rabbits, Redis
 from tests.servers.proxy import When
 
 DATABASE = "surehook"
-QUEUES = ("surehook.first", "surehook.retry")
 CUTS, FLUSHES = 4, 3  # in one round
 SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a second
 # What a client sends where something is committed: the end of an explicit transaction, which changes of the configuration
@@ -130,10 +129,11 @@ def queue_delete(place: Place) -> dict[str, Any]:
     with private(ledger) as server, private(Rabbits.new) as rabbits:
         node = rabbits.nodes[0]
         with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=node.url) as run:
-            for number in range(len(QUEUES) * place.rounds):
+            queues = sorted(node.queues())
+            for number in range(len(queues) * place.rounds):
                 uptime(place.dice)
                 at = time.monotonic_ns()
-                node.ctl("delete_queue", QUEUES[number % len(QUEUES)])
+                node.ctl("delete_queue", queues[number % len(queues)])
                 over = time.monotonic_ns()
                 run.hits.append(Hit(at, over, at, "queue"))
                 run.sends_after(over)

@@ -56,8 +56,8 @@ def fill(disk: Path, leave: int) -> Path:
 
 
 def disk_floor(place: Place) -> dict[str, Any]:
-    """Below the floor of free bytes events are refused with 503 and Retry-After, reading and sending go on, and with
-    room they are taken again."""
+    """Below the floor of free bytes events are refused with 503 and Retry-After, and /readyz says so; reading and sending
+    go on, and with room events are taken again."""
     with small_disk(place.folder, 128) as disk, place.shop(folder=disk, SUREHOOK_DISK_FLOOR_MB="64") as shop:
         tenant, spot = shop.tenant(), shop.receiver.spot()
         shop.endpoint(tenant, spot.url)
@@ -71,11 +71,13 @@ def disk_floor(place: Place) -> dict[str, Any]:
             batch = shop.api.ask("POST", "/v1/events/batch", [{"tenant": tenant, "type": "a", "data": 1}])
             assert batch.status == 503 or all(item.get("status") == 503 for item in batch.json), batch
             accepted = len(publisher.accepted)
-            assert shop.api.get("/v1/lanes") and shop.server.api.ready()
+            assert shop.api.get("/v1/lanes")
+            until(lambda: not shop.server.api.ready(), "/readyz says that every publish would be refused")
             time.sleep(0.3)
             assert len(publisher.accepted) == accepted
             ballast.unlink()
             publisher.until(20)
+            until(shop.server.api.ready, "/readyz says that events are taken")
         return account(shop, tenant, publisher, spot)
 
 

@@ -19,6 +19,7 @@ from surehook.ledgers.postgres.statements import query
 GROWING = re.compile(r"(delivery|event|attempt|idempotency)(_day_\d+|_kept)?$")
 BY_ID, BY_GROUP = r"^\(*id [>=]", r"^\(*ROW\(endpoint, parked"
 READY, HELD = r"^\(*lane = .*due_at >", r"^\(*holder ="
+FROM = r"^\(*ROW\(lane, due_at, id\) >"
 HELD_FROM = r"^\(*holder = .*lane = l.*id >="
 # Statement → what each scan of a growing table must be conditioned by, by the index's name.
 HOT = {
@@ -28,12 +29,13 @@ HOT = {
     "release": {"delivery_pkey": BY_ID},
     "free": {"delivery_pkey": BY_ID},
     "claim": {"delivery_ready": READY, "delivery_pkey": BY_ID, "event_pkey": BY_ID},
+    "claim_others": {"delivery_ready": FROM, "delivery_pkey": BY_ID, "event_pkey": BY_ID},
     "claim_ids": {"delivery_pkey": BY_ID, "event_pkey": BY_ID},
     "unpark": {"delivery_parked": BY_GROUP, "delivery_pkey": BY_ID, "event_pkey": BY_ID},
     "restart": {"delivery_parked": BY_GROUP, "delivery_pkey": BY_ID, "event_pkey": BY_ID},
     "next_due": {"delivery_ready": READY},
     "end": {"delivery_pkey": BY_ID},
-    "deliveries": {"delivery_pkey": BY_ID, "event_pkey": BY_ID},
+    "deliveries_bare": {"delivery_pkey": BY_ID},
     "overdue": {"delivery_overdue": r"^\(*overdue_at <=", "event_pkey": BY_ID},
     "clear_overdue": {"delivery_pkey": BY_ID},
     "parked_aged": {"delivery_parked": BY_GROUP},

@@ -10,6 +10,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from surehook.core.errors import SettingsError
+from surehook.delivery.loading import read_all
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.migrations.script import config, script
 from surehook.ledgers.postgres.ledger import PostgresLedger
@@ -126,7 +127,7 @@ def test_a_process_of_this_version_works_on_a_schema_with_more_in_it(
         await desk.record(desk.make.delivered(held))
         endpoint = await desk.new_endpoint()
         assert await ledger.endpoint(endpoint) is not None
-        assert (await ledger.configuration()).endpoints
+        assert (await read_all(ledger)).endpoints
         await desk.publish_one(endpoint)
         assert len(await desk.claim()) == 1
         assert await desk.state(held) == "delivered"
@@ -137,3 +138,51 @@ def test_a_process_of_this_version_works_on_a_schema_with_more_in_it(
 
 def test_the_head_is_the_newest_revision() -> None:
     assert REVISIONS[-1] == HEAD
+
+
+def test_a_schema_changes_beside_a_dump_and_the_version_before_and_no_statement_fails(
+    runner: asyncio.Runner, database: str
+) -> None:
+    """Who waits for an exclusive lock makes everybody wait behind it: so nobody waits for longer than a moment."""
+    before = "0002"  # what follows adds a column to the table that every delivery touches
+    slowest_s = 0.0
+
+    async def load(stop: asyncio.Event) -> int:
+        """The version before: reads and writes of a delivery, each with the deadline of a heartbeat."""
+        nonlocal slowest_s
+        connection, done = await asyncpg.connect(database), 0
+        await connection.execute("set statement_timeout = 2000")
+        while not stop.is_set():
+            began = asyncio.get_running_loop().time()
+            await connection.fetch("select * from delivery where holder is not null")
+            await connection.execute("update delivery set attempt = attempt + 1 where id = $1", b"0" * 16)
+            slowest_s = max(slowest_s, asyncio.get_running_loop().time() - began)
+            done += 1
+        await connection.close()
+        return done
+
+    async def story() -> None:
+        await run_all(database, script(None, dialect="postgresql", to=before))
+        dump = await asyncpg.connect(database)
+        held = dump.transaction()
+        await held.start()
+        await dump.execute("lock table delivery, endpoint, event, attempt in access share mode")
+        stop = asyncio.Event()
+        loads = [asyncio.create_task(load(stop)) for _ in range(3)]
+        opening = asyncio.create_task(open_once(database))
+        for _ in range(3):  # it tries, and gives up, while the dump goes on
+            while not await dump.fetchval(WAITS_FOR_A_LOCK):
+                assert not opening.done() and not any(each.done() for each in loads)
+            while await dump.fetchval(WAITS_FOR_A_LOCK):
+                assert not opening.done() and not any(each.done() for each in loads)
+        await held.commit()
+        await dump.close()
+        await opening
+        stop.set()
+        assert all(done > 0 for done in await asyncio.gather(*loads))
+
+    runner.run(story())
+    assert slowest_s < 1.5  # 0.1 s by itself; the machine of a test may be busy
+
+
+WAITS_FOR_A_LOCK = "select exists (select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock')"

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import asyncpg
 import pytest
 
 from surehook.core.errors import LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, EndpointHealth
-from surehook.ledgers.postgres import claim
+from surehook.ledgers.postgres import lookback
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ports.ledger import Burial, Incoming, Receipt
 from tests.ledgers.desk import ALL, Desk
@@ -191,6 +192,27 @@ async def test_windows_about_the_same_endpoints_in_any_order_never_deadlock(desk
     assert counts == {12}
 
 
+async def test_a_window_that_switches_an_endpoint_off_locks_in_the_order_of_management(
+    desk: Desk, place: str
+) -> None:
+    """A change holds the configuration's row and wants its endpoint's: the window waits without holding that."""
+    management = await asyncpg.connect(place)
+    change = management.transaction()
+    await change.start()
+    await management.execute("select version from configuration for no key update")
+    gone = EndpointHealth(
+        desk.endpoint, succeeded=False, failures=1, limit=None, status="inactive", reason="gone"
+    )
+    window = asyncio.create_task(desk.record(health=[gone]))
+    while not await management.fetchval("select exists (select from pg_locks where not granted)"):
+        pass
+    await management.execute("select 1 from endpoint where id = $1 for update nowait", desk.endpoint)
+    await change.commit()
+    await management.close()
+    (changed,) = (await window).changes
+    assert changed.status == "inactive"
+
+
 async def test_two_nodes_that_take_parked_rows_at_once_get_each_once(desk: Desk, other: Desk) -> None:
     items = [desk.make.incoming(desk.endpoint, parked="breaker" if n % 2 else "share") for n in range(60)]
     await _accept(desk, *items)
@@ -225,7 +247,7 @@ async def test_where_the_way_back_is_long_it_is_walked_rarely_and_still_walked(
     desk: Desk, other: Desk, beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While somebody holds a snapshot, every row that was taken is walked over."""
-    monkeypatch.setattr(claim, "FAR_ROWS", 20)
+    monkeypatch.setattr(lookback, "FAR_ENTRIES", 20)
     long_ago, lately = [
         [desk.make.incoming(desk.endpoint, parked="share", at=NOW + ms) for _ in range(3)]
         for ms in (-9_000, 0)
@@ -242,7 +264,7 @@ async def test_where_the_way_back_is_long_it_is_walked_rarely_and_still_walked(
         return [item.deliveries[0].id for item in items]
 
     def look_back(at: float) -> None:
-        desk.ledger._parked._places[desk.endpoint, ("share",)].look_back_at = at
+        desk.ledger._parked._places[desk.endpoint, ("share",)].look_back._at = at
 
     first = await take()
     assert len(first) == 30

@@ -3,8 +3,9 @@
 A line is made, its lane is sent to and swept, and taken from where this node works the lane; when it is lost, it
 is made anew after a pause that doubles. Until then accept marks nothing, the sweeper rests, and after a short
 while this node's claims go to the ledger directly (`may_claim`), which is always allowed: a row is leased once,
-whoever asks. The same holds where a line stands but its queue does not flow: no tide has come for long, and
-this worker has nothing to do.
+whoever asks. The same holds where a line stands but nothing moves on it (a broker that is frozen, or takes nothing in
+its memory alarm): what we send is not confirmed, or no tide has come for long and this worker has nothing to do.
+A new line proves nothing: only a confirm, or a tide, says that things move again.
 
 Lanes have a link each and share nothing but the ledger: a queue that has lost its leader (a quorum that is not
 there, a node that came back wrong) makes its own lane go by the ledger, and the other lane does not notice.
@@ -26,7 +27,10 @@ from surehook.ports.telemetry import Telemetry
 
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
 FALLBACK_S = 3.0  # without a line for so long, work is claimed from the ledger
-STALL_S = 30.0  # an idle worker whose lane saw no tide for so long believes that its queue does not flow
+UNCONFIRMED_S = 3.0  # nothing that was sent is confirmed for so long: the same
+STALL_S = (
+    12.0  # two tides and a little: an idle worker whose lane saw none believes that its queue does not flow
+)
 MARKS_S = 1.0  # how old the generation may be that accept marks with
 
 
@@ -75,6 +79,8 @@ class Link:
         """Whether this node should claim the lane's work from the ledger now, because its queue brings nothing."""
         if self._line is None:
             return self._clock.boot() - self._lost_at >= FALLBACK_S
+        if self._send.unconfirmed_s(self.lane) >= UNCONFIRMED_S:
+            return True
         stalled = self._clock.boot() - self._flowed_at >= STALL_S
         return stalled and self.take is not None and self.take.is_idle
 
@@ -113,7 +119,6 @@ class Link:
             if self.take is not None:
                 await line.consume(self.take.put, prefetch=self._prefetch)
             self._line = line
-            self._flowed_at = self._clock.boot()
             self._telemetry.fact("broker.connected", lane=LANES[self.lane])
             return await self._serve(line)
         finally:

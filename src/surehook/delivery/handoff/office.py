@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
 from surehook.delivery.dispatch import Dispatch
@@ -11,6 +10,7 @@ from surehook.delivery.handoff.link import Link
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
 from surehook.delivery.handoff.take import Take
+from surehook.delivery.loops import Run
 from surehook.delivery.lost import Lost
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -43,7 +43,7 @@ class Handoff:
     ) -> None:
         self._dispatch = dispatch
         lost.told = self.let_go
-        self.send = Send()
+        self.send = Send(clock)
         self.takes = {
             lane: Take(
                 lane, ledger=ledger, handing=handing, clock=clock, settings=settings, node=node, room=self._room,
@@ -85,13 +85,13 @@ class Handoff:
         for take in self.takes.values():
             take.forget()
 
-    def leasing(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    def leasing(self) -> list[tuple[str, Run]]:
         """The loops that lease rows: they end after `stop`."""
-        return [(f"take {LANES[lane]}", take.run()) for lane, take in self.takes.items()]
+        return [(f"take {LANES[lane]}", take.run) for lane, take in self.takes.items()]
 
-    def keeping(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    def keeping(self) -> list[tuple[str, Run]]:
         """The loops that keep the lines: they run until they are cancelled."""
-        return [(f"broker {LANES[link.lane]}", link.run()) for link in self.links]
+        return [(f"broker {LANES[link.lane]}", link.run) for link in self.links]
 
     def stop(self) -> None:
         """Open no more messages and sweep no more: this node is about to leave."""
@@ -104,4 +104,4 @@ class Handoff:
             await self.send.emptied(within_s=LEAVE_S)
 
     def _room(self) -> int:
-        return 0 if self._dispatch.paused else self._dispatch.room()
+        return 0 if self._dispatch.paused else self._dispatch.memory.room()

@@ -13,6 +13,7 @@ from itertools import islice
 
 from surehook.core import parcel
 from surehook.core.model import LANES, Lane
+from surehook.ports.clock import Clock
 from surehook.ports.handoff import Line
 
 WAITING_IDS_MAX = 50_000  # ids of both lanes that wait for the broker: 0.8 MB, about a second of a fast node
@@ -22,7 +23,9 @@ BODIES_MAX = 50  # messages sent before their confirms are awaited, so that a sl
 class Send:
     """Two lines of ids and tides. `mark` is the generation to mark with, 0 while nothing should be handed over."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._asked_at: list[float | None] = [None for _ in LANES]  # of what the broker has not confirmed
         self._lines: list[deque[bytes | int]] = [deque() for _ in LANES]  # an int is a tide
         self._more = [asyncio.Event() for _ in LANES]
         self._safe = asyncio.Event()  # set each time the broker has confirmed something
@@ -81,13 +84,22 @@ class Send:
             taken = min(len(waiting), BODIES_MAX * parcel.IDS_MAX)
             entries = list(islice(waiting, taken))
             bodies, used = _bodies(entries)
+            if self._asked_at[lane] is None:
+                self._asked_at[lane] = self._clock.boot()
             await line.publish(bodies)
+            self._asked_at[lane] = None
             ids = 0
             for _ in range(used):
                 ids += isinstance(waiting.popleft(), bytes)
             self._places -= ids
             self.sent += ids
             self._safe.set()
+
+    def unconfirmed_s(self, lane: Lane) -> float:
+        """For how many seconds the broker has been asked to take something without confirming anything, on however many
+        lines."""
+        asked_at = self._asked_at[lane]
+        return 0.0 if asked_at is None else self._clock.boot() - asked_at
 
     async def emptied(self, *, within_s: float) -> None:
         """Wait until nothing waits any more, at most so long (shutdown)."""

@@ -1,8 +1,8 @@
--- tenant, key, node, until, now. A breaker that nobody knows may be probed.
+-- tenant, key, node, until, now, and how far clocks may differ. A breaker that nobody knows may be probed.
 with taken as (
   update health_breaker set prober = $3, probe_until = $4
-  where tenant = $1 and key = $2 and state = 'open' and probe_at <= $5
-    and (prober is null or prober = $3 or probe_until <= $5)
+  where tenant = $1 and key = $2 and state = 'open' and (probe_at <= $5 or opened_at > $5 + $6::bigint)
+    and (prober is null or prober = $3 or probe_until <= $5 or probe_until > $4 + $6::bigint)
   returning 1
 )
 select exists (select from taken)

@@ -4,7 +4,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8::bytea)
 on conflict (tenant, key) do update set
   state = excluded.state, reason = excluded.reason, opened_at = excluded.opened_at,
   probe_at = excluded.probe_at, generation = greatest($7, known.generation + 1), prober = null,
-  author = excluded.author
+  author = case when excluded.state = 'closed' and known.state = 'closed' then known.author else excluded.author end
 where not $9::boolean
   and (excluded.state = 'closed' or known.state = 'closed' or known.prober = $8::bytea
        or known.reason is distinct from excluded.reason)

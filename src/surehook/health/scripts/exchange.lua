@@ -11,14 +11,16 @@ local function text(value) if value == cjson.null or value == nil then return ''
 
 for _, turn in ipairs(ask.turns) do
   local at = place(turn.tenant, turn.key)
-  local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober')
+  local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober', 'author')
   local generation = tonumber(old[3]) or 0
   local news = (old[1] or 'closed') == 'closed' or (old[4] or '') == node or (old[2] or '') ~= text(turn.reason)
   if not (turn.again and generation > 0) and (turn.state == 'closed' or news) then
+    local author = node
+    if turn.state == 'closed' and old[1] == 'closed' then author = old[5] or node end
     generation = math.max(now, generation + 1)
     if turn.state == 'closed' then redis.call('DEL', at) end
     redis.call('HSET', at, 'state', turn.state, 'reason', text(turn.reason), 'opened_at', turn.opened_at,
-      'probe_at', turn.probe_at, 'generation', generation, 'author', node, 'prober', '', 'probe_until', 0)
+      'probe_at', turn.probe_at, 'generation', generation, 'author', author, 'prober', '', 'probe_until', 0)
     redis.call('EXPIRE', at, ask.keep_s)
     redis.call('ZADD', CHANGED, generation, cjson.encode({turn.tenant, turn.key}))
   end
@@ -44,12 +46,14 @@ for _, report in ipairs(ask.counted) do
     redis.call('HINCRBY', at, 'f' .. bucket[1], bucket[3])
   end
   local oldest = math.floor(now * ask.buckets / report.window_ms) - ask.buckets
+  local newest = math.floor((now + ask.overlap_ms) * ask.buckets / report.window_ms)
   local calls, failures, gone = 0, 0, {}
   local all = redis.call('HGETALL', at)
   for i = 1, #all, 2 do
     local kind, number = string.match(all[i], '^([cf])(%d+)$')
     if kind then
       if tonumber(number) <= oldest then gone[#gone + 1] = all[i]
+      elseif tonumber(number) > newest then -- of a clock that was set back
       elseif kind == 'c' then calls = calls + all[i + 1]
       else failures = failures + all[i + 1] end
     end
@@ -60,13 +64,13 @@ for _, report in ipairs(ask.counted) do
 end
 
 redis.call('ZREMRANGEBYSCORE', CHANGED, '-inf', now - ask.keep_s * 1000)
-local since = ask.since
+local since = math.min(ask.since, now - ask.overlap_ms)
 local changed = redis.call('ZRANGEBYSCORE', CHANGED, '(' .. string.format('%.0f', since), '+inf', 'WITHSCORES',
   'LIMIT', 0, ask.views)
 for i = 1, #changed, 2 do
   local tenant_key = cjson.decode(changed[i])
   if not seen[place(tenant_key[1], tenant_key[2])] then view(tenant_key[1], tenant_key[2]) end
-  since = math.max(since, tonumber(changed[i + 1]) - ask.overlap_ms)
+  since = math.max(since, math.min(tonumber(changed[i + 1]), now) - ask.overlap_ms)
 end
 for _, turn in ipairs(ask.turns) do
   if not seen[place(turn.tenant, turn.key)] then view(turn.tenant, turn.key) end
@@ -77,6 +81,7 @@ for _, endpoint in ipairs(ask.busy) do
   local at = CHANGED .. ':busy:' .. endpoint
   redis.call('ZADD', at, now + ask.busy_ms, node)
   redis.call('ZREMRANGEBYSCORE', at, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', at, '(' .. string.format('%.0f', now + ask.busy_ms + ask.overlap_ms), '+inf')
   redis.call('PEXPIRE', at, ask.busy_ms)
   sharers[#sharers + 1] = redis.call('ZCARD', at)
 end

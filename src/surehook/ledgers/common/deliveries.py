@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Table, exists, select
+from sqlalchemy import ColumnElement, FromClause, Table, exists, literal_column, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
 from surehook.core.receipt import rank
 from surehook.ledgers import hearing, history, schema
-from surehook.ledgers.common.ends import LOWEST
+from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import DeliveryFilter, DeliveryView
@@ -43,6 +43,7 @@ def _with_receipt(table: Table, lines: FromClause) -> FromClause:
 _OPEN = _with_receipt(_open, _open)
 _LINES = _with_receipt(_line, _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery))
 _IS_LAST = _line.c.end.is_not(None)
+_IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
 
 
 def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
@@ -62,6 +63,7 @@ class Walked(NamedTuple):
 
 
 NOT_WALKED = Walked()
+BY_END = Walked(frozenset(("end",)), HIGHEST)  # an index over everything, of ends that are no deliveries
 
 
 def deliveries(
@@ -111,6 +113,8 @@ def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> 
 
 def _walk(where: DeliveryFilter, walked: Walked) -> list[ColumnElement[bool]]:
     """The conditions of the index to walk along; none: the key is walked."""
+    if "end" in walked.columns and where.state in END_STATES and where.state != "delivered":
+        return [_line.c.end == where.state, _IS_LAST, _IS_NO_DELIVERY]
     for name in ("endpoint", "tenant"):  # an endpoint's are fewer
         value = getattr(where, name)
         if name in walked.columns and value is not None:
@@ -128,7 +132,7 @@ def _finished_ones(
 ) -> Steps[Source]:
     """Last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk)
-    conditions = [*span.cut(low=lowest).of(key), _IS_LAST, *_shared(_line, where)]
+    conditions = [*span.cut(low=lowest).of(key), _IS_LAST, *walk, *_shared(_line, where)]
     if where.state is not None:
         conditions.append(_line.c.end == where.state)
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)

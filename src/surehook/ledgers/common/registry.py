@@ -1,4 +1,4 @@
-"""Configuration and its management. `_raise` is the one place the version goes up.
+"""Configuration and its management. `_note` is the one place the version goes up (but for `record`).
 
 Whoever follows a change sees to it that no other runs beside it.
 """
@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from msgspec import structs
-from sqlalchemy import ColumnElement, Select, Table, Update, exists, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, Table, exists, insert, literal, select, tuple_, update
 from sqlalchemy import delete as delete_from
 
 from surehook.core.errors import Problem
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
+from surehook.ledgers import changes as notes
 from surehook.ledgers import schema
 from surehook.ledgers.common import values
 from surehook.ledgers.common.steps import Refused, Row, Steps
-from surehook.ports.registry import ApiKey, Page
+from surehook.ports.registry import FOR_PEOPLE, NOTES_KEPT, ApiKey, Page
 
 T = TypeVar("T")
 
@@ -31,11 +32,11 @@ def add_tenant(tenant: Tenant) -> Steps[None]:
     if (yield select(_tenant.c.id).where(_tenant.c.id == tenant.id)):
         raise Problem("tenant_exists", f"there is a tenant {tenant.id!r} already", field="id", status=409)
     yield from _insert(_tenant, structs.asdict(tenant))
-    yield _raise()
+    yield from _note(notes.TENANT, tenant.id.encode())
 
 
 def change_tenant(tenant: str, changes: Mapping[str, Any]) -> Steps[Tenant | None]:
-    return _change(_tenant, _tenant.c.id == tenant, changes, values.tenant)
+    return _change(_tenant, _tenant.c.id == tenant, tenant.encode(), changes, values.tenant)
 
 
 def remove_tenant(tenant: str) -> Steps[bool]:
@@ -47,7 +48,7 @@ def remove_tenant(tenant: str) -> Steps[bool]:
     if users[0][0]:
         raise Problem("tenant_in_use", "it still has endpoints or unfinished deliveries", status=409)
     yield delete_from(_tenant).where(_tenant.c.id == tenant)
-    yield _raise()
+    yield from _note(notes.TENANT, tenant.encode())
     return True
 
 
@@ -67,11 +68,11 @@ def add_event_type(event_type: EventType) -> Steps[None]:
         detail = f"there is an event type {event_type.name!r} already"
         raise Problem("event_type_exists", detail, field="name", status=409)
     yield from _insert(_type, structs.asdict(event_type))
-    yield _raise()
+    yield from _note(notes.EVENT_TYPE, event_type.name.encode())
 
 
 def change_event_type(name: str, changes: Mapping[str, Any]) -> Steps[EventType | None]:
-    return _change(_type, _type.c.name == name, changes, values.event_type)
+    return _change(_type, _type.c.name == name, name.encode(), changes, values.event_type)
 
 
 def event_type(name: str) -> Steps[EventType | None]:
@@ -90,12 +91,12 @@ def add_endpoint(endpoint: Endpoint, secret: Secret) -> Steps[None]:
         raise Problem("unknown_tenant", f"there is no tenant {endpoint.tenant!r}", field="tenant")
     yield from _insert(_endpoint, structs.asdict(endpoint))
     yield from _insert(_secret, structs.asdict(secret))
-    yield _raise()
+    yield from _note(notes.ENDPOINT, endpoint.id)
 
 
 def change_endpoint(endpoint: bytes, changes: Mapping[str, Any], *, now: int) -> Steps[Endpoint | None]:
     with_time = {**changes, "updated_at": now}
-    return _change(_endpoint, _endpoint.c.id == endpoint, with_time, values.endpoint)
+    return _change(_endpoint, _endpoint.c.id == endpoint, endpoint, with_time, values.endpoint)
 
 
 def remove_endpoint(endpoint: bytes) -> Steps[Endpoint | None]:
@@ -103,7 +104,7 @@ def remove_endpoint(endpoint: bytes) -> Steps[Endpoint | None]:
     if removed is not None:
         yield delete_from(_endpoint).where(_endpoint.c.id == endpoint)
         yield delete_from(_secret).where(_secret.c.endpoint == endpoint)
-        yield _raise()
+        yield from _note(notes.ENDPOINT, endpoint)
     return removed
 
 
@@ -126,10 +127,13 @@ def endpoints(*, tenant: str | None, status: str | None, limit: int, after: byte
 def rotate_secret(secret: Secret, *, old_expires_at: int) -> Steps[None]:
     if not (yield select(_endpoint.c.id).where(_endpoint.c.id == secret.endpoint)):
         return
-    unexpiring = (_secret.c.endpoint == secret.endpoint) & _secret.c.expires_at.is_(None)
-    yield update(_secret).where(unexpiring).values(expires_at=old_expires_at)
+    ends: ColumnElement[bool] = _secret.c.expires_at.is_(None)
+    if old_expires_at <= secret.created_at:  # at once: so do those whose overlap has not ended
+        ends |= _secret.c.expires_at > old_expires_at
+    others = (_secret.c.endpoint == secret.endpoint) & ends
+    yield update(_secret).where(others).values(expires_at=old_expires_at)
     yield from _insert(_secret, structs.asdict(secret))
-    yield _raise()
+    yield from _note(notes.ENDPOINT, secret.endpoint)
 
 
 # -- keys ---------------------------------------------------------------------------------------------
@@ -137,14 +141,25 @@ def rotate_secret(secret: Secret, *, old_expires_at: int) -> Steps[None]:
 
 def add_key(key: ApiKey) -> Steps[None]:
     yield from _insert(schema.api_key, structs.asdict(key))
-    yield _raise()
+    yield from _note(notes.API_KEY, key.id)
 
 
 # -- shared -------------------------------------------------------------------------------------------
 
 
-def _raise() -> Update:
-    return update(schema.configuration).values(version=schema.configuration.c.version + 1)
+_version, _change_note = schema.configuration.c.version, schema.configuration_change
+_raise_version = update(schema.configuration).values(version=_version + 1)
+_drop_old = delete_from(_change_note).where(
+    _change_note.c.version <= select(_version - NOTES_KEPT).scalar_subquery()
+)
+
+
+def _note(kind: str, key: bytes) -> Steps[None]:
+    """Raise the version, note what for, and drop the note that is too old."""
+    yield _raise_version
+    row = select(_version, literal(kind, _change_note.c.kind.type), literal(key, _change_note.c.key.type))
+    yield insert(_change_note).from_select(["version", "kind", "key"], row)
+    yield _drop_old
 
 
 def _insert(table: Table, fields: Mapping[str, Any]) -> Steps[None]:
@@ -155,7 +170,7 @@ def _insert(table: Table, fields: Mapping[str, Any]) -> Steps[None]:
 
 
 def _change(
-    table: Table, which: ColumnElement[bool], changes: Mapping[str, Any], made: Callable[[Row], T]
+    table: Table, which: ColumnElement[bool], key: bytes, changes: Mapping[str, Any], made: Callable[[Row], T]
 ) -> Steps[T | None]:
     if changes:
         try:
@@ -163,8 +178,8 @@ def _change(
         except Refused as error:
             raise Problem("unstorable", f"the database refuses this {table.name}: {error}") from error
     changed = yield from _one(select(table).where(which), made)
-    if changed is not None:
-        yield _raise()
+    if changed is not None and not changes.keys() <= FOR_PEOPLE[table.name]:
+        yield from _note(table.name, key)
     return changed
 
 

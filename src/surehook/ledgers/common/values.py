@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from msgspec import json
@@ -10,8 +12,10 @@ from msgspec import json
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import custom
 
-_patterns = json.Decoder(tuple[str, ...]).decode
+# Rows of many endpoints say the same: equal texts and lists become one value in memory.
+_patterns = lru_cache(maxsize=4_096)(json.Decoder(tuple[str, ...]).decode)
 _headers = json.Decoder(dict[str, str]).decode
+_NO_HEADERS: dict[str, str] = {}
 _AS_JSON = ("event_types", "headers")
 
 
@@ -29,19 +33,19 @@ def endpoint(row: Iterable[Any]) -> Endpoint:
     description, created_at, updated_at, method, authentication, tls, receipts = rest
     return Endpoint(
         id,
-        tenant,
+        intern(tenant),
         url,
         _patterns(event_types),
         policy,
-        status,
+        intern(status),  # type: ignore[arg-type]  # texts of closed lists
         reason,
         failure_count,
-        order,
-        _headers(headers),
+        intern(order),
+        _NO_HEADERS if headers == "{}" else _headers(headers),
         description,
         created_at,
         updated_at,
-        method,
+        intern(method),  # type: ignore[arg-type]
         custom.authentication(authentication),
         custom.tls(tls),
         custom.receipts(receipts),

@@ -6,7 +6,7 @@ A row lies in exactly one of three places: under its holder, under its parking g
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,11 +24,12 @@ from surehook.core.model import (
     Secret,
     Tenant,
 )
+from surehook.ledgers.changes import Note
 from surehook.ledgers.memory.rows import KnownKey, Receipt, Row, Story
 from surehook.ledgers.memory.sorted_keys import SortedKeys
 from surehook.ports.handoff import LaneMarks
 from surehook.ports.reading import ReplayJob
-from surehook.ports.registry import ApiKey
+from surehook.ports.registry import NOTES_KEPT, ApiKey
 
 
 class Group:
@@ -45,6 +46,7 @@ class Book:
     def __init__(self) -> None:
         # configuration
         self.version = 1
+        self.changes: deque[Note] = deque(maxlen=NOTES_KEPT)
         self.tenants: dict[str, Tenant] = {}
         self.event_types: dict[str, EventType] = {}
         self.endpoints: dict[bytes, Endpoint] = {}
@@ -110,6 +112,11 @@ class Book:
         return row
 
     # -- rows -------------------------------------------------------------------------------------------
+
+    def note_change(self, kind: str, key: bytes) -> None:
+        """Raise the version, and note what for."""
+        self.version += 1
+        self.changes.append((self.version, kind, key))
 
     def add_event(self, event: Event) -> None:
         self.events[event.id] = event

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
 
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.memory.hooks import Hooked, writes
+from surehook.ledgers.memory.rows import Row
+from surehook.ports.ledger import ANY_SIZE, Skip
 
 
 class Claiming(Hooked):
     @writes
-    def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+    def claim(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
+    ) -> list[Delivery]:
         self.book.fence(node)
-        due = takewhile(lambda key: key[0] <= due_by, self.book.ready[lane].ascending())
-        return [self.book.lease(self.book.rows[row], node) for _, row in list(islice(due, limit))]
+        chosen = list(islice(self._up_to(size, self._due(lane, due_by)), limit))
+        return [self.book.lease(row, node) for row in chosen]
+
+    @writes
+    def claim_others(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        self.book.fence(node)
+        others = (
+            row
+            for row in self._due(lane, due_by)
+            if row.endpoint not in skip.endpoints and row.tenant not in skip.tenants
+        )
+        return [self.book.lease(row, node) for row in list(islice(self._up_to(size, others), limit))]
 
     @writes
     def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
@@ -37,13 +53,15 @@ class Claiming(Hooked):
         node: bytes,
         limit: int,
         now: int,
+        size: int = ANY_SIZE,
         restart: bool = False,
     ) -> list[Delivery]:
         self.book.fence(node)
         groups = [self.book.groups.get((endpoint, reason)) for reason in dict.fromkeys(reasons)]
         oldest_first = merge(*(group.ids.ascending() for group in groups if group is not None))
         leased = []
-        for row in [self.book.rows[delivery] for delivery in islice(oldest_first, limit)]:
+        rows = (self.book.rows[delivery] for delivery in oldest_first)
+        for row in list(islice(self._up_to(size, rows), limit)):
             with self.book.moving(row):
                 row.unpark(now=now)
                 row.holder = node
@@ -53,6 +71,21 @@ class Claiming(Hooked):
                     row.spared = row.attempt - 1
             leased.append(self.book.copy(row))
         return leased
+
+    def _due(self, lane: Lane, due_by: int) -> Iterator[Row]:
+        due = takewhile(lambda key: key[0] <= due_by, self.book.ready[lane].ascending())
+        return (self.book.rows[row] for _, row in due)
+
+    def _up_to(self, size: int, rows: Iterable[Row]) -> Iterator[Row]:
+        """Rows until their bodies reach `size` bytes, each event's counted once."""
+        counted: set[bytes] = set()
+        for row in rows:
+            if size <= 0:
+                return
+            if row.event not in counted:
+                counted.add(row.event)
+                size -= len(self.book.events[row.event].body)
+            yield row
 
     @writes
     def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:

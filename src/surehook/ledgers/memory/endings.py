@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
 
+from msgspec import structs
+
 from surehook.core.model import Attempt, Delivery, Lane, Notice
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Row
-from surehook.ports.ledger import ParkedGroup
+from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 
 
 class Endings(Hooked):
@@ -40,7 +42,12 @@ class Endings(Hooked):
 
     @reads
     def parked_groups(self) -> list[ParkedGroup]:
-        return [ParkedGroup(endpoint, reason) for endpoint, reason in sorted(self.book.groups)]
+        found = []
+        for endpoint, reason in sorted(self.book.groups):
+            first = self.book.groups[endpoint, reason].ids.first()
+            assert first is not None, "a group has rows"
+            found.append(ParkedGroup(endpoint, reason, first))
+        return found
 
     @reads
     def next_due(self, lane: Lane) -> int | None:
@@ -48,12 +55,22 @@ class Endings(Hooked):
         return None if first is None else first[0]
 
     @reads
-    def parked_aged(self, endpoint: bytes, reason: str, *, born_before: int, limit: int) -> list[Delivery]:
-        group = self.book.groups.get((endpoint, reason))
+    def parked_aged(self, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+        page = AgedPage([], [])
+        part = max(1, limit // len(groups)) if groups else 0
+        for asked in groups:
+            ids = self._aged_ids(asked)
+            page.rows.extend(self.book.rows[delivery].hand_out(b"") for delivery in ids[:part])
+            if len(ids) > part:
+                page.goes_on.append(structs.replace(asked, after=ids[part - 1]))
+        return page
+
+    def _aged_ids(self, asked: AgedGroup) -> list[bytes]:
+        group = self.book.groups.get((asked.endpoint, asked.reason))
         if group is None:
             return []
-        aged = takewhile(lambda key: key[0] < born_before, group.ages.ascending())
-        return [self.book.copy(self.book.rows[delivery]) for _, delivery in islice(aged, limit)]
+        aged = takewhile(lambda key: key[0] < asked.born_before, group.ages.ascending())
+        return sorted(delivery for _, delivery in aged if delivery > asked.after)
 
     @reads
     def overdue(self, *, now: int, limit: int) -> list[Delivery]:

@@ -11,7 +11,7 @@ from surehook.ledgers.memory.hooks import Hooked, reads
 from surehook.ledgers.memory.pages import page
 from surehook.ledgers.memory.sorted_keys import SortedKeys
 from surehook.ledgers.memory.views import event_fits, fits, view
-from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter, LaneCount, NoticeFilter
+from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter, LaneCount, NoticeFilter, Room
 from surehook.ports.registry import Page
 
 _ABOVE_EVERY_ID = b"\xff" * 17
@@ -42,6 +42,10 @@ class Reads(Hooked):
         return self._deliveries(self.book.dead_letters, where, limit=limit, after=after)
 
     @reads
+    def dead_letter_count(self) -> int:
+        return len(self.book.dead_letters)
+
+    @reads
     def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
         row = self.book.rows.get(delivery)
         return None if row is None else (self.book.copy(row), row.holder)
@@ -63,6 +67,13 @@ class Reads(Hooked):
             return notice if passes else None
 
         return page(self.book.notice_ids.descending(after), shown, limit=limit)
+
+    def room(self) -> Room | None:
+        return None
+
+    @reads
+    def size_bytes(self) -> int | None:
+        return None
 
     @reads
     def lane_counts(self, *, now: int) -> list[LaneCount]:

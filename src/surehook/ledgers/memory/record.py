@@ -14,8 +14,9 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
+from surehook.ledgers import changes as notes
 from surehook.ledgers import hearing
-from surehook.ledgers.folding import disabled_notice, folded
+from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Receipt, Row
 from surehook.ports.ledger import Recorded
@@ -103,7 +104,7 @@ class Recording(Hooked):
     def _fold(self, health: EndpointHealth, now: int) -> EndpointChange | None:
         """Fold one window into the endpoint; None where nothing changed or the endpoint is gone."""
         before = self.book.endpoints.get(health.endpoint)
-        if before is None:
+        if before is None or not concerns(health, before.url):
             return None
         change = folded(health, before.failure_count, before.status, before.reason)
         if change == _change(before):
@@ -117,7 +118,7 @@ class Recording(Hooked):
             updated_at=now if turned else before.updated_at,
         )
         if turned:
-            self.book.version += 1
+            self.book.note_change(notes.ENDPOINT, before.id)
             if health.status is None:
                 self.book.add_notice(disabled_notice(change, tenant=before.tenant, now=now))
         return change

@@ -63,7 +63,7 @@ class Accepting:
         deliveries = [delivery for item in batch for delivery in item.deliveries]
         name = "accept"
         parameters = columns.of_events([item.event for item in batch], now)
-        parameters += columns.of_deliveries(deliveries, now)
+        parameters += await columns.of_deliveries(deliveries, now)
         keyed = sorted([item for item in batch if item.key is not None], key=_place)
         more: tuple[object, ...] = ()
         if keyed:
@@ -211,7 +211,8 @@ async def _born(session: Session, given: Sequence[Incoming]) -> set[bytes]:
 async def _write_deliveries(session: Session, items: Sequence[Incoming], number: int, now: int) -> None:
     deliveries: list[Delivery] = [delivery for item in items for delivery in item.deliveries]
     if deliveries:
-        await session.run(query("take_deliveries"), now, number, *columns.of_deliveries(deliveries, now))
+        parameters = await columns.of_deliveries(deliveries, now)
+        await session.run(query("take_deliveries"), now, number, *parameters)
 
 
 async def _drop_keys(session: Session, items: Sequence[Incoming]) -> None:

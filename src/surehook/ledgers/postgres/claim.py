@@ -3,31 +3,28 @@
 Claims begin where the last one ended. An index keeps the entries of rows that were taken until vacuum may
 remove them, and while somebody holds a snapshot it may not; a claim that began at the beginning would then walk
 over all of them each time. What falls due behind the mark (a node's rows that were freed, handed back) lowers it
-where this node knows of it, and else is found when a claim looks back over everything: as often as that costs
-one part in sixty of the time.
+where this node knows of it, and else is found when a claim looks back over everything (lookback.py).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from surehook.core.ids import floor
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Delivery, Lane
+from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.nodes import check_fence
-from surehook.ledgers.postgres.rows import deliveries_of
+from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ports.ledger import is_full
 
 # Rows become visible after the instant they are due for: by the length of a commit, and the distance of clocks.
 # Later ones are found by looking back. While a snapshot is held, each claim walks over what was taken in this time.
 SLACK_MS = SECOND_MS // 2
-LOOK_BACK_S = 1.0
-LOOK_BACK_SHARE = 60.0
-FAR_ROWS = 2000  # about two milliseconds of walking. Told by the rows, since time would mistake a slow moment for a long way
 
 _END = b"\xff" * 16
 _BEGINNING = -(1 << 62)
@@ -36,9 +33,9 @@ _BEGINNING = -(1 << 62)
 class Marks:
     """Where claims of each lane begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._from = [_BEGINNING for _ in LANES]
-        self._look_back_at = [0.0 for _ in LANES]
+        self._look_backs = [LookBack(clock) for _ in LANES]
 
     def lower(self, due_at: int | None) -> None:
         """Rows of this instant, or later ones, may have become ready."""
@@ -46,17 +43,14 @@ class Marks:
             self._from = [min(mark, due_at) for mark in self._from]
 
     async def claim(
-        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
     ) -> list[Delivery]:
-        began = time.monotonic()
-        looks_back = began >= self._look_back_at[lane]
-        begin = _BEGINNING if looks_back else self._from[lane]
-        found = await session.change(query("claim"), node, lane, begin, due_by, limit)
-        leased = _leased(found, node)
-        if looks_back:
-            ended = time.monotonic()
-            self._look_back_at[lane] = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
-        if len(leased) == limit and limit:
+        look_back = self._look_backs[lane]
+        begin = _BEGINNING if look_back.begin() else self._from[lane]
+        rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size)
+        leased, walked = leased_of([row[:-1] for row in rows], node), rows[0]["walked"]
+        look_back.ended(walked - len(leased))
+        if is_full(leased, limit=limit, size=size):
             self._from[lane] = min(leased[-1].due_at, now - SLACK_MS)
         else:
             self._from[lane] = min(due_by, now) - SLACK_MS
@@ -70,7 +64,7 @@ class Marks:
 async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
     asked = list(dict.fromkeys(ids))
     found = await session.change(query("claim_ids"), node, sorted(asked), now)
-    by_id = {delivery.id: delivery for delivery in _leased(found, node)}
+    by_id = {delivery.id: delivery for delivery in leased_of(found, node)}
     return [by_id[id] for id in asked if id in by_id]
 
 
@@ -78,9 +72,8 @@ async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now:
 class _Place:
     """Where taking back from an endpoint, for some reasons, stands."""
 
+    look_back: LookBack
     begin: bytes = b""  # what lies before this id has been looked at
-    look_back_at: float = 0.0  # seconds of the monotonic clock
-    is_far: bool = False  # the last look back walked over many rows that had been taken
     parked: bytes = _END  # the lowest id that this node has parked since the call that runs began
 
 
@@ -89,7 +82,8 @@ class Parked:
     too little: the same as `Marks`, by id. What others parked behind the mark is found by looking back, and, where
     that is not far, whenever a call finds too little."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._places: dict[tuple[bytes, tuple[str, ...]], _Place] = {}
 
     async def unpark(
@@ -101,6 +95,7 @@ class Parked:
         node: bytes,
         limit: int,
         now: int,
+        size: int,
         restart: bool = False,
     ) -> list[Delivery]:
         """The oldest rows of all the reasons together, by id."""
@@ -108,28 +103,27 @@ class Parked:
         sql = query("restart" if restart else "unpark")
 
         async def take(begin: bytes, limit: int) -> tuple[list[Delivery], int]:
-            rows = await session.change(sql, node, endpoint, asked, limit, now, begin)
-            leased = _leased([row[:-1] for row in rows], node)
+            rows = await session.change(sql, node, endpoint, asked, limit, now, begin, size)
+            leased = leased_of([row[:-1] for row in rows], node)
             return leased, rows[0]["walked"] - len(leased)
 
         key = (endpoint, tuple(asked))
-        place = self._places.setdefault(key, _Place())
+        place = self._places.setdefault(key, _Place(LookBack(self._clock)))
         place.parked = _END
-        began = time.monotonic()
-        begin = place.begin if began < place.look_back_at else b""
+        look_back = place.look_back
+        begin = b"" if look_back.begin(anyhow=not place.begin) else place.begin
         found, walked = await take(begin, limit)
+        look_back.ended(walked)
         leased = found
-        if begin and len(leased) < limit and not place.is_far:
+        if begin and not is_full(leased, limit=limit, size=size) and not look_back.is_far:
             begin = b""
+            look_back.begin(anyhow=True)
             found, walked = await take(begin, limit - len(leased))
+            look_back.ended(walked)
             leased = sorted([*leased, *found], key=lambda delivery: delivery.id)
-        if not begin:
-            ended = time.monotonic()
-            place.is_far = walked > FAR_ROWS
-            place.look_back_at = ended + max(LOOK_BACK_S, LOOK_BACK_SHARE * (ended - began))
-        if found and len(leased) == limit:
+        if found and is_full(leased, limit=limit, size=size):
             place.begin = min(found[-1].id, place.parked)
-        elif place.is_far:
+        elif look_back.is_far:
             place.begin = min(max(begin, floor(now - SLACK_MS)), place.parked)
         else:
             self._places.pop(key, None)
@@ -157,7 +151,7 @@ def _in_hand(deliveries: Sequence[Delivery]) -> tuple[list[bytes], list[int]]:
     return [id for id, _ in ordered], [attempt for _, attempt in ordered]
 
 
-def _leased(found: Sequence[Any], node: bytes) -> list[Delivery]:
+def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
     """Deliveries of a fenced statement, which answers one row without an id where there are none."""
     check_fence(found, node)
-    return [] if found[0][0] is None else deliveries_of(found)
+    return [] if found[0][0] is None else sharing_bodies(found)

@@ -5,6 +5,7 @@ A column in which every row has the usual value is not sent: the statement fills
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from surehook.ledgers import history
 
 Column = Sequence[Any]
 _NONE: Column = ()
+SLICE_ROWS = 2_000  # deliveries made into columns in one go: 2 to 4 ms
 
 
 def _unless(usual: object, column: Column) -> Column:
@@ -38,17 +40,32 @@ def of_events(events: Sequence[Event], now: int) -> list[Column]:
     ]  # fmt: skip
 
 
-def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
+async def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
+    """Made in slices, between which the event loop goes on: an event may have ten thousand deliveries."""
     if not deliveries:
         return [_NONE] * 13
+    columns: Sequence[Any] = _born(deliveries[:SLICE_ROWS])
+    if len(deliveries) > SLICE_ROWS:
+        columns = [list(column) for column in columns]
+        for start in range(SLICE_ROWS, len(deliveries), SLICE_ROWS):
+            await asyncio.sleep(0)
+            for column, more in zip(columns, _born(deliveries[start : start + SLICE_ROWS]), strict=True):
+                column += more
+    *ids, attempt, due_at, born_at, overdue_at, held, parked, handed = columns
+    return [
+        *ids, _unless(1, attempt), _unless(now, due_at), _unless(now, born_at), overdue_at, held, parked,
+        _unless(0, handed),
+    ]  # fmt: skip
+
+
+def _born(deliveries: Sequence[Delivery]) -> list[Column]:
     c = _by_name(deliveries)
     held, parked = c["held"], c["parked"]
     if parked.count(None) != len(parked):
         held = [one and why is None for one, why in zip(held, parked, strict=True)]
     return [
-        c["id"], c["event"], c["endpoint"], c["tenant"], c["type"], c["lane"], _unless(1, c["attempt"]),
-        _unless(now, c["due_at"]), _unless(now, c["born_at"]), c["overdue_at"], held, parked,
-        _unless(0, c["handed"]),
+        c["id"], c["event"], c["endpoint"], c["tenant"], c["type"], c["lane"], c["attempt"], c["due_at"],
+        c["born_at"], c["overdue_at"], held, parked, c["handed"],
     ]  # fmt: skip
 
 

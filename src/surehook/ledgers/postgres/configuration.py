@@ -1,12 +1,18 @@
-"""What the hot path keeps in memory, read in one snapshot. Hand-written: every start needs it at once."""
+"""What the hot path keeps in memory: differences, and pages of everything. Hand-written: every start needs it at once."""
 
 from __future__ import annotations
 
-from surehook.core.model import Configuration
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from surehook.core.model import Configuration, Secret
+from surehook.ledgers import changes as notes
 from surehook.ledgers.common import values
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.registry import ApiKey
+from surehook.ports.registry import ApiKey, Changes, ConfigurationPage
+
+T = TypeVar("T")
 
 
 async def version(session: Session) -> int:
@@ -14,16 +20,58 @@ async def version(session: Session) -> int:
     return number
 
 
-async def configuration(session: Session) -> Configuration:
-    async with session.snapshot():
-        return Configuration(
-            version=await version(session),
-            tenants=tuple(values.tenant(row) for row in await session.rows(query("tenants"))),
-            endpoints=tuple(values.endpoint(row) for row in await session.rows(query("endpoints"))),
-            event_types=tuple(values.event_type(row) for row in await session.rows(query("event_types"))),
-            secrets=tuple(values.secret(row) for row in await session.rows(query("secrets"))),
+async def changes(session: Session, since: int, *, limit: int) -> Changes | None:
+    newer = await session.rows(query("changes"), since, limit + 1)
+    newest: int = newer[0][0]
+    noted = notes.read(
+        [(row[1], row[2], row[3]) for row in newer if row[1] is not None],
+        since=since,
+        newest=newest,
+        limit=limit,
+    )
+    if noted is None:
+        return None
+    if noted.version == since:
+        return Changes(since)
+    async with session.snapshot():  # so that no endpoint is seen without its secrets
+        rows = Configuration(
+            tenants=await _named(session, "tenants", noted.tenants, values.tenant),
+            endpoints=await _named(session, "endpoints", noted.endpoints, values.endpoint),
+            event_types=await _named(session, "event_types", noted.event_types, values.event_type),
+            secrets=await _named(session, "secrets", noted.endpoints, values.secret),
         )
+    return notes.found(noted, rows)
+
+
+async def page(session: Session, after: bytes | None, *, limit: int) -> ConfigurationPage:
+    kind, last = notes.place(after)
+    async with session.snapshot():
+        if kind == notes.ENDPOINT:
+            found = await session.rows(query("endpoints_after"), last, limit)
+            endpoints = tuple(values.endpoint(row) for row in found)
+            ids = [one.id for one in endpoints]
+            secrets = await _named(session, "secrets", ids, values.secret)
+            rows = Configuration(endpoints=endpoints, secrets=secrets)
+            return ConfigurationPage(rows, notes.next_place(kind, ids, limit))
+        if kind == notes.TENANT:
+            found = await session.rows(query("tenants_after"), last.decode(), limit)
+            rows = Configuration(tenants=tuple(values.tenant(row) for row in found))
+        else:
+            found = await session.rows(query("event_types_after"), last.decode(), limit)
+            rows = Configuration(event_types=tuple(values.event_type(row) for row in found))
+    return ConfigurationPage(rows, notes.next_place(kind, [row[0].encode() for row in found], limit))
+
+
+async def secrets(session: Session, endpoint: bytes) -> Sequence[Secret]:
+    return await _named(session, "secrets", [endpoint], values.secret)
 
 
 async def keys(session: Session) -> list[ApiKey]:
     return [ApiKey(*row) for row in await session.rows(query("keys"))]
+
+
+async def _named(
+    session: Session, name: str, keys: Sequence[Any], made: Callable[[Iterable[Any]], T]
+) -> tuple[T, ...]:
+    """Rows by their keys."""
+    return tuple([made(row) for row in await session.rows(query(name), keys)]) if keys else ()

@@ -10,9 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from surehook.ledgers.common import deliveries, lists, registry
+from surehook.ledgers.common.compiling import Compiler
 from surehook.ledgers.common.steps import Refused, Steps
 from surehook.ledgers.postgres.errors import Unstorable
 from surehook.ledgers.postgres.indexing import COLUMNS, indexed_below
@@ -25,7 +25,7 @@ __all__ = ["change", "compiled", "deliveries", "lists", "look", "look_at_deliver
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
+_compile = Compiler(PGDialect_asyncpg())  # type: ignore[no-untyped-call]
 
 
 async def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -51,9 +51,8 @@ async def change(session: Session, work: Callable[P, Steps[R]], *args: P.args, *
 
 def compiled(statement: ClauseElement) -> tuple[str, list[Any]]:
     """The statement's text and its parameters in order."""
-    form = statement.compile(dialect=_DIALECT)
-    assert isinstance(form, SQLCompiler)
-    return form.string, [form.params[name] for name in form.positiontup or ()]
+    form, parameters = _compile(statement)
+    return form.string, [parameters[name] for name in form.positiontup or ()]
 
 
 async def _follow(session: Session, steps: Steps[R]) -> R:

@@ -50,6 +50,11 @@ class Counts:
             counts[group] = counts.get(group, 0) + row["rows"]
         return counts
 
+    async def dead_letters(self, session: Session) -> int:
+        """Always counted anew: only a scrape asks, and it has to say what a list says."""
+        (row,) = await session.rows(query("count_dead_letters"))
+        return int(row["rows"])
+
     async def _parked(self, session: Session) -> Sequence[Any]:
         return await self._counted("parked", lambda: session.rows(query("count_parked")))
 

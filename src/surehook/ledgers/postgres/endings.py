@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
@@ -11,7 +13,7 @@ from surehook.ledgers.postgres.notices import keep_true_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.ledger import ParkedGroup
+from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 
 # An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
 AHEAD_MS = 5 * MINUTE_MS
@@ -99,41 +101,33 @@ async def parked_groups(session: Session) -> list[ParkedGroup]:
     return [ParkedGroup(*row) for row in await session.rows(query("parked_groups"))]
 
 
-class AgedWalks:
-    """Looking for parked rows that are past their age: a bounded walk in the order of ids.
-
-    Old ids come first and are the likeliest. What made them younger than they look (a replay, a pause) is
-    walked over, so a look keeps its place and the next one goes on from there.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[bytes, str], bytes] = {}
-
-    async def look(
-        self, session: Session, endpoint: bytes, reason: str, *, born_before: int, limit: int
-    ) -> list[Delivery]:
-        group = (endpoint, reason)
-        ceiling = floor(born_before + AHEAD_MS)
-        place = self._places.pop(group, _BEFORE_ALL)
-        found = await session.row(
-            query("parked_aged"), endpoint, reason, place, ceiling, WALK_ROWS, born_before, limit + 1
-        )
-        assert found is not None
-        walked, last, aged = found[0], found[1], found[2]
-        if len(aged) > limit:
-            aged = aged[:limit]  # the caller ends them and asks again
-        elif walked == WALK_ROWS:
-            self._places[group] = last
-        return await read_deliveries(session, aged)
-
-
-async def read_deliveries(session: Session, ids: Sequence[bytes]) -> list[Delivery]:
-    """The unfinished deliveries with these ids, in this order; missing ones are left out."""
-    if not ids:
-        return []
-    found = deliveries_of(await session.rows(query("deliveries"), ids))
-    by_id = {delivery.id: delivery for delivery in found}
-    return [by_id[id] for id in ids if id in by_id]
+async def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+    """A bounded walk through each group in the order of ids. Old ids come first and are the likeliest; what made
+    them younger than they look (a replay, a pause) is walked over."""
+    if not groups:
+        return AgedPage([], [])
+    part, depth = max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))
+    found = await session.rows(
+        query("parked_aged"),
+        [group.endpoint for group in groups],
+        [group.reason for group in groups],
+        [group.after for group in groups],
+        [floor(group.born_before + AHEAD_MS) for group in groups],
+        [group.born_before for group in groups],
+        depth,
+        part + 1,
+    )
+    ids: list[bytes] = []
+    goes_on = []
+    for number, walked, last, aged in found:
+        group = groups[number - 1]
+        ids += aged[:part]
+        if len(aged) > part:
+            goes_on.append(replace(group, after=aged[part - 1]))
+        elif walked == depth:
+            goes_on.append(replace(group, after=last))
+    rows = deliveries_of(await session.rows(query("deliveries_bare"), ids)) if ids else []
+    return AgedPage(rows, goes_on)
 
 
 async def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:

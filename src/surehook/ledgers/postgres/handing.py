@@ -4,17 +4,17 @@ The sweep asks an index of its own, (lane, mark, due time) of ready rows, which 
 used: an installation without one does not pay for it. A queue of a million marked rows costs a sweep nothing,
 and neither do rows that fall due later.
 
-As claims do (claim.py), a sweep begins where the last one ended, because an index keeps the entries of rows that
-were taken while somebody holds a snapshot; what came to lie behind that is found by a look over everything, as
-often as it costs one part in thirty of the time.
+As claims do, a sweep begins where the last one ended, because an index keeps the entries of rows that were taken while
+somebody holds a snapshot; what came to lie behind that is found by looking back over everything (lookback.py).
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Lane
+from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -24,8 +24,6 @@ INDEX_LOCK = 0x5375_7265_4861
 INDEX = "delivery_handing"
 # A row may become visible this long after the instant it is due for.
 SLACK_MS = 2 * SECOND_MS
-LOOK_BACK_S = 1.0
-LOOK_BACK_SHARE = 30.0
 _BEGINNING = -(1 << 62)
 
 
@@ -41,6 +39,10 @@ async def prepare(session: Session) -> None:
         )
 
 
+async def identity(session: Session) -> str:
+    return await session.value(query("identity")) or ""
+
+
 async def lane_marks(session: Session, lane: Lane) -> LaneMarks:
     found = await session.row(query("handing"), lane)
     assert found is not None, "the migration writes a row for each lane"
@@ -50,10 +52,10 @@ async def lane_marks(session: Session, lane: Lane) -> LaneMarks:
 class Sweeping:
     """Where this node's sweeps of each lane begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._from_due = [_BEGINNING for _ in LANES]
         self._from_mark = [1 for _ in LANES]
-        self._look_back_at = [0.0 for _ in LANES]
+        self._look_backs = [LookBack(clock) for _ in LANES]
 
     async def hand_over(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
@@ -68,28 +70,27 @@ class Sweeping:
             check_fence(taken, node)
             if taken[0][1] is None:
                 return None
-            self._look_back_at[lane] = 0.0
+            self._look_backs[lane].soon()
         return await self._mark(session, lane, node=node, limit=limit, due_by=due_by, now=now)
 
     async def _mark(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
     ) -> list[bytes] | None:
-        began = time.monotonic()
-        looks_back = began >= self._look_back_at[lane]
+        look_back = self._look_backs[lane]
+        looks_back = look_back.begin()
         from_due = _BEGINNING if looks_back else self._from_due[lane]
         from_mark = 1 if looks_back else self._from_mark[lane]
         found = await session.change(query("hand_over"), node, lane, due_by, limit, from_due, from_mark)
         check_fence(found, node)
-        _, generation, passed, first = found[0]
+        _, generation, passed, first, walked = found[0]
+        look_back.ended(walked - len(found))
         if generation is None:
             return None
         ids = [] if first is None else [row[3] for row in found]
         if len(ids) == limit and limit:
-            self._look_back_at[lane] = min(self._look_back_at[lane], began)  # there may be more of any kind
+            if looks_back:
+                look_back.soon()  # there may be more of any kind
             return ids
-        if looks_back:
-            took = time.monotonic() - began
-            self._look_back_at[lane] = began + took + max(LOOK_BACK_S, LOOK_BACK_SHARE * took)
         self._from_due[lane] = min(due_by, now) - SLACK_MS
         self._from_mark[lane] = max(1, passed)
         return ids

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.core.receipt_message import Said
-from surehook.ledgers.postgres import breakers, claim, endings, receipts, record
+from surehook.ledgers.postgres import breakers, claim, endings, lookback, others, receipts, record
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
@@ -18,7 +18,17 @@ from surehook.ledgers.postgres.housekeeping import Housekeeping
 from surehook.ledgers.postgres.reading import Reads
 from surehook.ledgers.postgres.registering import Registering
 from surehook.ports.handoff import LaneMarks
-from surehook.ports.ledger import Burial, Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.ledger import (
+    ANY_SIZE,
+    AgedGroup,
+    AgedPage,
+    Burial,
+    Incoming,
+    ParkedGroup,
+    Receipt,
+    Recorded,
+    Skip,
+)
 from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
@@ -31,17 +41,25 @@ P = ParamSpec("P")
 
 
 class PostgresLedger(Registering, Reads, Housekeeping):
-    """The book in PostgreSQL (`Desk` says what the arguments mean)."""
+    """The book in PostgreSQL (`Desk` says what the arguments mean). `clock` counts the seconds between looks back."""
 
-    def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        writers: int = 2,
+        workers: int = 2,
+        listers: int = 2,
+        clock: Callable[[], float] = lookback.SECONDS,
+    ) -> None:
         super().__init__(url, writers=writers, workers=workers, listers=listers)
         self._accept = Accepting()
-        self._marks = claim.Marks()
-        self._parked = claim.Parked()
+        self._marks = claim.Marks(clock)
+        self._parked = claim.Parked(clock)
+        self._others = others.Others()
         self._held_from = nodes_.HeldFrom()
-        self._sweeping = handing_.Sweeping()
+        self._sweeping = handing_.Sweeping(clock)
         self._endpoint_walks = endings.EndpointWalks()
-        self._aged_walks = endings.AgedWalks()
 
     # -- the life of a node -----------------------------------------------------------------------------
 
@@ -85,10 +103,20 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
 
-    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+    async def claim(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
+    ) -> list[Delivery]:
         return await self._lease(
-            node, self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now
+            node, self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now, size=size
         )
+
+    async def claim_others(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        return await self._lease(
+            node, self._others.claim, lane,
+            node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size,
+        )  # fmt: skip
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
         return await self._lease(node, claim.claim_ids, ids, node=node, now=now)
@@ -101,11 +129,13 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         node: bytes,
         limit: int,
         now: int,
+        size: int = ANY_SIZE,
         restart: bool = False,
     ) -> list[Delivery]:
         return await self._lease(
-            node, self._parked.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
-        )
+            node, self._parked.unpark, endpoint, reasons,
+            node=node, limit=limit, now=now, size=size, restart=restart,
+        )  # fmt: skip
 
     async def _lease(
         self, by: bytes, work: Work[P, list[Delivery]], *args: P.args, **kwargs: P.kwargs
@@ -155,11 +185,8 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     async def parked_groups(self) -> list[ParkedGroup]:
         return await self._write(endings.parked_groups)
 
-    async def parked_aged(
-        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
-    ) -> list[Delivery]:
-        look = self._aged_walks.look
-        return await self._write(look, endpoint, reason, born_before=born_before, limit=limit)
+    async def parked_aged(self, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+        return await self._write(endings.parked_aged, groups, limit=limit)
 
     async def overdue(self, *, now: int, limit: int) -> list[Delivery]:
         return await self._write(endings.overdue, now=now, limit=limit)
@@ -208,6 +235,9 @@ class PostgresLedger(Registering, Reads, Housekeeping):
 
     async def prepare_handing(self) -> None:
         await self._keep(handing_.prepare)
+
+    async def identity(self) -> str:
+        return await self._write(handing_.identity)
 
     async def lane_marks(self, lane: Lane) -> LaneMarks:
         return await self._write(handing_.lane_marks, lane)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from surehook.core.errors import LedgerUnavailable, SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.postgres import probe
+from surehook.ledgers.postgres.briefly import in_brief_locks
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
-from surehook.ledgers.postgres.partitions import make_days
+from surehook.ledgers.postgres.partitions import try_to_make_days
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query, read_all
 
 KEY = "database_url"
 # Any number that other programs on the same database are unlikely to use.
 MIGRATION_LOCK = 0x5375_7265_4D69
-MIGRATION_TRIES = 3
+MIGRATION_TRIES = 200  # two minutes: statements of the version before go on between any two
 
 
 async def open_book(session: Session, other: Session, *, url: str, now: int) -> list[str]:
@@ -22,7 +23,7 @@ async def open_book(session: Session, other: Session, *, url: str, now: int) -> 
     await probe.check_pooler(session, other)
     warnings = await probe.check_server(session)
     await migrate(session)
-    await make_days(session, now=now)
+    await try_to_make_days(session, now=now)
     read_all()
     return warnings
 
@@ -42,23 +43,24 @@ async def revision(session: Session) -> str | None:
 
 
 async def migrate(session: Session) -> None:
-    """Bring the schema to its head, in one transaction under a lock. Nothing is imported where it is there."""
+    """Bring the schema to its head, in one transaction that keeps nobody waiting (`briefly.py`): nodes of the version
+    before work on beside it. Nothing is imported where the head is there."""
     if await revision(session) == HEAD:
         return
     from surehook.ledgers.migrations.script import script
 
-    for attempt in range(MIGRATION_TRIES):
-        try:
-            async with session.writing():
-                await session.value(query("lock"), MIGRATION_LOCK)
-                current = await revision(session)  # another node may have been faster
-                if current != HEAD:
-                    for statement in script(current, dialect="postgresql"):
-                        await session.say(statement)
-            return
-        except LedgerUnavailable:
-            if attempt == MIGRATION_TRIES - 1:
-                raise
+    async def change() -> None:
+        await session.value(query("lock"), MIGRATION_LOCK)
+        current = await revision(session)  # another node may have been faster
+        if current != HEAD:
+            for statement in script(current, dialect="postgresql"):
+                await session.say(statement)
+
+    if not await in_brief_locks(session, change, tries=MIGRATION_TRIES):
+        raise LedgerUnavailable(
+            f"the schema could not be changed in {MIGRATION_TRIES} tries: somebody holds a table (a dump, a session that "
+            "was forgotten in a transaction); start again when that is over. Versions that run go on meanwhile"
+        )
 
 
 async def look(url: str) -> str | None:

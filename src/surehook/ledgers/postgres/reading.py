@@ -9,6 +9,7 @@ from surehook.core.model import Attempt, Delivery, Event
 from surehook.ledgers.postgres import replays, stories
 from surehook.ledgers.postgres.counts import Counts
 from surehook.ledgers.postgres.desk import Desk
+from surehook.ledgers.postgres.session import Session
 from surehook.ports.reading import (
     DeliveryFilter,
     DeliveryView,
@@ -16,6 +17,7 @@ from surehook.ports.reading import (
     LaneCount,
     NoticeFilter,
     ReplayJob,
+    Room,
 )
 from surehook.ports.registry import Page
 
@@ -60,6 +62,12 @@ class Reads(Desk):
         core_sql = await self._core_sql()
         return await self._read(core_sql.look, getattr(getattr(core_sql, module), name), *args, **kwargs)
 
+    def room(self) -> Room | None:
+        return None  # the disk is another machine's
+
+    async def size_bytes(self) -> int | None:
+        return await self._read(_size_bytes)
+
     async def lane_counts(self, *, now: int) -> list[LaneCount]:
         return await self._read(self._counts.lanes, now=now)
 
@@ -67,6 +75,9 @@ class Reads(Desk):
         return await self._read(self._counts.parked)
 
     # Run again where the answer to the commit was lost: all of these know their own work.
+
+    async def dead_letter_count(self) -> int:
+        return await self._read(self._counts.dead_letters)
 
     async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
         try:
@@ -101,3 +112,9 @@ class Reads(Desk):
 
     async def unfinished_replays(self) -> list[ReplayJob]:
         return await self._read(replays.unfinished_replays)
+
+
+async def _size_bytes(session: Session) -> int:
+    """The whole database, which is the ledger's own by advice: told from the sizes of its files, no table is read."""
+    (row,) = await session.rows("select pg_database_size(current_database()) as bytes")
+    return int(row["bytes"])

@@ -21,9 +21,10 @@ from surehook.core.model import (
 )
 from surehook.ledgers import history
 from surehook.ledgers.common.lines import attempt
-from surehook.ledgers.folding import disabled_notice, folded
+from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.breakers import keep_breakers
+from surehook.ledgers.postgres.errors import Again
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.receipts import wait
@@ -119,6 +120,10 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
     """Fold the windows; most are successes of endpoints that had no failures, and change nothing."""
     if not health:
         return []
+    # Management locks the configuration first and then its endpoint, so whoever may switch one off does as well.
+    may_turn = await _may_turn(session, health)
+    if may_turn:
+        await session.value(query("lock_configuration"))
     found = await session.rows(
         query("endpoint_health"),
         [one.endpoint for one in health],
@@ -129,7 +134,9 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
     for one in health:
         if one.endpoint not in before:
             continue
-        _, tenant, count, status, reason = before[one.endpoint]
+        _, tenant, count, status, reason, url = before[one.endpoint]
+        if not concerns(one, url):
+            continue
         change = folded(one, count, status, reason)
         if (change.failure_count, change.status, change.reason) == (count, status, reason):
             continue
@@ -137,6 +144,10 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
         turned.append(change.status != status)
         if change.status != status and one.status is None:
             notices.append(disabled_notice(change, tenant=tenant, now=now))
+    if any(turned) and not may_turn:
+        raise Again(
+            "other windows brought an endpoint to its limit meanwhile"
+        )  # seen by the look of the next run
     if changes:
         await session.run(
             query("endpoint_fold"),
@@ -147,9 +158,22 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
             [now if one else None for one in turned],
         )
     if any(turned):
-        await session.run(query("raise_version"))
+        ids = [change.endpoint for change, one in zip(changes, turned, strict=True) if one]
+        await session.run(query("note_endpoints"), ids)
     await keep_notices(session, notices)
     return changes
+
+
+async def _may_turn(session: Session, health: Sequence[EndpointHealth]) -> bool:
+    """Whether an endpoint would leave its status by this window, without locking any."""
+    deciding = {one.endpoint: one for one in health if one.status is not None or one.limit is not None}
+    if not deciding:
+        return False
+    found = await session.rows(query("endpoints_as_they_are"), list(deciding))
+    return any(
+        folded(deciding[endpoint], count, status, reason).status != status
+        for endpoint, count, status, reason in found
+    )
 
 
 def _is_plain_success(health: EndpointHealth) -> bool:

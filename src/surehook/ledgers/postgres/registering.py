@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
-from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
+from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers.postgres import configuration
 from surehook.ledgers.postgres.desk import Desk
-from surehook.ports.registry import ApiKey, Page
+from surehook.ports.registry import ApiKey, Changes, ConfigurationPage, Page
 
 
 class Registering(Desk):
     async def version(self) -> int:
         return await self._write(configuration.version)
 
-    async def configuration(self) -> Configuration:
-        return await self._write(configuration.configuration)
+    async def changes(self, since: int, *, limit: int) -> Changes | None:
+        return await self._write(configuration.changes, since, limit=limit)
+
+    async def configuration(self, after: bytes | None, *, limit: int) -> ConfigurationPage:
+        return await self._write(configuration.page, after, limit=limit)
+
+    async def secrets(self, endpoint: bytes) -> Sequence[Secret]:
+        return await self._write(configuration.secrets, endpoint)
 
     async def add_tenant(self, tenant: Tenant) -> None:
         await self._change("add_tenant", tenant)

@@ -17,22 +17,18 @@ write every row once more too, and give no page back to the disk before the day 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import DAY_MS
+from surehook.ledgers.postgres.briefly import in_brief_locks
 from surehook.ledgers.postgres.partitions import DAYS_BEHIND, PARTITION_LOCK, TABLES, day_of, first_id, name
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
 # A day with fewer bytes is pruned row by row: that takes seconds, and stops nobody.
 LARGE_BYTES = 16 << 20
-LOCK_WAIT_MS = 100
-LOCK_NOT_AVAILABLE = "55P03"
 LOCK_TRIES = 5
-LOCK_REST_S = 0.5  # between tries: several times as long as others may have waited
 ALONE_MS = 1_000  # for one statement while accepts stand still; what takes longer waits for another round
 # A day that more deliveries than this still need stays whole until they are fewer: looking through their copies once
 # more, with everybody waiting, takes some 10 µs each (measured: 0.15 s for 20,000 of 300,000).
@@ -193,18 +189,11 @@ async def _attach(session: Session, table: str, day: Day) -> None:
 
 async def _alone(session: Session, swap: Callable[[], Awaitable[None]]) -> bool:
     """Do it in a transaction that nobody else is in; False where that cannot be had soon."""
-    for attempt in range(LOCK_TRIES):
-        if attempt:
-            await asyncio.sleep(LOCK_REST_S)
-        try:
-            async with session.writing():
-                await session.say(f"set local lock_timeout = {LOCK_WAIT_MS}")
-                await session.say(f"set local statement_timeout = {ALONE_MS}")
-                await session.value(query("lock"), PARTITION_LOCK)
-                await session.say("lock table only event, only attempt in access exclusive mode")
-                await swap()
-            return True
-        except LedgerUnavailable as error:
-            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
-                raise
-    return False
+
+    async def alone() -> None:
+        await session.say(f"set local statement_timeout = {ALONE_MS}")
+        await session.value(query("lock"), PARTITION_LOCK)
+        await session.say("lock table only event, only attempt in access exclusive mode")
+        await swap()
+
+    return await in_brief_locks(session, alone, tries=LOCK_TRIES)

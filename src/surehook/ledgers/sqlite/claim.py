@@ -7,24 +7,34 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
+from msgspec import json
+
+from surehook.core.limits import EVENT_BODY_BYTES
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import query
+from surehook.ledgers.sqlite.statements import batch, query
+
+BODY_MOST = EVENT_BODY_BYTES + 8192  # bytes of a body: the data, and the envelope around it
+
+decode = json.Decoder(list[Any]).decode
 
 
-def claim(session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
+def claim(
+    session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
+) -> list[Delivery]:
     with session.writing():
         number = fence(session, node).number
-        return _lease(session, packed_ids(session, query("ready"), (lane, due_by, limit)), number)
+        found = packed_ids(session, query("ready"), (lane, due_by, limit))
+        return lease(session, up_to(session, found, size), number)
 
 
 def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
     with session.writing():
         number = fence(session, node).number
         found = ids_among(session, "ready_among", dict.fromkeys(ids), after=(now,))
-        return _lease(session, found, number)
+        return lease(session, found, number)
 
 
 def unpark(
@@ -35,6 +45,7 @@ def unpark(
     node: bytes,
     limit: int,
     now: int,
+    size: int,
     restart: bool = False,
 ) -> list[Delivery]:
     with session.writing():
@@ -43,7 +54,7 @@ def unpark(
             packed_ids(session, query("parked_ids"), (endpoint, reason, limit))
             for reason in dict.fromkeys(reasons)
         ]
-        ids: list[Any] = list(islice(merge(*groups), limit))
+        ids: list[Any] = up_to(session, list(islice(merge(*groups), limit)), size)
         if not ids:
             return []
         if restart:
@@ -70,7 +81,25 @@ def next_due(session: Session, lane: Lane) -> int | None:
     return found
 
 
-def _lease(session: Session, ids: list[bytes], number: int) -> list[Delivery]:
+def up_to(session: Session, ids: list[bytes], size: int) -> list[bytes]:
+    """Those in front whose bodies reach `size` bytes, each event's counted once."""
+    if len(ids) * BODY_MOST <= size:
+        return ids
+    kept = 0
+    counted: set[str] = set()
+    for sql, parameters in batch("body_sizes").pieces(list(ids)):
+        for event, length in decode(session.value(sql, parameters)):
+            if size <= 0:
+                return ids[:kept]
+            kept += 1
+            if event not in counted:
+                counted.add(event)
+                size -= length
+    return ids[:kept]
+
+
+def lease(session: Session, ids: list[bytes], number: int) -> list[Delivery]:
+    """Hold these rows for a node, and read them."""
     if not ids:
         return []
     run_batch(session, "hold", list(ids), before=(number,))

@@ -1,12 +1,18 @@
-"""What the hot path keeps in memory, read in one snapshot. Hand-written: every start needs it at once."""
+"""What the hot path keeps in memory: differences, and pages of everything. Hand-written: every start needs it at once."""
 
 from __future__ import annotations
 
-from surehook.core.model import Configuration
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from surehook.core.model import Configuration, Secret
+from surehook.ledgers import changes as notes
 from surehook.ledgers.common import values
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import query
-from surehook.ports.registry import ApiKey
+from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.registry import ApiKey, Changes, ConfigurationPage
+
+T = TypeVar("T")
 
 
 def version(session: Session) -> int:
@@ -14,16 +20,56 @@ def version(session: Session) -> int:
     return number
 
 
-def configuration(session: Session) -> Configuration:
+def changes(session: Session, since: int, *, limit: int) -> Changes | None:
     with session.snapshot():
-        return Configuration(
-            version=version(session),
-            tenants=tuple(values.tenant(row) for row in session.rows(query("tenants"))),
-            endpoints=tuple(values.endpoint(row) for row in session.rows(query("endpoints"))),
-            event_types=tuple(values.event_type(row) for row in session.rows(query("event_types"))),
-            secrets=tuple(values.secret(row) for row in session.rows(query("secrets"))),
+        newer = session.rows(query("changes"), (since, limit + 1))
+        newest: int = newer[0][0]
+        noted = notes.read(
+            [(row[1], row[2], row[3]) for row in newer if row[1] is not None],
+            since=since,
+            newest=newest,
+            limit=limit,
         )
+        if noted is None:
+            return None
+        rows = Configuration(
+            tenants=_named(session, "tenants", noted.tenants, values.tenant),
+            endpoints=_named(session, "endpoints", noted.endpoints, values.endpoint),
+            event_types=_named(session, "event_types", noted.event_types, values.event_type),
+            secrets=_named(session, "secrets", noted.endpoints, values.secret),
+        )
+    return notes.found(noted, rows)
+
+
+def page(session: Session, after: bytes | None, *, limit: int) -> ConfigurationPage:
+    kind, last = notes.place(after)
+    with session.snapshot():
+        if kind == notes.ENDPOINT:
+            found = session.rows(query("endpoints_after"), (last, limit))
+            endpoints = tuple(values.endpoint(row) for row in found)
+            ids = [one.id for one in endpoints]
+            secrets = _named(session, "secrets", ids, values.secret)
+            rows = Configuration(endpoints=endpoints, secrets=secrets)
+            return ConfigurationPage(rows, notes.next_place(kind, ids, limit))
+        if kind == notes.TENANT:
+            found = session.rows(query("tenants_after"), (last.decode(), limit))
+            rows = Configuration(tenants=tuple(values.tenant(row) for row in found))
+        else:
+            found = session.rows(query("event_types_after"), (last.decode(), limit))
+            rows = Configuration(event_types=tuple(values.event_type(row) for row in found))
+    return ConfigurationPage(rows, notes.next_place(kind, [row[0].encode() for row in found], limit))
+
+
+def secrets(session: Session, endpoint: bytes) -> Sequence[Secret]:
+    return _named(session, "secrets", [endpoint], values.secret)
 
 
 def keys(session: Session) -> list[ApiKey]:
     return [ApiKey(*row) for row in session.rows(query("keys"))]
+
+
+def _named(
+    session: Session, name: str, keys: Sequence[Any], made: Callable[[tuple[Any, ...]], T]
+) -> tuple[T, ...]:
+    """Rows by their keys."""
+    return tuple(made(row) for piece in batch(name).pieces(list(keys)) for row in session.rows(*piece))

@@ -12,6 +12,7 @@ from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from surehook.ledgers.common import deliveries, lists, registry
+from surehook.ledgers.common.compiling import Compiler
 from surehook.ledgers.common.steps import Refused, Steps
 from surehook.ledgers.sqlite.session import Session, Unstorable
 
@@ -19,7 +20,7 @@ __all__ = ["change", "compiled", "deliveries", "lists", "look", "registry"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_DIALECT = SQLiteDialect(paramstyle="named")
+_compile = Compiler(SQLiteDialect(paramstyle="named"))
 
 
 def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -36,8 +37,8 @@ def change(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwarg
 
 def compiled(statement: ClauseElement) -> tuple[str, dict[str, Any]]:
     """The statement's text and its parameters by name."""
-    form = statement.compile(dialect=_DIALECT)
-    return form.string, dict(form.params)
+    form, parameters = _compile(statement)
+    return form.string, parameters
 
 
 def _follow(session: Session, steps: Steps[R]) -> R:

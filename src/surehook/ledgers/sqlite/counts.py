@@ -24,6 +24,10 @@ class Counts:
     def parked(self, session: Session) -> dict[tuple[bytes, str], int]:
         return dict(self._counted("parked", lambda: _parked(session)))
 
+    def dead_letters(self, session: Session) -> int:
+        """Always counted anew: only a scrape asks, and it has to say what a list says."""
+        return int(session.value(query("count_dead_letters")))
+
     def _counted(self, name: str, count: Callable[[], R]) -> R:
         kept: R | None = self._kept.get(name)
         if kept is not None:

@@ -14,6 +14,7 @@ from surehook.ledgers.sqlite.opening import open_reader, open_writer
 from surehook.ledgers.sqlite.place import FLOOR_BYTES, Nowhere, Place
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.workers import Inline, Thread, Worker
+from surehook.ports.reading import Room
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +72,12 @@ class Desk:
         self._writer.stop()
         self._writer = self._reader = Inline()
         self._place.leave()
+
+    def room(self) -> Room | None:
+        return self._place.room()
+
+    async def size_bytes(self) -> int | None:
+        return self._place.size_bytes()
 
     async def _write(
         self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec import json
+from msgspec.structs import replace
 
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.sqlite.notices import keep_true_notices
-from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
+from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
-from surehook.ports.ledger import ParkedGroup
+from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 
 # An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
 AHEAD_MS = 5 * MINUTE_MS
@@ -82,34 +81,28 @@ class EndpointWalks:
 
 
 def parked_groups(session: Session) -> list[ParkedGroup]:
-    return [ParkedGroup(endpoint, reason) for endpoint, reason in session.rows(query("parked_groups"))]
+    return [ParkedGroup(*row) for row in session.rows(query("parked_groups"))]
 
 
-class AgedWalks:
-    """Looking for parked rows that are past their age: a bounded walk in the order of ids.
-
-    Old ids come first and are the likeliest. What made them younger than they look (a replay, a pause) is
-    walked over, so a look keeps its place and the next one goes on from there.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[bytes, str], bytes] = {}
-
-    def look(
-        self, session: Session, endpoint: bytes, reason: str, *, born_before: int, limit: int
-    ) -> list[Delivery]:
-        group = (endpoint, reason)
-        ceiling = floor(born_before + AHEAD_MS)
-        place = self._places.pop(group, _BEFORE_ALL)
-        with session.snapshot():
-            parameters = (born_before, endpoint, reason, place, ceiling, WALK_ROWS)
-            walked: list[Any] = json.decode(session.value(query("parked_aged"), parameters))
-            aged = [bytes.fromhex(id) for id, is_aged in walked if is_aged]
-            if len(aged) > limit:
-                aged = aged[:limit]  # the caller ends them and asks again
-            elif len(walked) == WALK_ROWS:
-                self._places[group] = bytes.fromhex(walked[-1][0])
-            return read_deliveries(session, aged)
+def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+    """A bounded walk through each group in the order of ids. Old ids come first and are the likeliest; what made
+    them younger than they look (a replay, a pause) is walked over."""
+    page = AgedPage([], [])
+    part, depth = (max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))) if groups else (0, 0)
+    with session.snapshot():
+        ids: list[bytes] = []
+        for group in groups:
+            ceiling = floor(group.born_before + AHEAD_MS)
+            walk = (group.born_before, group.endpoint, group.reason, group.after, ceiling, depth, part + 1)
+            ((walked, last, packed),) = session.rows(query("parked_aged"), walk)
+            aged = unpacked_ids(packed)
+            ids += aged[:part]
+            if len(aged) > part:
+                page.goes_on.append(replace(group, after=aged[part - 1]))
+            elif walked == depth:
+                page.goes_on.append(replace(group, after=last))
+        page.rows.extend(read_deliveries(session, ids, statement="deliveries_bare"))
+    return page
 
 
 def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:

@@ -16,14 +16,24 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.core.receipt_message import Said
-from surehook.ledgers.sqlite import accept, backup, claim, endings, receipts, record
+from surehook.ledgers.sqlite import accept, backup, claim, endings, others, receipts, record
 from surehook.ledgers.sqlite import nodes as nodes_
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.place import FLOOR_BYTES
 from surehook.ledgers.sqlite.prune import Pruning
 from surehook.ledgers.sqlite.reading import Reads
 from surehook.ledgers.sqlite.registering import Registering
-from surehook.ports.ledger import Burial, Incoming, ParkedGroup, Receipt, Recorded
+from surehook.ports.ledger import (
+    ANY_SIZE,
+    AgedGroup,
+    AgedPage,
+    Burial,
+    Incoming,
+    ParkedGroup,
+    Receipt,
+    Recorded,
+    Skip,
+)
 from surehook.ports.receipts import Awaited, Heard
 
 if TYPE_CHECKING:
@@ -44,9 +54,9 @@ class SqliteLedger(Registering, Reads):
         disk_floor_bytes: int = FLOOR_BYTES,
     ) -> None:
         super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
+        self._others = others.Others()
         self._pruning = Pruning()
         self._endpoint_walks = endings.EndpointWalks()
-        self._aged_walks = endings.AgedWalks()
 
     # -- the life of a node -----------------------------------------------------------------------------
 
@@ -81,8 +91,17 @@ class SqliteLedger(Registering, Reads):
     async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
         return await self._add(accept.accept, batch, node=node, version=version, now=now)
 
-    async def claim(self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int) -> list[Delivery]:
-        return await self._join(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now)
+    async def claim(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        return await self._join(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now, size=size)
+
+    async def claim_others(
+        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+    ) -> list[Delivery]:
+        return await self._join(
+            self._others.claim, lane, node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size
+        )
 
     async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
         return await self._join(claim.claim_ids, ids, node=node, now=now)
@@ -95,10 +114,11 @@ class SqliteLedger(Registering, Reads):
         node: bytes,
         limit: int,
         now: int,
+        size: int = ANY_SIZE,
         restart: bool = False,
     ) -> list[Delivery]:
         return await self._join(
-            claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, restart=restart
+            claim.unpark, endpoint, reasons, node=node, limit=limit, now=now, size=size, restart=restart
         )
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
@@ -132,11 +152,8 @@ class SqliteLedger(Registering, Reads):
     async def parked_groups(self) -> list[ParkedGroup]:
         return await self._read(endings.parked_groups)
 
-    async def parked_aged(
-        self, endpoint: bytes, reason: str, *, born_before: int, limit: int
-    ) -> list[Delivery]:
-        look = self._aged_walks.look
-        return await self._read(look, endpoint, reason, born_before=born_before, limit=limit)
+    async def parked_aged(self, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+        return await self._read(endings.parked_aged, groups, limit=limit)
 
     async def overdue(self, *, now: int, limit: int) -> list[Delivery]:
         return await self._read(endings.overdue, now=now, limit=limit)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from surehook.core.errors import LedgerBroken, LedgerFull, SettingsError
+from surehook.ports.reading import Room
 
 KEY = "database_url"
 FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; what is under way can still be recorded
@@ -69,6 +70,25 @@ class Place:
                 f"{self._free_bytes} bytes are free, fewer than the floor of {self._floor_bytes}"
             )
 
+    def room(self) -> Room | None:
+        """Free bytes beside the floor, as of now."""
+        try:
+            return Room(self._free(), self._floor_bytes)
+        except OSError:
+            return None
+
+    def size_bytes(self) -> int | None:
+        """Bytes of the file and of its log."""
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        try:
+            return sum(file.stat().st_size for file in files if file.exists())
+        except OSError:
+            return None
+
+    def _free(self) -> int:
+        disk = os.statvfs(self._path.parent)
+        return disk.f_bavail * disk.f_frsize
+
     def _look(self) -> None:
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_S:
@@ -76,8 +96,7 @@ class Place:
         self._looked_at = now
         if _identity(self._path) != self._file:
             raise LedgerBroken(f"{self._path} was moved or replaced while in use")
-        disk = os.statvfs(self._path.parent)
-        self._free_bytes = disk.f_bavail * disk.f_frsize
+        self._free_bytes = self._free()
 
     def _take_lock(self) -> None:
         side = self._path.with_name(self._path.name + "-lock")
@@ -111,6 +130,12 @@ class Nowhere(Place):
 
     def check_room(self) -> None:
         pass
+
+    def room(self) -> Room | None:
+        return None
+
+    def size_bytes(self) -> int | None:
+        return None
 
 
 def mount_kind(folder: Path, mounts: Path = MOUNTS) -> str | None:

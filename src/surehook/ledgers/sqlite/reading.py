@@ -37,7 +37,11 @@ class Reads(Desk):
         return found
 
     async def deliveries(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("deliveries", "deliveries", where, limit=limit, after=after)
+        core_sql = await self._core_sql()
+        lists = core_sql.deliveries
+        page: Page = await self._read(
+            core_sql.look, lists.deliveries, where, limit=limit, after=after, walked=lists.BY_END
+        )
         return page
 
     async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
@@ -63,6 +67,9 @@ class Reads(Desk):
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
         return await self._read(self._counts.parked)
+
+    async def dead_letter_count(self) -> int:
+        return await self._read(self._counts.dead_letters)
 
     async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
         return await self._write(replays.dismiss, delivery, note=note, now=now)

@@ -21,7 +21,7 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.ledgers import history
-from surehook.ledgers.folding import disabled_notice, folded
+from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.receipts import wait
@@ -185,7 +185,7 @@ def _is_plain_success(health: EndpointHealth) -> bool:
 def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
     """Fold one window into its endpoint; None where nothing changed or the endpoint is gone."""
     row = session.row(query("endpoint_health"), (health.endpoint,))
-    if row is None:
+    if row is None or not concerns(health, row[4]):
         return None
     tenant: str = row[0]
     count: int = row[1]
@@ -200,6 +200,7 @@ def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange 
     )
     if change.status != status:
         session.run(query("raise_version"))
+        session.run(query("note_endpoint"), (change.endpoint,))
         if health.status is None:
             keep_notices(session, (disabled_notice(change, tenant=tenant, now=now),))
     return change

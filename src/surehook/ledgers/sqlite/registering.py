@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
+from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers.sqlite import configuration
 from surehook.ledgers.sqlite.desk import Desk
-from surehook.ports.registry import ApiKey, Page
+from surehook.ports.registry import ApiKey, Changes, ConfigurationPage, Page
 
 
 class Registering(Desk):
     async def version(self) -> int:
         return await self._read(configuration.version)
 
-    async def configuration(self) -> Configuration:
-        return await self._read(configuration.configuration)
+    async def changes(self, since: int, *, limit: int) -> Changes | None:
+        # On the writing connection: accepts wait for this, and a list may take long.
+        return await self._write(configuration.changes, since, limit=limit)
+
+    async def configuration(self, after: bytes | None, *, limit: int) -> ConfigurationPage:
+        return await self._read(configuration.page, after, limit=limit)
+
+    async def secrets(self, endpoint: bytes) -> Sequence[Secret]:
+        return await self._read(configuration.secrets, endpoint)
 
     async def add_tenant(self, tenant: Tenant) -> None:
         await self._change("add_tenant", tenant)
@@ -86,7 +93,8 @@ class Registering(Desk):
 
     async def _change(self, name: str, *args: Any, **kwargs: Any) -> Any:
         core_sql = await self._core_sql()
-        return await self._write(core_sql.change, getattr(core_sql.registry, name), *args, **kwargs)
+        # Joined with neighbours: a commit of each change's own would take turns with those of accepts.
+        return await self._join(core_sql.change, getattr(core_sql.registry, name), *args, **kwargs)
 
     async def _show(self, name: str, *args: Any, **kwargs: Any) -> Any:
         core_sql = await self._core_sql()

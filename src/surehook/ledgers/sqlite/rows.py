@@ -51,11 +51,14 @@ def run_batch(
     return changed
 
 
-def read_deliveries(session: Session, ids: Sequence[bytes]) -> list[Delivery]:
-    """The unfinished deliveries with these ids, in this order; missing ones are left out."""
+def read_deliveries(
+    session: Session, ids: Sequence[bytes], *, statement: str = "deliveries"
+) -> list[Delivery]:
+    """The unfinished deliveries with these ids, in this order; missing ones are left out. The statement
+    `deliveries_bare` reads them without their bodies."""
     found: list[Delivery] = []
     for start in range(0, len(ids), READ_AT_ONCE):
-        for sql, parameters in batch("deliveries").pieces(list(ids[start : start + READ_AT_ONCE])):
+        for sql, parameters in batch(statement).pieces(list(ids[start : start + READ_AT_ONCE])):
             found += [_delivery(row) for row in _list(session.value(sql, parameters))]
     return found
 

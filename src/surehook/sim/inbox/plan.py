@@ -11,11 +11,13 @@ from msgspec import Struct, structs
 from surehook.core.workflow import Order
 from surehook.inbox.ends import Backoff
 from surehook.inbox.work import Rules
-from surehook.sim import swarm
+from surehook.sim import orders, swarm
 from surehook.sim.entropy import Seed
 from surehook.sim.inbox.store import MOMENTS, Faults
 from surehook.sim.inbox.stories import ALL, ONE_WAY, Line, Story, numbers
-from surehook.sim.swarm import SHORT, Blow, Customer, Options
+from surehook.sim.orders import Blow
+from surehook.sim.policies import SHORT
+from surehook.sim.swarm import Customer, Options
 
 FAULTS = (
     "kills", "power", "deaths", "stops", "freezes", "steps", "late", "away", "contended", "unknown", "skew", "tempers", "echoes",
@@ -143,8 +145,8 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
     )
     switches = ("pause", "pause", "activate", "activate") if "switches" in faults else ()
     requests = ("resend", "resend", "cancel", "replay") if "requests" in faults else ()
-    orders = [
-        swarm.Order(chance.uniform(0, storm_s), what, 0 if what in switches or what == "replay" else at)
+    befalling = [
+        orders.Order(chance.uniform(0, storm_s), what, 0 if what in switches or what == "replay" else at)
         for at, what in enumerate(chance.sample([*switches, *requests], chance.randint(0, 4)))
     ] if switches and requests else []  # fmt: skip
     blows = swarm.blows(chance, faults, storm_s, [one.at for one in plan.given])
@@ -154,7 +156,7 @@ def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float)
         nodes=1 if chance.random() < 0.7 else 2,
         customers=[customer],
         publishes=[(one.at, "t1", one.type, 1) for one in plan.given],
-        orders=sorted(orders, key=lambda order: order.at),
+        orders=sorted(befalling, key=lambda order: order.at),
         blows=sorted([_near(blow, storm_s) for blow in blows], key=lambda blow: blow.at),
         storm_s=storm_s,
         calm_s=700.0,

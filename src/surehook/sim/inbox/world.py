@@ -11,6 +11,7 @@ from typing import Any
 from surehook.core import ids, signature
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, Problem
+from surehook.delivery.loading import read_all
 from surehook.sim.clock import EPOCH_MS, SimClock
 from surehook.sim.entropy import SimEntropy
 from surehook.sim.inbox.application import Application, Tempers, source_of
@@ -22,9 +23,10 @@ from surehook.sim.inbox.plan import Echo, Plan, Rotation
 from surehook.sim.inbox.store import Faults, SimStore
 from surehook.sim.loop import Process, ProcessDied, SimLoop
 from surehook.sim.node import Machine
+from surehook.sim.orders import Blow
 from surehook.sim.publishers import Publishers
 from surehook.sim.receivers import Receiver
-from surehook.sim.swarm import Blow, Customer, Options
+from surehook.sim.swarm import Customer, Options
 from surehook.sim.world import LOOK_S, World
 
 DELIVER_S = 1_500.0  # after the sender's calm, for what it had given up or put off for days
@@ -145,7 +147,7 @@ class InboxWorld(World):
             if blow.what == "death":
                 self.plan.database.dies[blow.call] = blow.steps
             else:
-                self.begin(self._strike(machine, blow))
+                self.begin(self.strike(machine, blow))
 
     async def _acts(self) -> None:
         for act in self.plan.acts:
@@ -164,7 +166,7 @@ class InboxWorld(World):
             )
         except (ProcessDied, LedgerError, Problem):
             # Nobody was told whether it took place: requests may be signed with a secret that nobody knows.
-            configuration = await self._open_ledger(self).configuration()
+            configuration = await read_all(self._open_ledger(self))
             self.secrets[self.door.name] = [one.material for one in configuration.secrets]
             return
         self.secrets[self.door.name].append(signature.read_secret(secret)[1])
@@ -176,7 +178,7 @@ class InboxWorld(World):
         """Every process starts anew with what the configuration says, one after the other."""
         for machine in self.inboxes:
             if machine.up:
-                await self._strike(machine, Blow(0.0, "stop", seconds=0.1))
+                await self.strike(machine, Blow(0.0, "stop", seconds=0.1))
 
     async def _echo(self, echo: Echo) -> None:
         await self.until(self.began + echo.at)

@@ -1,1 +1,1 @@
-select name, description, schema, schema_version, policy, created_at from event_type order by name
+select t.name, t.description, t.schema, t.schema_version, t.policy, t.created_at from unnest($1::text[]) v(id) cross join lateral (select * from event_type where name = v.id offset 0) t

@@ -1,7 +1,10 @@
 -- $1 node, $2 lane, $3 due by, $4 limit, $5 unmarked rows from this instant on, $6 lost ones from this mark on.
 -- `lane + 0` is what delivery_handing is built on: no plan can mistake another index for it.
-with fence as materialized (select number from node where id = $1 and buried_at is null for share),
-mine as materialized (
+-- `walked`: entries of that index that were looked at, of rows too that are gone (0 where the server keeps no statistics).
+with fence as materialized (
+  select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_handing'::regclass), 0) as walked
+  from node where id = $1 and buried_at is null for share
+), mine as materialized (
   select h.generation, h.passed from handoff h, fence f where h.lane = $2::smallint and h.sweeper = $1
 ), lost as materialized (
   select d.id, d.due_at from delivery d
@@ -18,5 +21,7 @@ mine as materialized (
   from mine m, (select id from lost union all select id from fresh) p where d.id >= p.id and d.id <= p.id
   returning d.id, d.due_at
 )
-select f.number, m.generation, m.passed, r.id from fence f left join mine m on true left join marked r on true
+select f.number, m.generation, m.passed, r.id,
+  coalesce(pg_stat_get_xact_tuples_returned('delivery_handing'::regclass), 0) - f.walked as walked
+from fence f left join mine m on true left join marked r on true
 order by r.due_at, r.id

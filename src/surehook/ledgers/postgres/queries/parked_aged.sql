@@ -1,9 +1,16 @@
--- Some rows of one group from a place on: how many, the last one, and which are past their age.
-with walked as materialized (
-  select id, born_at + stood_ms < $6 as is_aged from delivery
-  where parked is not null and (endpoint, parked, id) > ($1, $2, $3) and (endpoint, parked, id) < ($1, $2, $4)
-  order by endpoint, parked, id limit $5
-)
-select
-  (select count(*) from walked), (select id from walked order by id desc limit 1),
-  array(select id from walked where is_aged order by id limit $7)
+-- Some rows of each group from a place on: how many, the last one, and which are past their age.
+select g.n, w.walked, w.last, w.aged
+from unnest($1::bytea[], $2::text[], $3::bytea[], $4::bytea[], $5::bigint[])
+  with ordinality g(endpoint, parked, place, ceiling, born_before, n)
+cross join lateral (
+  with walked as materialized (
+    select id, born_at + stood_ms < g.born_before as is_aged from delivery
+    where parked is not null
+      and (endpoint, parked, id) > (g.endpoint, g.parked, g.place)
+      and (endpoint, parked, id) < (g.endpoint, g.parked, g.ceiling)
+    order by endpoint, parked, id limit $6
+  )
+  select
+    (select count(*) from walked) as walked, (select id from walked order by id desc limit 1) as last,
+    array(select id from walked where is_aged order by id limit $7) as aged
+) w

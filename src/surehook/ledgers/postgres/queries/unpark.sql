@@ -1,31 +1,35 @@
--- $6 is the id to begin at. `walked` is how many entries of the index were looked at, of taken rows too (0 where the
--- server keeps no statistics). Time that a row stood for one of the standing reasons does not count as its age.
+-- $6 is the id to begin at, $7 how many bytes may come; a body comes with the first row of its event alone. `walked` is
+-- how many entries of the index were looked at, of taken rows too (0 where the server keeps no statistics). Time that a
+-- row stood for one of the standing reasons does not count as its age.
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_parked'::regclass), 0) as walked
   from node where id = $1 and buried_at is null for share
 ), asked as materialized (  -- after the fence, so that its count is the one before the walk
   select r.reason from fence cross join unnest($3::text[]) r(reason)
 ), picked as materialized (
-  select x.id, x.parked, x.parked_at from asked r cross join lateral (
-    select d.id, d.parked, d.parked_at from delivery d
+  select x.* from asked r cross join lateral (
+    select d.id, d.event, d.parked, d.parked_at from delivery d
     where d.parked is not null and (d.endpoint, d.parked, d.id) >= ($2, r.reason, $6)
       and (d.endpoint, d.parked) <= ($2, r.reason)
     order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
+), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
+  select p.*, e.body, coalesce(sum(case when p.is_first then octet_length(e.body) else 0 end) over (
+    order by p.id rows between unbounded preceding and 1 preceding), 0) as before
+  from (select *, row_number() over (partition by event order by id) = 1 as is_first from picked) p
+  cross join lateral (select body from event where id = p.event offset 0) e
 ), held as (
   update delivery d set
     holder = f.number,
     stood_ms = d.stood_ms
       + case when p.parked in ('paused', 'inactive', 'failure') then greatest(0, $5 - p.parked_at) else 0 end,
     parked = null, parked_at = null
-  from fence f, picked p where d.id >= p.id and d.id <= p.id
-  returning d.*
+  from fence f, sized p where d.id >= p.id and d.id <= p.id and p.before < $7
+  returning d.*, case when p.is_first then p.body end as body
 )
 select
-  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, e.body, h.stood_ms, h.spared, h.freed,
+  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
   h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
   pg_stat_get_xact_tuples_returned('delivery_parked'::regclass) - f.walked as walked
-from fence f left join (
-  held h cross join lateral (select body from event where id = h.event offset 0) e
-) on true
+from fence f left join held h on true
 order by h.id

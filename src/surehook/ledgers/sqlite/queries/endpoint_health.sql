@@ -1,1 +1,1 @@
-select tenant, failure_count, status, reason from endpoint where id = ?
+select tenant, failure_count, status, reason, url from endpoint where id = ?

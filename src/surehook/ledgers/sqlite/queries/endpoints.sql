@@ -1,4 +1,5 @@
 select
-  id, tenant, url, event_types, policy, status, reason, failure_count, "order", headers, description, created_at,
-  updated_at, method, authentication, tls, receipts
-from endpoint order by id
+  e.id, e.tenant, e.url, e.event_types, e.policy, e.status, e.reason, e.failure_count, e."order", e.headers,
+  e.description, e.created_at, e.updated_at, e.method, e.authentication, e.tls, e.receipts
+from (select column1 as id from (values {rows:1}) limit ?) v
+cross join endpoint e on e.id = v.id

@@ -1,6 +1,9 @@
--- Some rows of one group from a place on, and which of them are past their age.
-select json_group_array(json_array(hex(id), born_at + stood_ms < ?)) from (
-  select id, born_at, stood_ms from delivery indexed by delivery_parked
+-- Some rows of one group from a place on: how many, the last one, and which are past their age.
+with walked as materialized (
+  select id, born_at + stood_ms < ? as is_aged from delivery indexed by delivery_parked
   where parked is not null and endpoint = ? and parked = ? and id > ? and id < ?
   order by id limit ?
 )
+select
+  (select count(*) from walked), (select max(id) from walked),
+  (select json_group_array(hex(id)) from (select id from walked where is_aged order by id limit ?))

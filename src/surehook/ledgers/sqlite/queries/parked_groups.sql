@@ -21,4 +21,7 @@ parking(endpoint, parked) as (
     order by d.parked limit 1
   ) from parking where parked is not null
 )
-select endpoint, parked from parking where parked is not null
+select endpoint, parked, (
+  select d.id from delivery d indexed by delivery_parked
+  where d.parked is not null and d.endpoint = parking.endpoint and d.parked = parking.parked order by d.id limit 1
+) from parking where parked is not null

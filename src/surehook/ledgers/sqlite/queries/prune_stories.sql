@@ -6,5 +6,5 @@ select json_group_array(json_array(row, hex(delivery), fate)) from (
          when finished_at >= ? then 'young'
          when end = 'dead' and exists (select 1 from dead_letter l where l.delivery = a.delivery) then 'kept'
          else 'old' end as fate
-  from attempt a where rowid > ? order by rowid limit ?
+  from attempt a where rowid > ? and rowid <= ? order by rowid limit ?
 )

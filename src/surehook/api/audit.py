@@ -1,0 +1,42 @@
+"""One line of log for each change of the configuration: what, which fields, by which key, from where.
+
+Names of fields only, never their values: among them are secrets, and whatever customers write into headers.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import fields
+from starlette.requests import Request
+
+from surehook.api.auth import authorization_of
+from surehook.api.calls import Answer, Asked, Call
+from surehook.api.given import given
+
+KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type"}
+NO_CHANGES = frozenset({"test_endpoint"})
+
+
+def tell(call: Call, asked: Asked, answer: Answer, request: Request) -> None:
+    """Log a call that has changed the configuration; others pass."""
+    kind = KINDS.get(call.path.split("/")[2]) if call.path.startswith("/v1/") else None
+    if kind is None or call.method == "GET" or call.name in NO_CHANGES:
+        return
+    made = getattr(answer.value, "id", None) or getattr(answer.value, "name", None)
+    asked.services.engine.telemetry.fact(
+        "config.changed",
+        call=call.name,
+        **{kind: next(iter(asked.path.values()), made)},
+        tenant_of=getattr(answer.value, "tenant", None),
+        fields=_written(asked.body),
+        by=asked.services.keys.name(authorization_of(request.scope)),
+        address=request.client.host if request.client else None,
+    )
+
+
+def _written(body: object) -> list[str] | None:
+    """What was written. A body leaves out what it does not say, by UNSET in a change and by its default elsewhere."""
+    if not isinstance(body, Struct):
+        return None
+    default = {field.encode_name: field.default for field in fields(body)}
+    return [name for name, value in given(body).items() if value != default.get(name)]

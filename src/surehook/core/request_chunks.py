@@ -1,0 +1,107 @@
+"""A chunked request body (RFC 9112 section 7.1), taken apart as its bytes arrive.
+
+Everything around the data is bounded: a size line with its extensions, the trailers, and all of it together in
+proportion to the data, since a chunk of one byte costs as much to read as one of many. Extensions and trailers are
+legal, checked, and dropped.
+"""
+
+from __future__ import annotations
+
+import re
+
+from surehook.core.errors import Problem
+from surehook.core.limits import CHUNK_LINE_BYTES, CHUNK_OVERHEAD_BYTES, TRAILER_BYTES
+
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]*+)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+")
+
+_AT_SIZE, _AT_DATA, _AT_DATA_END, _AT_TRAILER, _DONE = range(5)
+
+
+class ChunkReader:
+    """`feed` it until `done`."""
+
+    __slots__ = ("_left", "_line", "_overhead", "_state", "_trailers", "size")
+
+    def __init__(self) -> None:
+        self._line = bytearray()  # an incomplete line
+        self._left = 0  # bytes of the chunk in hand
+        self._state = _AT_SIZE
+        self._overhead = 0  # bytes that are no data
+        self._trailers = 0
+        self.size = 0  # bytes of data so far
+
+    @property
+    def done(self) -> bool:
+        return self._state == _DONE
+
+    def feed(self, data: bytes, parts: list[bytes]) -> bytes:
+        """Append the data of these bytes to `parts`; what follows the end of the body is returned. Raises Problem."""
+        at, end = 0, len(data)
+        while at < end and self._state != _DONE:
+            if self._state == _AT_DATA:
+                part = data[at : at + self._left]
+                parts.append(part)
+                at += len(part)
+                self.size += len(part)
+                self._left -= len(part)
+                if self._left == 0:
+                    self._state = _AT_DATA_END
+                continue
+            stop = data.find(b"\n", at, end)
+            self._line += data[at : end if stop < 0 else stop + 1]
+            self._overhead += (end if stop < 0 else stop + 1) - at
+            self._check()
+            if stop < 0:
+                return b""
+            at = stop + 1
+            line = bytes(self._line)
+            self._line.clear()
+            if not line.endswith(b"\r\n"):
+                raise _bad("a line ends in LF alone")
+            self._take(line[:-2])
+        return data[at:]
+
+    def _check(self) -> None:
+        if len(self._line) > CHUNK_LINE_BYTES:
+            if self._state == _AT_TRAILER:
+                raise _too_large()
+            raise _bad(f"a chunk's size line is longer than {CHUNK_LINE_BYTES} bytes")
+        if self._overhead > self.size + CHUNK_OVERHEAD_BYTES:
+            raise _bad("the chunks are smaller than what stands around them")
+
+    def _take(self, line: bytes) -> None:
+        """One whole line: of a size, of the end of a chunk, or a trailer."""
+        if self._state == _AT_DATA_END:
+            if line:
+                raise _bad("a chunk is longer than it says")
+            self._state = _AT_SIZE
+        elif self._state == _AT_SIZE:
+            size = _SIZE.fullmatch(line)
+            if size is None:
+                raise _bad("a chunk's size is not a hexadecimal number")
+            self._left = int(size[1], 16)
+            self._state = _AT_DATA if self._left else _AT_TRAILER
+        elif not line:
+            self._state = _DONE
+        else:
+            self._trailers += len(line)
+            if self._trailers > TRAILER_BYTES:
+                raise _too_large()
+            if _TRAILER.fullmatch(line) is None:
+                raise _bad("a trailer is not NAME: VALUE")
+
+
+def _bad(detail: str) -> Problem:
+    return Problem(
+        "bad_request", detail, hint="send Content-Length, or chunks as RFC 9112 has them", status=400
+    )
+
+
+def _too_large() -> Problem:
+    return Problem(
+        "head_too_large",
+        f"the trailers are longer than {TRAILER_BYTES:,} bytes",
+        hint="trailers are not used here",
+        status=431,
+    )

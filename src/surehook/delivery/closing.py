@@ -1,0 +1,58 @@
+"""Breakers that the configuration closes: their last endpoint is gone, or no policy heeds them any more.
+
+Every node that knew one does this as it reads the change; to close twice is to close once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from surehook.core.model import BreakerRow
+from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.record import Record
+from surehook.delivery.routes import Directory
+from surehook.delivery.share import Share
+
+
+class Closing:
+    """`changed` is told of one that other endpoints still have; `share` is None where each node decides alone."""
+
+    def __init__(
+        self,
+        *,
+        directory: Directory,
+        record: Record,
+        share: Share | None,
+        changed: Callable[[UrlBreaker, bytes], None],
+    ) -> None:
+        self._breakers = directory.breakers
+        self._record = record
+        self._share = share
+        self._changed = changed
+
+    def restore(self, stood: Sequence[BreakerRow]) -> None:
+        """Go on where the ledger said that breakers stood, before the configuration was read."""
+        for row in stood:
+            breaker = self._breakers.get((row.tenant, row.key))
+            if breaker is None:
+                self._gone(UrlBreaker(row.tenant, row.key, None))
+            else:
+                breaker.restore(row)
+                self._breakers.unsettle(breaker)
+        self.settle()
+
+    def settle(self) -> None:
+        """The configuration in memory has changed."""
+        for breaker, is_known in self._breakers.settle():
+            if breaker.routes:
+                endpoint = breaker.oldest.endpoint.id
+                turned = self._record.breaker_told if self._share is None else self._share.turned
+                turned(breaker, "closed", endpoint)
+                self._changed(breaker, endpoint)
+            elif is_known:
+                self._gone(breaker)
+
+    def _gone(self, breaker: UrlBreaker) -> None:
+        self._record.breaker_gone(breaker)
+        if self._share is not None:
+            self._share.gone(breaker)

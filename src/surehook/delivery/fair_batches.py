@@ -1,0 +1,128 @@
+"""Group commit with turns: whoever waits at this moment shares a flush, and tenants take turns in filling it.
+
+Start-time fair queueing. Each tenant's line has a position on a scale of cost; the line that stands lowest goes
+next, and moves up by the cost of what it brings. A tenant with a hundred thousand events waiting and one with a
+single event so get the same share of every flush, whatever their events cost. A line that was empty enters
+where the scale is now, or where its last turn left it if that is higher: nobody saves turns up, and nobody
+escapes what was spent by coming one at a time.
+
+Deficit round robin is the road not taken: its quantum must be as large as the dearest item (an event for ten
+thousand endpoints), or rounds pass in which nobody may send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+OTHERS_PART = (
+    4  # 128 events: a commit's fixed cost is a tenth of theirs, and those behind wait a quarter as long
+)
+
+
+class _Line(Generic[T]):
+    """What waits for one tenant, each item with its cost, and where the line stands on the scale."""
+
+    __slots__ = ("at", "items")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.items: deque[tuple[T, int]] = deque()
+
+
+class FairBatches(Generic[T]):
+    """Lines of items by tenant, flushed by one writer: at most `items` and, unless one alone is dearer, `cost` at a time,
+    of which a tenant brings `turn` before the next one does. Where `others` may come meanwhile, a flush is a quarter of
+    that: who finds one under way waits for what is left of it, and for the next, in which it has its turn.
+
+    A flush starts at once when none runs, so a lone item never waits for a timer. `flush` must not raise: what
+    becomes of a failed batch is its business.
+    """
+
+    def __init__(
+        self,
+        flush: Callable[[list[T]], Awaitable[None]],
+        *,
+        items: int,
+        cost: int,
+        turn: int,
+        others: Callable[[], bool],
+        wanted: Callable[[T], bool] = lambda item: True,
+    ) -> None:
+        """`wanted` says whether somebody still waits for an item: what nobody waits for costs its line nothing."""
+        self._flush = flush
+        self._items = items
+        self._cost = cost
+        self._turn_cost = turn
+        self._others = others
+        self._wanted = wanted
+        self._now = 0  # on the scale: where the line stands that had the last turn
+        self._count = 0  # of turns given out: who came first goes first where two stand level
+        self._lines: dict[str, _Line[T]] = {}  # of this busy period: empty lines keep what they have spent
+        self._turns: list[tuple[int, int, _Line[T]]] = []  # a heap of the lines that have something
+        self._running: asyncio.Task[None] | None = None
+
+    def put(self, tenant: str, item: T, cost: int) -> None:
+        line = self._lines.get(tenant)
+        if line is None:
+            line = self._lines[tenant] = _Line(self._now)
+        if not line.items:
+            line.at = max(line.at, self._now)
+            self._queue(line)
+        line.items.append((item, cost))
+        if self._running is None:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def drained(self) -> None:
+        """Wait until nothing waits and nothing is being flushed."""
+        while self._running is not None:
+            await asyncio.wait((self._running,))
+
+    def _queue(self, line: _Line[T]) -> None:
+        self._count += 1
+        heappush(self._turns, (line.at, self._count, line))
+
+    async def _run(self) -> None:
+        try:
+            while self._turns:
+                await self._flush(self._take())
+        finally:
+            # In this very step, so that whoever comes next finds a writer at work or begins one.
+            self._running = None
+        self._lines.clear()
+        self._now = 0
+
+    def _take(self) -> list[T]:
+        """The next batch: turn by turn, until it is full or nobody waits."""
+        batch: list[T] = []
+        items, room = self._items, self._cost
+        if self._others():
+            items, room = max(1, items // OTHERS_PART), max(1, room // OTHERS_PART)
+        while self._turns:
+            self._now, _, line = heappop(self._turns)
+            spent, is_full = self._turn(line, batch, items, room)
+            room -= spent
+            line.at += spent
+            if line.items:
+                self._queue(line)
+            if is_full:
+                break
+        return batch
+
+    def _turn(self, line: _Line[T], batch: list[T], most: int, room: int) -> tuple[int, bool]:
+        """Let a line bring what its turn allows; returns the cost, and whether the batch is full."""
+        items, spent = line.items, 0
+        while items and spent < self._turn_cost:
+            item, cost = items[0]
+            if self._wanted(item):
+                if batch and (spent + cost > room or len(batch) >= most):
+                    return spent, True
+                spent += cost
+            batch.append(item)
+            items.popleft()
+        return spent, False

@@ -1,0 +1,85 @@
+"""One request under way, and what its answer says about the endpoint that was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surehook.core import lanes, outcome
+from surehook.core.breaker import Probe
+from surehook.core.model import Delivery, Lane
+from surehook.core.outcome import Outcome
+from surehook.delivery.plans import Plan
+from surehook.delivery.routes import Route
+from surehook.ports.transport import Answer, Exchange
+
+
+class Flight:
+    """One request under way. Called by the transport with its answer, exactly once.
+
+    It carries what it was asked of: the target, the breaker of its URL, the policy it runs under, and `asked`, which the
+    route counts up whenever its requests become others. The answer judges these, not what the endpoint is by then.
+    """
+
+    __slots__ = (
+        "answered", "asked", "breaker", "cuts", "delivery", "exchange", "lane", "life", "plan", "probe", "route",
+        "started_at", "suspect", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        answered: Callable[[Flight, Answer], None],
+        life: int,
+        route: Route,
+        plan: Plan,
+        delivery: Delivery,
+        lane: Lane,
+        *,
+        probe: Probe | None,
+        started_at: int,
+    ) -> None:
+        self.answered = answered
+        self.life = life
+        self.route = route
+        self.asked = route.asked
+        self.target = route.target
+        self.breaker = route.breaker
+        self.plan = plan
+        self.delivery = delivery
+        self.lane = lane
+        self.probe = probe
+        self.suspect = route.suspect
+        self.cuts = route.limits[lane].cuts
+        self.started_at = started_at
+        self.exchange: Exchange | None = None
+
+    def __call__(self, answer: Answer) -> None:
+        self.answered(self, answer)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the endpoint was deleted, or would be asked otherwise by now."""
+        return self.asked != self.route.asked or self.route.gone
+
+    def mind_endpoint(self, answer: Answer, result: Outcome) -> None:
+        """What the answer says about the endpoint: its pace, and how much it may have under way.
+
+        An answer from elsewhere says one thing: a time-out makes a suspect until the new place has answered, so that
+        nobody who changes the URL again and again hangs in more than the suspects' part of a lane.
+        """
+        route, lane = self.route, self.lane
+        has_hung = result.name == "timed_out" or answer.failure == "token_timeout"
+        if has_hung:
+            route.suspect = True
+        if self.target is not route.target or route.gone:
+            return
+        limit = route.limits[lane]
+        if result is outcome.DELIVERED:
+            limit.grow()
+            route.suspect = route.blocked = False
+        elif has_hung:
+            limit.shrink(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
+        elif result.name == "throttled" or result.breaker == outcome.FAIL:
+            limit.shrink(begun=self.cuts)
+        if answer.status is not None or result.name == "timed_out":
+            over = answer.total_us > self.plan.policy.timeouts.first * 1_000_000
+            route.pace.note(over or result.name == "timed_out")

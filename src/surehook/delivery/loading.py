@@ -1,0 +1,154 @@
+"""Configuration into memory: what has changed, or page by page everything, a few milliseconds of the loop at a time.
+
+Memory is at a version when it has taken over every change up to it. What is taken over before that is newer than the
+version says, which does no harm: a transaction that compares versions finds memory old, and who waits for `reload`
+waits until memory is whole.
+
+Everything is read where the ledger cannot tell the difference: at the start, after a long absence, and when a program
+from before there were notes has changed something. The pages are no snapshot. So the version is asked first, and
+what changes while they are read is taken over once more by the next reload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from surehook.core.model import Configuration, Secret
+from surehook.delivery.routes import Directory, Route
+from surehook.ports.registry import Changes, Registry
+
+PAGE_ROWS = 500  # rows read at a time: some milliseconds of a driver's work on the loop
+WALK_ROWS = 5_000  # endpoints passed by before others have their turn: at most 5 ms at 1 µs each
+SLICE_ROWS = 100  # rows taken over before others have their turn: at most 5 ms at 50 µs each
+
+
+class Loader:
+    """Keeps the directory at the ledger's version. `touched` is told of each endpoint that was put in or changed,
+    `dropped` of each that is gone, `settled` when all that was read together has been taken over."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        directory: Directory,
+        touched: Callable[[Route], None],
+        dropped: Callable[[Route], None],
+        settled: Callable[[], object],
+    ) -> None:
+        self._registry = registry
+        self._directory = directory
+        self._touched = touched
+        self._dropped = dropped
+        self._settled = settled
+        self._heeds_anew: set[str] = set()  # event types whose policy got or lost its breaker
+        self._lock = asyncio.Lock()
+        self._begun = self._ended = 0  # readings
+
+    async def reload(self) -> None:
+        """Bring memory to the version that the ledger has now, or a newer one. Those who ask at the same time share
+        one reading, if it began after they asked."""
+        wanted = self._begun + 1
+        async with self._lock:
+            if self._ended >= wanted:
+                return
+            self._begun += 1
+            reading = self._begun
+            await self._catch_up()
+            self._ended = reading
+
+    async def _catch_up(self) -> None:
+        while True:
+            changes = await self._registry.changes(self._directory.version, limit=PAGE_ROWS)
+            if changes is None:
+                await self._read_all()
+                return
+            if changes.version != self._directory.version:
+                await self._take(changes)
+                self._directory.version = changes.version
+            if not changes.more:
+                return
+
+    async def _read_all(self) -> None:
+        directory = self._directory
+        version = await self._registry.version()
+        tenants, event_types, endpoints = set(directory.tenants), set(directory.types), set(directory.routes)
+        after: bytes | None = None
+        while True:
+            page = await self._registry.configuration(after, limit=PAGE_ROWS)
+            await self._take(Changes(version, page.rows))
+            tenants.difference_update(one.id for one in page.rows.tenants)
+            event_types.difference_update(one.name for one in page.rows.event_types)
+            endpoints.difference_update(one.id for one in page.rows.endpoints)
+            after = page.next
+            if after is None:
+                break
+        gone = Changes(
+            version,
+            gone_tenants=tuple(sorted(tenants)),
+            gone_event_types=tuple(sorted(event_types)),
+            gone_endpoints=tuple(sorted(endpoints)),
+        )
+        await self._take(gone)
+        directory.changed.all(version)
+        directory.version = version
+
+    async def _take(self, changes: Changes) -> None:
+        """Take over rows and what is gone, in slices."""
+        directory, version, rows = self._directory, changes.version, changes.rows
+        secrets: dict[bytes, list[Secret]] = {}
+        for secret in rows.secrets:
+            secrets.setdefault(secret.endpoint, []).append(secret)
+        for tenant in rows.tenants:
+            directory.put_tenant(tenant, version)
+        for name in changes.gone_tenants:
+            directory.drop_tenant(name, version)
+        for event_type in rows.event_types:
+            if directory.put_type(event_type, version):
+                self._heeds_anew.add(event_type.name)
+            if event_type.schema is not None:
+                await asyncio.sleep(0)  # compiling one may take as long as a slice
+        for name in changes.gone_event_types:
+            if directory.drop_type(name, version):
+                self._heeds_anew.add(name)
+        if self._heeds_anew:
+            await self._heed_anew()
+        for number, endpoint in enumerate(rows.endpoints, 1):
+            self._touched(directory.put_endpoint(endpoint, tuple(secrets.get(endpoint.id, ())), version))
+            if number % SLICE_ROWS == 0:
+                await asyncio.sleep(0)
+        for number, gone in enumerate(changes.gone_endpoints, 1):
+            route = directory.drop_endpoint(gone, version)
+            if route is not None:
+                self._dropped(route)
+            if number % SLICE_ROWS == 0:
+                await asyncio.sleep(0)
+        self._settled()
+
+    async def _heed_anew(self) -> None:
+        """Find the endpoints that may heed another breaker, since event types they name have other policies."""
+        for number, route in enumerate(list(self._directory.routes.values()), 1):
+            named = route.own_plan is None and not self._heeds_anew.isdisjoint(route.endpoint.event_types)
+            if named and not route.gone:
+                self._directory.heed(route)
+                self._touched(route)
+            if number % WALK_ROWS == 0:
+                await asyncio.sleep(0)
+        self._heeds_anew.clear()
+
+
+async def read_all(registry: Registry) -> Configuration:
+    """Everything at once, for those who look on: nothing may change meanwhile."""
+    found = Configuration()
+    after: bytes | None = None
+    while True:
+        page = await registry.configuration(after, limit=PAGE_ROWS)
+        found = Configuration(
+            found.tenants + page.rows.tenants,
+            found.endpoints + page.rows.endpoints,
+            found.event_types + page.rows.event_types,
+            found.secrets + page.rows.secrets,
+        )
+        after = page.next
+        if after is None:
+            return found

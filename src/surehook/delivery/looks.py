@@ -1,0 +1,114 @@
+"""All that a node looks at from time to time, each purpose with its pace (`upkeep.py` says how late each is).
+
+configuration   was it changed by another process?
+breakers        did they change elsewhere, where nodes share no health?
+parked          which endpoints have parked work that may go on?
+ageing          is any of it past its age?
+orphans         … or of an endpoint that was deleted?
+held            does the ledger hold rows for this node that memory has forgotten?
+overdue         is a delivery late enough to be told of?
+unfinalized     is a receiver silent for too long?
+counts          how much waits where, for metrics, and is every lane served?
+retention       what is old enough to be forgotten?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from surehook.core.model import Delivery, Notice
+from surehook.delivery.ageing import Ageing
+from surehook.delivery.endings import Endings
+from surehook.delivery.managing import Book
+from surehook.delivery.neighbours import Neighbours
+from surehook.delivery.orphans import Orphans
+from surehook.delivery.park import Park
+from surehook.delivery.prune import Prune
+from surehook.delivery.rescue import Rescue
+from surehook.delivery.routes import Directory, Route
+from surehook.delivery.settings import EngineSettings
+from surehook.delivery.share import Share
+from surehook.delivery.unfinalized import Unfinalized
+from surehook.delivery.unserved import Unserved
+from surehook.delivery.upkeep import Upkeep
+from surehook.ports.clock import Clock
+from surehook.ports.ledger import ParkedGroup
+from surehook.ports.reading import LaneCount
+from surehook.ports.telemetry import Telemetry
+
+
+class Looks:
+    """Ties the purposes to the parts that do the work. `shared`: other nodes are on this ledger; `health` is what all
+    of them know together, if they do."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Book,
+        clock: Clock,
+        settings: EngineSettings,
+        directory: Directory,
+        endings: Endings,
+        park: Park,
+        rescue: Rescue,
+        unfinalized: Unfinalized,
+        orphans: Orphans,
+        neighbours: Neighbours,
+        health: Share | None,
+        shared: bool,
+        notice: Callable[[Route, Delivery], Notice],
+        reload: Callable[[], Awaitable[None]],
+        telemetry: Telemetry,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._settings = settings
+        self._park = park
+        self._rescue = rescue
+        self._unfinalized = unfinalized
+        self._orphans = orphans
+        self._neighbours = neighbours
+        self._health = health
+        self._shared = shared
+        self._reload = reload
+        self.ageing = Ageing(
+            ledger=ledger, clock=clock, directory=directory, endings=endings,
+            groups=self._groups, notice=notice, reload=reload,
+        )  # fmt: skip
+        self.prune = Prune(ledger=ledger, clock=clock, settings=settings)
+        self.unserved = Unserved(telemetry)
+        self.lane_counts: Sequence[LaneCount] = ()  # as of the last count
+        self.parked_counts: dict[tuple[bytes, str], int] = {}
+
+    def begin(self, upkeep: Upkeep) -> None:
+        """Look at all of it from now on."""
+        settings, look_s = self._settings, self._settings.look_s
+        upkeep.add("configuration", look_s, self._reload)
+        if settings.lanes:
+            if self._shared:
+                upkeep.add("breakers", look_s, self._learn_breakers)
+            upkeep.add("parked", look_s, self._park.look)
+            upkeep.add("ageing", look_s, self.ageing.lap)
+            upkeep.add("orphans", look_s, self._end_orphans)
+        upkeep.add("held", look_s, self._rescue.compare)
+        upkeep.add("overdue", look_s, self._rescue.note_overdue)
+        upkeep.add("unfinalized", look_s, self._unfinalized.look)
+        upkeep.add("counts", settings.count_s, self.count)
+        upkeep.add("retention", settings.prune_s, self.prune.round)
+
+    async def count(self) -> None:
+        """What waits in the ledger, for metrics."""
+        now = self._clock.now()
+        self.lane_counts = await self._ledger.lane_counts(now=now)
+        self.unserved.look(self.lane_counts, now=now)
+        self.parked_counts = await self._ledger.parked_counts()
+
+    def _groups(self) -> Sequence[ParkedGroup]:
+        return self._park.groups
+
+    async def _end_orphans(self) -> None:
+        await self._orphans.end_parked(self._park.groups)
+
+    async def _learn_breakers(self) -> None:
+        if self._health is None or self._health.is_away:
+            await self._neighbours.learn_breakers()

@@ -1,0 +1,111 @@
+"""Background work that cannot die unseen.
+
+Every loop of an engine, and every piece of work that nobody waits for, runs here and has one of four ends:
+
+    it returns               it was told to stop, or is done
+    the ledger is away       said once; it begins again after a pause that doubles up to `AGAIN_MOST_S`
+    this node was buried     the engine is told, and begins again under a new id; so does the work
+    anything else            a defect, or a ledger that cannot be trusted: said, and the engine fails
+
+A process that ends is started anew by its supervisor. One that went on without one of its parts would hold leases,
+look healthy and deliver nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.ports.clock import Clock
+from surehook.ports.telemetry import Telemetry
+
+# Pauses after trouble: what is ready is to be claimed within two seconds of the ledger's return.
+AGAIN_FIRST_S, AGAIN_MOST_S = 0.05, 0.5
+WELL_S = 10.0  # without trouble for so long: the next one is said, and pauses begin anew
+TRACE_CHARS = 4_000  # of a defect's traceback, its end
+
+Run = Callable[[], Awaitable[None]]
+
+
+class Loops:
+    """The loops and errands of one engine. `fail` is told of what this cannot mend."""
+
+    def __init__(self, *, clock: Clock, telemetry: Telemetry, fail: Callable[[BaseException], None]) -> None:
+        self._clock = clock
+        self._telemetry = telemetry
+        self.fail = fail
+        self.tasks: dict[asyncio.Task[None], None] = {}  # an ordered set
+
+    def keep(self, name: str, run: Run) -> asyncio.Task[None]:
+        """Run it until it returns."""
+        return self._begin(name, self._keep(name, run))
+
+    def every(self, name: str, seconds: float, work: Run) -> asyncio.Task[None]:
+        """Do it for ever, with so many seconds between. Ledger trouble is met again by the next turn."""
+
+        async def turns() -> None:
+            while True:
+                await self._clock.sleep(seconds)
+                await work()
+
+        return self.keep(name, turns)
+
+    def do(self, name: str, work: Run) -> None:
+        """Do it once. Where the ledger is away that is said, and somebody else comes back to it (a look, the next beat)."""
+        self._begin(name, self._once(name, work))
+
+    async def stop(self) -> None:
+        """Cancel everything and wait for its end."""
+        while self.tasks:
+            tasks = list(self.tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def defect(self, name: str, error: BaseException) -> None:
+        """Something met an error that it has no answer to: say so, with the place, and fail."""
+        trace = "".join(traceback.format_exception(error))[-TRACE_CHARS:]
+        self._telemetry.fact("loop.failed", loop=name, error=repr(error), trace=trace)
+        self.fail(error)
+
+    async def _keep(self, name: str, run: Run) -> None:
+        pause_s, began = AGAIN_FIRST_S, self._clock.boot()
+        while True:
+            try:
+                await run()
+                return
+            except (NodeBuried, LedgerUnavailable) as error:
+                if self._clock.boot() - began >= WELL_S:
+                    pause_s = AGAIN_FIRST_S
+                if not self._goes_on(name, error, say=pause_s == AGAIN_FIRST_S):
+                    return
+            except Exception as error:
+                self.defect(name, error)
+                return
+            await self._clock.sleep(pause_s)
+            pause_s, began = min(pause_s * 2, AGAIN_MOST_S), self._clock.boot()
+
+    async def _once(self, name: str, work: Run) -> None:
+        try:
+            await work()
+        except (NodeBuried, LedgerUnavailable) as error:
+            self._goes_on(name, error, say=True)
+        except Exception as error:
+            self.defect(name, error)
+
+    def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable, *, say: bool) -> bool:
+        """Whether the work may begin again after this trouble."""
+        if isinstance(error, NodeBuried | LedgerBroken):
+            self.fail(error)
+        elif say:
+            self._telemetry.fact("ledger.away", loop=name, error=str(error))
+        return not isinstance(error, LedgerBroken)
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self.tasks[task] = None
+        task.add_done_callback(lambda done: self.tasks.pop(done, None))
+        return task

@@ -1,0 +1,150 @@
+"""What this process keeps of unfinished deliveries: bounded in rows and in bytes, divided by tenant and by endpoint.
+
+A delivery is *held* from the moment an accept promises it until it is recorded. All held deliveries of an event have
+one body between them: it counts once, and what comes later with a copy gets the one that is there. What is a copy is
+told by the bytes, not by the event's id: an event that is published again has other bytes under its id (their
+timestamp), until the ledger has said that it knows the first.
+
+Every bound goes by what is free, so that nobody has to be told of others: a tenant may hold as much as is free (half
+of all when it is alone, a third each when two are greedy), and one of its endpoints three quarters of that. Whoever
+comes next finds room, whatever the others are owed. Where there is one tenant only, nothing is kept for a second. On a
+node that only claims, an endpoint has a fixed number of rows: what is not in its memory another node may send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from surehook.core.model import Delivery, Tenant
+from surehook.delivery.routes import Directory, Route
+from surehook.delivery.settings import EngineSettings
+
+
+class Body(Struct, gc=False):
+    """An event's bytes in memory, and how many held deliveries need them."""
+
+    content: bytes
+    deliveries: int
+
+
+class TenantShare(Struct, gc=False):
+    """What one tenant holds. `size` are bytes, each event's counted once."""
+
+    rows: int = 0
+    size: int = 0
+
+
+class Memory:
+    """Keeps count of what is held, and says who may hold more."""
+
+    def __init__(self, settings: EngineSettings, directory: Directory) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._bodies: dict[bytes, Body] = {}  # by content
+        self._tenants: dict[str, TenantShare] = {}  # of those that hold something
+        self.held = 0  # deliveries
+        self.held_bytes = 0
+
+    # -- counting ---------------------------------------------------------------------------------------
+
+    def hold(self, route: Route, delivery: Delivery) -> None:
+        """Count a delivery, and let it share the body that other deliveries of its event have."""
+        size = len(delivery.body)
+        name = route.endpoint.tenant
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = TenantShare()
+        route.held += 1
+        route.held_bytes += size
+        tenant.rows += 1
+        self.held += 1
+        body = self._bodies.get(delivery.body)
+        if body is None:
+            self._bodies[delivery.body] = Body(delivery.body, 1)
+            tenant.size += size
+            self.held_bytes += size
+        else:
+            body.deliveries += 1
+            delivery.body = body.content
+
+    def let_go(self, route: Route, delivery: Delivery) -> None:
+        """The delivery has left memory; so has the body with the last of its event."""
+        size = len(delivery.body)
+        name = route.endpoint.tenant
+        tenant = self._tenants[name]
+        route.held -= 1
+        route.held_bytes -= size
+        tenant.rows -= 1
+        self.held -= 1
+        body = self._bodies[delivery.body]
+        body.deliveries -= 1
+        if not body.deliveries:
+            del self._bodies[delivery.body]
+            tenant.size -= size
+            self.held_bytes -= size
+        if not tenant.rows:
+            del self._tenants[name]
+
+    # -- bounds -----------------------------------------------------------------------------------------
+
+    def has_room(self) -> bool:
+        """Whether one more delivery fits at all."""
+        return self.held < self._settings.memory_deliveries and self.held_bytes < self._settings.memory_bytes
+
+    def room(self) -> int:
+        """How many more deliveries fit."""
+        return max(0, self._settings.memory_deliveries - self.held) if self.room_bytes() else 0
+
+    def room_bytes(self) -> int:
+        """How many more bytes of bodies fit."""
+        return max(0, self._settings.memory_bytes - self.held_bytes)
+
+    def has_share(self, route: Route) -> bool:
+        """Whether the endpoint may hold one more delivery."""
+        return self.share(route) > 0
+
+    def share(self, route: Route) -> int:
+        """How many more deliveries the endpoint may hold. The first one of a tenant always fits where there is room,
+        however large."""
+        rows = self.tenant_share(route.endpoint.tenant)
+        if rows <= 0 or not route.held:
+            return rows
+        if route.held_bytes >= self.room_bytes() * 3 >> 2:
+            return 0
+        most = self._settings.endpoint_share
+        if self._settings.accepts:
+            most = max(most, (self._settings.memory_deliveries - self.held) * 3 >> 2)
+        return min(rows, max(0, most - route.held))
+
+    def tenant_share(self, name: str) -> int:
+        """How many more deliveries the tenant may hold."""
+        room = self.room()
+        tenant = self._tenants.get(name)
+        if tenant is None or not room or self.is_lone:
+            return room
+        if tenant.size >= self.room_bytes():
+            return 0
+        return max(0, room - tenant.rows)
+
+    def share_bytes(self, route: Route) -> int:
+        """How many more bytes the endpoint may hold so that its share is not exceeded when it does, where `share` says
+        that it may hold more."""
+        free = self.room_bytes()
+        if self.is_lone:
+            return free
+        tenant = self._tenants.get(route.endpoint.tenant)
+        of_tenant = free - (0 if tenant is None else tenant.size) >> 1
+        of_endpoint = (free * 3 - route.held_bytes * 4) // 7
+        return max(1, min(of_tenant, of_endpoint))
+
+    def full_tenants(self) -> list[str]:
+        """Those that may hold nothing more, although there is room."""
+        return [name for name in self._tenants if self.tenant_share(name) <= 0] if self.has_room() else []
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether there is but one tenant, for whom nobody else needs room."""
+        tenants: Mapping[str, Tenant] = self._directory.tenants
+        return len(tenants) <= 1

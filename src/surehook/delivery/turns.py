@@ -1,0 +1,74 @@
+"""Whose turn it is: tenants one after another, and within a tenant its endpoints one after another.
+
+A tenant with a thousand endpoints gets as many turns as one with a single endpoint. Both steps take the same time,
+whatever waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from surehook.delivery.routes import Route
+
+
+class Turns:
+    """Endpoints that wait for a turn; each stands here once at most, which is its owner's care."""
+
+    __slots__ = ("_lines", "_tenants")
+
+    def __init__(self) -> None:
+        self._tenants: deque[str] = deque()  # those with somebody in line
+        self._lines: dict[str, deque[Route]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tenants)
+
+    def __iter__(self) -> Iterator[Route]:
+        for line in self._lines.values():
+            yield from line
+
+    def add(self, route: Route) -> None:
+        """Stand at the end of the tenant's line."""
+        tenant = route.endpoint.tenant
+        line = self._lines.get(tenant)
+        if line is None:
+            self._lines[tenant] = deque((route,))
+            self._tenants.append(tenant)
+        else:
+            line.append(route)
+
+    def take(self) -> Route:
+        """Take out whose turn it is."""
+        tenant = self._tenants.popleft()
+        line = self._lines[tenant]
+        route = line.popleft()
+        if line:
+            self._tenants.append(tenant)
+        else:
+            del self._lines[tenant]
+        return route
+
+
+class Line:
+    """Turns where somebody who stands in line already is not added again."""
+
+    __slots__ = ("_in_line", "_turns")
+
+    def __init__(self) -> None:
+        self._turns = Turns()
+        self._in_line: set[Route] = set()
+
+    def __len__(self) -> int:
+        return len(self._in_line)
+
+    def add(self, route: Route) -> None:
+        if route not in self._in_line:
+            self._in_line.add(route)
+            self._turns.add(route)
+
+    def take(self) -> Route:
+        """Take out whose turn it is."""
+        route = self._turns.take()
+        self._in_line.discard(route)
+        return route

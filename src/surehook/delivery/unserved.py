@@ -1,0 +1,45 @@
+"""Lanes that no living node serves, told by what cannot be while one does: work is ready for long, and nobody holds any.
+
+Which lanes a node delivers is known to itself alone, and a node that lives may still be stuck. So the work is asked, not the
+nodes: a lane without work is not told of, since nothing of it is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.model import LANES
+from surehook.ports.reading import LaneCount
+from surehook.ports.telemetry import Telemetry
+
+UNSERVED_S = 30.0  # longer than a dead node's lease, and than whatever a broker loses or holds up
+
+
+class Unserved:
+    """What the last count found."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self.lanes: dict[str, LaneCount] = {}
+
+    def look(self, counts: Sequence[LaneCount], *, now: int) -> None:
+        """Say once that a lane is not served, and once that it is again."""
+        for name, count in zip(LANES, counts, strict=True):
+            oldest_s = 0.0 if count.oldest_due_at is None else (now - count.oldest_due_at) / 1000
+            if not count.in_flight and oldest_s >= UNSERVED_S:
+                if name not in self.lanes:
+                    self._telemetry.fact(
+                        "lane.unserved", lane=name, ready=count.ready, oldest_s=int(oldest_s)
+                    )
+                self.lanes[name] = count
+            elif self.lanes.pop(name, None) is not None:
+                self._telemetry.fact("lane.served", lane=name)
+
+    def warning(self) -> str | None:
+        """A sentence for people; None where every lane with work is served."""
+        if not self.lanes:
+            return None
+        named = ", ".join(
+            f"{name} ({count.ready:,} deliveries are due)" for name, count in self.lanes.items()
+        )
+        return f"no process serves the lane {named}: start a worker, or look why it is stuck"

@@ -1,0 +1,129 @@
+"""Listens, ticks once a second, and stops in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any
+
+from surehook.core.limits import BODY_READ_BYTES, READ_BYTES
+from surehook.http_server.bounds import Bounds
+from surehook.http_server.connection import HttpConnection
+from surehook.http_server.connections import Connections
+from surehook.http_server.exchange import STATUS_LINES, Exchange, Message
+from surehook.ports.telemetry import Telemetry
+
+log = logging.getLogger("surehook.http_server")
+
+App = Callable[[Message, Any, Any], Awaitable[None]]
+# A problem as an answer: status, headers, body.
+Render = Callable[[Exception], tuple[int, list[tuple[bytes, bytes]], bytes]]
+
+TICK_S = 1.0
+CLOSE_S = 5.0  # requests under way at a stop may take this long
+
+
+class HttpServer:
+    """An ASGI application on sockets that listen; `pass_time` has to run beside `serve`.
+
+    `now`: wall clock in milliseconds, for the header `date`.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        render: Render,
+        now: Callable[[], int],
+        telemetry: Telemetry,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.connections = Connections(bounds or Bounds(), telemetry)
+        self.is_stopping = False
+        self.small_view = memoryview(bytearray(READ_BYTES))
+        self.large_view = memoryview(bytearray(BODY_READ_BYTES))
+        self.name: tuple[str, int] | None = None
+        self._app = app
+        self._render = render
+        self._now = now
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = asyncio.Event()
+        self._is_empty = asyncio.Event()
+        self.date = self._date()
+
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        """Serve until `stop`, then until every request is answered, `CLOSE_S` at most."""
+        loop = asyncio.get_running_loop()
+        self.name = sockets[0].getsockname()[:2]
+        backlog = self.connections.bounds.backlog
+        servers = [
+            await loop.create_server(lambda: HttpConnection(self), sock=each, backlog=backlog)
+            for each in sockets
+        ]
+        await self._stop.wait()
+        self.is_stopping = True
+        for server in servers:
+            server.close()
+        await self._empty()
+
+    def stop(self) -> None:
+        """Take no more connections, and end when those that are here have been answered."""
+        self._stop.set()
+
+    def start(self, exchange: Exchange) -> None:
+        """Have a request answered."""
+        task = asyncio.get_running_loop().create_task(self._run(exchange))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def refusal(self, problem: Exception) -> bytes:
+        """A whole answer that ends its connection."""
+        status, headers, body = self._render(problem)
+        lines = [STATUS_LINES[status], self.date]
+        lines += [b"%b: %b\r\n" % header for header in headers]
+        lines += [b"connection: close\r\n\r\n", body]
+        return b"".join(lines)
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            await self._app(exchange.scope(), exchange.receive, exchange.send)
+            if not exchange.is_over:
+                raise RuntimeError("the application ended without an answer")
+        except Exception as error:
+            if exchange.is_over:
+                log.error("an application failed after its answer", exc_info=error)
+            else:
+                exchange.fail(error)
+        finally:
+            exchange.release()
+
+    async def pass_time(self) -> None:
+        """End for ever whoever has waited too long. Whoever keeps this running hears of its defects."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.date = self._date()
+            self.connections.pass_tick()
+
+    def _date(self) -> bytes:
+        return b"date: " + formatdate(self._now() / 1000, usegmt=True).encode() + b"\r\n"
+
+    async def _empty(self) -> None:
+        """Have every connection ended: those without a request now, the others after their answer or their time."""
+        connections = self.connections
+        for connection in [*connections.idle, *connections.heads]:
+            connection.close_idle()
+        connections.on_empty = self._is_empty.set
+        if connections.open:
+            try:
+                async with asyncio.timeout(CLOSE_S):
+                    await self._is_empty.wait()
+            except TimeoutError:
+                log.warning("%d requests were not answered before the stop", len(self._tasks))
+                for connection in connections.all():
+                    connection.abort()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,85 @@
+"""Notes of changes: which rows they name, and which changes they do not explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from surehook.core.model import Configuration
+from surehook.ports.registry import Changes
+
+TENANT, EVENT_TYPE, ENDPOINT, API_KEY = "tenant", "event_type", "endpoint", "api_key"
+ORDER = (TENANT, EVENT_TYPE, ENDPOINT)  # of a walk through everything
+
+# One note: the version that the change raised the configuration to, and the row's kind and key.
+Note = tuple[int, str, bytes]
+
+
+class Noted(Struct):
+    """The rows that notes up to `version` name, each once and in order."""
+
+    version: int
+    tenants: list[str]
+    event_types: list[str]
+    endpoints: list[bytes]
+    more: bool
+
+
+def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted | None:
+    """Read the first notes after `since`; None where a version has no note: an older program raised it, or its
+    note was dropped. `notes` are at most `limit` + 1, in order; one too many says that there are more.
+
+    A version of which only some notes were read is left to the next reading, since memory is at a version whole.
+    """
+    more = len(notes) > limit
+    whole = [note for note in notes if note[0] < notes[-1][0]] if more else notes
+    version = since
+    for noted, _, _ in whole:
+        if noted > version + 1:
+            return None
+        version = noted
+    if version != newest and not (more and whole):
+        return None
+    named: dict[str, set[bytes]] = {}
+    for _, kind, key in whole:
+        named.setdefault(kind, set()).add(key)
+    return Noted(
+        version,
+        _texts(named.get(TENANT, ())),
+        _texts(named.get(EVENT_TYPE, ())),
+        sorted(named.get(ENDPOINT, ())),
+        more,
+    )
+
+
+def found(noted: Noted, rows: Configuration) -> Changes:
+    """The noted changes with the rows that were found for them: what was not found is gone."""
+    tenants = {one.id for one in rows.tenants}
+    event_types = {one.name for one in rows.event_types}
+    endpoints = {one.id for one in rows.endpoints}
+    return Changes(
+        noted.version,
+        rows,
+        gone_tenants=tuple(id for id in noted.tenants if id not in tenants),
+        gone_event_types=tuple(name for name in noted.event_types if name not in event_types),
+        gone_endpoints=tuple(id for id in noted.endpoints if id not in endpoints),
+        more=noted.more,
+    )
+
+
+def place(after: bytes | None) -> tuple[str, bytes]:
+    """The beginning of a page: the kind of its rows, and the key that they come after."""
+    return (ORDER[0], b"") if after is None else (ORDER[after[0]], after[1:])
+
+
+def next_place(kind: str, keys: Sequence[bytes], limit: int) -> bytes | None:
+    """The beginning of the page after this one; None after the last."""
+    number = ORDER.index(kind)
+    if len(keys) == limit:
+        return bytes([number]) + keys[-1]
+    return bytes([number + 1]) if number + 1 < len(ORDER) else None
+
+
+def _texts(keys: Iterable[bytes]) -> list[str]:
+    return sorted(key.decode() for key in keys)

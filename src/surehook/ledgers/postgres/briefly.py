@@ -1,0 +1,34 @@
+"""Work under locks that everybody wants, without keeping anybody waiting for longer than a moment.
+
+Who waits for an exclusive lock makes everybody else wait behind it. So such work waits for `LOCK_WAIT_MS` at most,
+gives up, rests and tries again: statements of others go on in between. Where somebody holds a table for long (a dump, a
+forgotten session), the work is done when that is over, or not now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from surehook.core.errors import LedgerUnavailable
+from surehook.ledgers.postgres.session import Session
+
+LOCK_WAIT_MS = 100
+LOCK_NOT_AVAILABLE = "55P03"
+LOCK_REST_S = 0.5  # between tries: several times as long as others may have waited
+
+
+async def in_brief_locks(session: Session, work: Callable[[], Awaitable[None]], *, tries: int) -> bool:
+    """Do the work in one transaction; False where its locks could not be had in so many tries."""
+    for attempt in range(tries):
+        if attempt:
+            await asyncio.sleep(LOCK_REST_S)
+        try:
+            async with session.writing():
+                await session.say(f"set local lock_timeout = {LOCK_WAIT_MS}")
+                await work()
+            return True
+        except LedgerUnavailable as error:
+            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+                raise
+    return False

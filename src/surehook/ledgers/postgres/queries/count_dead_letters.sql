@@ -1,0 +1,1 @@
+select count(*)::bigint as rows from dead_letter

@@ -1,1 +1,0 @@
-update configuration set version = version + 1

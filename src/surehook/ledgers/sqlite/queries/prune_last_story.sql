@@ -1,0 +1,1 @@
+select max(rowid) from attempt

@@ -1,0 +1,96 @@
+"""Many tenants at one door: one that publishes far more than the others, to many endpoints, under small bounds.
+
+The door lets tenants take turns. So whoever waits meets few transactions of others until their own tenant has its turn,
+however much of the busy tenant waits. That is counted here, in transactions, since time says nothing in a world whose
+storage is late; and only where everything stands in one line: of two writers, one may be late alone.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.core.envelope import EventIn, digest_of
+
+# Transactions of others between two turns of a tenant: two turns (some eight rows, in transactions of one or two events) of
+# each of three others, and those that were run again.
+PASSED_MOST = 60
+ONE_LINE = 256  # a large cost that no event of these worlds reaches
+BUSY = "busy"
+QUIET = "quiet"
+
+
+class Crowd(Struct, frozen=True):
+    """What a crowded world has beside the others."""
+
+    endpoints: int  # of the busy tenant
+    publishes: list[tuple[float, str, str, int]]
+    engine: dict[str, Any]
+
+
+def draw(chance: random.Random, storm_s: float) -> Crowd | None:
+    """A third of the worlds are crowded."""
+    if chance.random() < 0.67:
+        return None
+    publishes: list[tuple[float, str, str, int]] = []
+    for _ in range(chance.randint(1, 2)):
+        begin = chance.uniform(0, storm_s * 0.8)
+        publishes += [(begin + chance.random() * 0.02, BUSY, "document.signed", 20) for _ in range(15)]
+        publishes += [
+            (begin + 0.02 + chance.random() * 0.2, QUIET, "document.signed", 1)
+            for _ in range(chance.randint(1, 6))
+        ]
+    return Crowd(
+        endpoints=chance.choice((1, 2, 6)),
+        publishes=sorted(publishes),
+        engine={
+            "waiting_events": 1_000,
+            "waiting_deliveries": chance.choice((50, 100_000)),
+            "accept_rows": chance.choice((1, 2)),
+            "accept_cost": chance.choice((4, 12, 2_000)),
+            "large_cost": chance.choice((3, ONE_LINE)),
+            "turn_cost": 8,
+            "slice_rows": chance.choice((1, 3, 1_100)),
+        },
+    )
+
+
+class Waits(Struct):
+    """An event that waits, and how many transactions of others went by since its tenant's last turn."""
+
+    tenant: str
+    passed: int = 0
+
+
+class Passing:
+    """Watches how many transactions pass by those who wait, in a crowded world with one line."""
+
+    def __init__(self, find: Any, engine: dict[str, Any]) -> None:
+        self._find = find
+        self._is_on = engine.get("large_cost") == ONE_LINE
+        self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
+
+    def came(self, process: str, event: EventIn) -> bytes:
+        digest = digest_of(event)
+        self._waiting.setdefault(process, {})[digest] = Waits(event.tenant)
+        return digest
+
+    def went(self, process: str, digest: bytes) -> None:
+        self._waiting.get(process, {}).pop(digest, None)
+
+    def wrote(self, process: str, batch: Any) -> None:
+        """A process has written a batch."""
+        waiting = self._waiting.get(process)
+        if not waiting or not self._is_on:
+            return
+        for incoming in batch:
+            waiting.pop(incoming.event.digest, None)
+        served = {incoming.event.tenant for incoming in batch}
+        for waits in waiting.values():
+            waits.passed = 0 if waits.tenant in served else waits.passed + 1
+            if waits.passed == PASSED_MOST:
+                self._find(
+                    f"{PASSED_MOST} transactions of {process} passed by a tenant that waited for its turn"
+                )

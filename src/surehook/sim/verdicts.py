@@ -1,0 +1,84 @@
+"""What is said of a URL was found out there: breakers and statuses against the calls that were answered.
+
+breaker    it opens on no more calls than were answered at its URL since it last opened (one process: with
+           several, a row may be another process's word)
+endpoint   it leaves `active` only after a call of the URL that it has
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from surehook.core.model import BreakerRow, EndpointChange
+from surehook.ports.transport import Answer, Exchange, Request
+
+Place = tuple[str, str]  # tenant, and a URL without its query
+
+
+class Verdicts:
+    """Hears every answer and every record."""
+
+    def __init__(self, find: Callable[[str], None], *, sole: bool) -> None:
+        self._find = find
+        self._sole = sole
+        self._urls: dict[bytes, set[str]] = {}  # that an endpoint may have at this moment
+        self._calls: Counter[str] = Counter()  # by URL with its query, which names its endpoint
+        self._answered: Counter[Place] = Counter()
+        self._before: Counter[Place] = Counter()  # … when it last opened
+        self._open: set[Place] = set()
+
+    def at(self, endpoint: bytes, *urls: str) -> None:
+        """The endpoint has one of these URLs from now on."""
+        self._urls[endpoint] = set(urls)
+
+    def answered(self, tenant: str, url: str) -> None:
+        self._calls[url] += 1
+        self._answered[tenant, url.partition("?")[0]] += 1
+
+    def stands_open(self, place: Place) -> None:
+        """It is open before anybody begins: what opens it again opens nothing."""
+        self._open.add(place)
+
+    def recorded(self, breakers: Sequence[BreakerRow], changes: Sequence[EndpointChange]) -> None:
+        """A window of results was committed."""
+        for row in breakers:
+            self._turned((row.tenant, row.key), row)
+        for change in changes:
+            urls = self._urls.get(change.endpoint, set())
+            if change.status != "active" and urls and not any(self._calls[url] for url in urls):
+                self._find(f"an endpoint became {change.status} and was never called at {min(urls)}")
+
+    def _turned(self, place: Place, row: BreakerRow) -> None:
+        if row.state == "closed":
+            self._open.discard(place)
+        elif place not in self._open:
+            self._open.add(place)
+            there = self._answered[place] - self._before[place]
+            if self._sole and row.calls > there:
+                self._find(
+                    f"the breaker of {place[1]} opened on {row.calls} calls, of which {there} went there"
+                )
+            self._before[place] = self._answered[place]
+
+
+class Overheard:
+    """A transport whose answers are heard as well."""
+
+    def __init__(self, inner: Any, verdicts: Verdicts) -> None:
+        self._inner = inner
+        self._verdicts = verdicts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def send(self, request: Request, done: Callable[[Answer], None]) -> Exchange:
+        def hear(answer: Answer) -> None:
+            if answer.failure != "aborted":
+                target: Any = request.target
+                self._verdicts.answered(target.tenant, target.url)
+            done(answer)
+
+        sent: Exchange = self._inner.send(request, hear)
+        return sent

@@ -1,0 +1,112 @@
+"""Lines of log: dated, of one form, and few of a kind in any second, whatever goes on.
+
+What is over `LINES_PER_S` is counted and told by one line when the second is over, so a flood of bad packets or refused
+calls costs eleven lines a second, and nothing is dropped without a word. Writing never raises: a log that cannot be
+written must not stop a delivery.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from structlog.dev import ConsoleRenderer
+from structlog.processors import JSONRenderer
+
+from surehook.core.instants import render
+from surehook.ports.clock import Clock
+
+LINES_PER_S = 10  # of one kind: enough to see what happens, too few to fill a disk (about 200 MB a day)
+TEXT_CHARS = 4_000  # of one text in a line: a library may log a whole packet
+SUPPRESSED = "log.suppressed"
+
+
+class Lines:
+    """Writes a line for each event, in JSON or (`console`) in columns. Safe to call from any thread.
+
+    least   the level below which nothing is written
+    always  what every line says of where it comes from
+    """
+
+    def __init__(
+        self, stream: TextIO, *, clock: Clock, least: int, console: bool, always: Mapping[str, Any]
+    ) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._least = least
+        colours = console and stream.isatty()
+        self._render: Callable[..., Any] = (
+            ConsoleRenderer(colors=colours, timestamp_key="at") if console else JSONRenderer()
+        )
+        self._always = dict(always)
+        self._lock = threading.RLock()  # writing may warn, and a warning is a line
+        self._second = -1
+        self._counts: dict[str, int] = {}  # by kind, in this second
+
+    def put(self, level: int, event: str, fields: Mapping[str, Any], *, kind: str) -> None:
+        """Write one line, unless its kind has had its share of this second."""
+        if level < self._least:
+            return
+        with self._lock:
+            self.flush()
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+            if count <= LINES_PER_S:
+                self._write(level, event, fields)
+
+    def flush(self) -> None:
+        """Tell what was suppressed in a second that is over. Called with every line and once a second."""
+        second = int(self._clock.boot())
+        with self._lock:
+            if second == self._second:
+                return
+            self._second = second
+            counts, self._counts = self._counts, {}
+            for kind, count in counts.items():
+                if count > LINES_PER_S:
+                    fields = {"kind": kind, "lines": count - LINES_PER_S}
+                    self._write(logging.WARNING, SUPPRESSED, fields)
+
+    def _write(self, level: int, event: str, fields: Mapping[str, Any]) -> None:
+        line: dict[str, Any] = {
+            "at": render(self._clock.now()),
+            "level": logging.getLevelName(level).lower(),
+            "event": _cut(event),
+            **self._always,
+        }
+        line.update((key, _cut(value)) for key, value in fields.items())
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe, a full disk, a closed stream
+            self._stream.write(f"{self._render(None, '', line)}\n")
+            self._stream.flush()
+
+
+class Records(logging.Handler):
+    """Brings what libraries and the standard library log, warn of or leave unhandled into the same lines."""
+
+    def __init__(self, lines: Lines) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            event = record.getMessage()
+        except Exception:  # a library whose arguments do not fit its text
+            event = str(record.msg)
+        fields: dict[str, Any] = {"logger": record.name}
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["exception"] = "".join(traceback.format_exception(record.exc_info[1]))
+        self._lines.put(record.levelno, event, fields, kind=f"{record.name} {record.levelname.lower()}")
+
+    def flush(self) -> None:
+        self._lines.flush()
+
+
+def _cut(value: Any) -> Any:
+    """A value of bounded length: the head and the tail of a long text, since a trace tells most at its end."""
+    if not isinstance(value, str) or len(value) <= TEXT_CHARS:
+        return value
+    half = TEXT_CHARS // 2
+    return f"{value[:half]} … {len(value) - TEXT_CHARS} characters … {value[-half:]}"

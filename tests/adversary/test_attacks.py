@@ -1,0 +1,76 @@
+"""Every attack on both ledgers: memory stays bounded, and the customer beside it is served as before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.adversary.arena import Arena, arena
+from tests.servers import Postgres
+
+pytestmark = [pytest.mark.slow, pytest.mark.adversary]
+
+SLOW = {"profile": "standard", "breaker": None}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def scene(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    """A fresh server for each attack."""
+    with _ledger(request) as url, arena(url) as made:
+        yield made
+
+
+@contextmanager
+def _ledger(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    if request.param == "sqlite":
+        yield None
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.database() as url:
+        yield url
+
+
+@pytest.mark.parametrize("attack", ["header_lines", "header_value", "long_url", "trailers", "slow_readers"])
+def test_bytes_without_an_end_cost_nobody_anything(scene: Arena, attack: str) -> None:
+    scene.withstands(attack)
+
+
+@pytest.mark.parametrize("attack", ["half_heads", "silent"])
+def test_thousands_of_idle_connections_leave_room_for_others(scene: Arena, attack: str) -> None:
+    scene.withstands(attack, connections=4_300)
+
+
+def test_wrong_keys_are_refused_and_nothing_more(scene: Arena) -> None:
+    scene.withstands("wrong_keys")
+
+
+def test_half_sent_batches_are_bounded_in_bytes(scene: Arena) -> None:
+    scene.withstands("half_bodies", connections=200)
+
+
+def test_a_flood_of_batches_is_its_own_tenants_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 1)
+    scene.withstands("batches")
+
+
+def test_batches_to_a_thousand_endpoints_take_turns_with_others(scene: Arena) -> None:
+    scene.loud_endpoints("/d/200", 1_000)
+    scene.withstands("wide", events=500)
+
+
+def test_64_mib_owed_to_one_slow_receiver_is_its_own_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/d/1500", 1, SLOW)
+    scene.withstands("owed", pad=20_000, events=3_300)
+
+
+def test_large_events_owed_to_thousands_of_endpoints_are_their_own_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/d/1500", 5_000, SLOW)
+    scene.withstands("owed", pad=255_000, events=20)
+
+
+def test_a_caller_who_changes_descriptions_in_a_loop_holds_nobody_up(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 2_000)
+    endpoints = [row["id"] for row in scene.api.pages("/v1/endpoints", tenant="loud")]
+    scene.withstands("changes", endpoints=endpoints)

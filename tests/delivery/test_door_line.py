@@ -1,0 +1,372 @@
+"""The line of events that wait for their commit: bounds, turns by tenant, and requests that are more than a flush."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from surehook.core import envelope
+from surehook.core.envelope import EventIn
+from surehook.core.errors import LedgerUnavailable, Overloaded, Problem, TenantOverloaded
+from surehook.core.model import Tenant
+from surehook.delivery.admission import Admission
+from surehook.delivery.fair_batches import FairBatches
+from surehook.delivery.settings import EngineSettings
+from surehook.ports.ledger import Taken
+from surehook.sim.loop import run
+from tests.delivery.house import House, in_house
+
+
+class Commits:
+    """Stands in front of a house's ledger: keeps each transaction of `accept`, and lets it wait while `gate` is closed."""
+
+    def __init__(self, house: House) -> None:
+        self.batches: list[list[Any]] = []
+        self.begun = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.refuses: Callable[[list[Any]], Exception | None] = lambda batch: None
+        self._accept = house.ledger.accept
+        house.ledger.accept = self.accept  # type: ignore[method-assign]
+
+    async def accept(self, batch: Any, **named: Any) -> Any:
+        self.begun += 1
+        refusal = self.refuses(batch)
+        if refusal is not None:
+            raise refusal
+        await self.gate.wait()
+        receipt = await self._accept(batch, **named)
+        self.batches.append(list(batch))
+        return receipt
+
+    def tenants(self) -> list[list[str]]:
+        return [[item.event.tenant for item in batch] for batch in self.batches]
+
+
+def event(tenant: str = "acme", n: int = 0) -> EventIn:
+    return envelope.decode_event(b'{"tenant":"%b","type":"a","data":%d}' % (tenant.encode(), n))
+
+
+def publish(house: House, *events: EventIn) -> asyncio.Task[list[Taken | Problem]]:
+    return asyncio.get_running_loop().create_task(house.engine.take(events, [None] * len(events)))
+
+
+async def another_tenant(house: House, name: str) -> None:
+    await house.ledger.add_tenant(Tenant(name, name, False, house.clock.now()))
+    await house.engine.changed()
+
+
+def story(
+    settings: EngineSettings | None = None,
+) -> Callable[[Callable[[House, Commits], Awaitable[None]]], Callable[[], None]]:
+    """Make a test of a story in a house whose commits are watched, with another tenant called `other`."""
+
+    def decorate(tell: Callable[[House, Commits], Awaitable[None]]) -> Callable[[], None]:
+        async def told(house: House) -> None:
+            await another_tenant(house, "other")
+            await tell(house, Commits(house))
+
+        def test() -> None:
+            in_house(told, settings=settings)
+
+        test.__doc__ = tell.__doc__
+        return test
+
+    return decorate
+
+
+# -- bounds ---------------------------------------------------------------------------------------------
+
+
+def admission(**bounds: int) -> Admission:
+    return Admission(EngineSettings(**bounds))
+
+
+def test_a_tenant_may_have_three_times_as_much_waiting_as_it_leaves_free() -> None:
+    line = admission(waiting_events=100)
+    assert all(line.admit("a", 1, 0, 0) is None for _ in range(75))
+    assert isinstance(line.admit("a", 1, 0, 0), TenantOverloaded)
+    assert line.admit("b", 18, 0, 0) is None
+    assert isinstance(line.admit("b", 5, 0, 0), TenantOverloaded)
+    assert line.admit("c", 7, 0, 0) is None
+    refusal = line.admit("d", 1, 0, 0)
+    assert type(refusal) is Overloaded, "the line as a whole"
+
+
+def test_bytes_count_as_events_do() -> None:
+    line = admission(waiting_bytes=1_000)
+    assert line.admit("a", 1, 0, 700) is None
+    assert isinstance(line.admit("a", 1, 0, 100), TenantOverloaded)
+    assert line.admit("b", 1, 0, 200) is None
+    assert type(line.admit("c", 1, 0, 200)) is Overloaded
+
+
+def test_deliveries_bound_a_tenant_alone_and_never_its_first_request() -> None:
+    line = admission(waiting_deliveries=1_000)
+    assert line.admit("a", 1_000, 2_614_000, 0) is None
+    assert isinstance(line.admit("a", 1, 1, 0), TenantOverloaded)
+    assert line.admit("b", 1, 900, 0) is None
+
+
+def test_what_comes_into_an_empty_line_is_taken_and_what_leaves_makes_room() -> None:
+    line = admission(waiting_events=2)
+    assert line.admit("a", 3, 3, 30) is None
+    assert line.admit("b", 1, 1, 10) is not None
+    for _ in range(3):
+        line.leave("a", 1, 10)
+    assert (line.events, line.size) == (0, 0)
+    assert line.admit("b", 1, 1, 10) is None
+
+
+@story(EngineSettings(waiting_events=4))
+async def test_who_fills_the_line_is_refused_and_others_are_not(house: House, commits: Commits) -> None:
+    await house.endpoint()
+    commits.gate.clear()
+    first = publish(house, event(), event(), event())
+    await asyncio.sleep(0)
+    with pytest.raises(TenantOverloaded):
+        await publish(house, event())
+    other = publish(house, event("other"))
+    await asyncio.sleep(0)
+    commits.gate.set()
+    assert len(await first) == 3
+    assert len(await other) == 1
+    assert house.engine.accept.waiting == 0
+
+
+@story(EngineSettings(waiting_events=4))
+async def test_a_request_of_several_tenants_is_refused_for_one_of_them(
+    house: House, commits: Commits
+) -> None:
+    commits.gate.clear()
+    first = publish(house, event(), event(), event())
+    await asyncio.sleep(0)
+    both = publish(house, event(), event("other"))
+    await asyncio.sleep(0)
+    commits.gate.set()
+    mine, others = await both
+    assert isinstance(mine, Problem)
+    assert (mine.code, mine.status) == ("tenant_overloaded", 429)
+    assert isinstance(others, Taken)
+    await first
+
+
+# -- turns ----------------------------------------------------------------------------------------------
+
+
+def turns(
+    *waits: tuple[str, int], cost: int, items: int = 1_000, others: bool = False, gone: str = ""
+) -> list[list[str]]:
+    """The batches that come of what waits, in order: who has an item of which cost. Nobody waits for `gone`'s."""
+
+    async def main() -> list[list[str]]:
+        batches: list[list[str]] = []
+
+        async def flush(batch: list[str]) -> None:
+            batches.append(batch)
+
+        line: FairBatches[str] = FairBatches(
+            flush, items=items, cost=cost, turn=64, others=lambda: others, wanted=lambda who: who != gone
+        )
+        for who, each in waits:
+            line.put(who, who, each)
+        await line.drained()
+        return batches
+
+    return run(main())
+
+
+def test_a_flush_takes_what_it_may_and_an_item_that_is_more_goes_alone() -> None:
+    assert turns(("a", 4), ("a", 4), ("a", 4), ("a", 50), ("a", 1), cost=10) == [
+        ["a", "a"], ["a"], ["a"], ["a"],
+    ]  # fmt: skip
+    assert turns(*[("a", 1)] * 5, cost=10, items=2) == [["a", "a"], ["a", "a"], ["a"]]
+
+
+def test_a_flush_is_a_quarter_where_others_may_come_meanwhile() -> None:
+    sizes = [len(flush) for flush in turns(*[("a", 1)] * 32, cost=1_000, items=16, others=True)]
+    assert set(sizes) == {4}
+    sizes = [len(flush) for flush in turns(*[("a", 10)] * 32, cost=160, others=True)]
+    assert set(sizes) == {4}
+    assert len(turns(*[("a", 1)] * 32, cost=1_000, items=16)) == 2
+
+
+def test_one_item_waits_for_no_more_than_a_turn_of_each_other_tenant() -> None:
+    batches = turns(*[("busy", 10)] * 10_000, ("quiet", 1), cost=100)
+    assert "quiet" in batches[0]
+
+
+def test_what_nobody_waits_for_costs_its_tenant_no_turn() -> None:
+    batches = turns(*[("gone", 10)] * 100, *[("b", 10)] * 10, cost=10, gone="gone")
+    assert [batch.count("b") for batch in batches] == [1] * 10
+    assert batches[0].count("gone") == 100
+
+
+def test_tenants_share_by_cost_and_not_by_items() -> None:
+    batches = turns(*[("dear", 500)] * 20, *[("cheap", 10)] * 1_000, cost=500)
+    early = [who for batch in batches[:20] for who in batch]
+    assert 4_000 <= early.count("dear") * 500 <= 6_000
+    assert 4_000 <= early.count("cheap") * 10 <= 6_000
+
+
+def test_who_comes_one_at_a_time_pays_for_what_went_before() -> None:
+    async def main() -> list[str]:
+        order: list[str] = []
+        line: FairBatches[str]
+
+        async def flush(batch: list[str]) -> None:
+            order.extend(batch)
+            if "dear" in batch and order.count("dear") < 3:
+                line.put("dear", "dear", 1_000)  # answered, and back at once
+
+        line = FairBatches(flush, items=10, cost=100, turn=64, others=lambda: False)
+        line.put("dear", "dear", 1_000)
+        for _ in range(500):
+            line.put("cheap", "cheap", 10)
+        await line.drained()
+        return order
+
+    order = run(main())
+    second = order.index("dear", 1)
+    assert order[:second].count("cheap") >= 90
+
+
+@story(EngineSettings(accept_rows=16))
+async def test_a_publish_shares_the_next_transaction_with_a_tenant_that_has_hundreds(
+    house: House, commits: Commits
+) -> None:
+    await house.endpoint()
+    commits.gate.clear()
+    many = publish(house, *[event(n=n) for n in range(300)])
+    await house.wait(1)
+    one = publish(house, event("other"))
+    await house.wait(1)
+    commits.gate.set()
+    await asyncio.gather(one, many)
+    assert len(commits.batches) == 76
+    assert [n for n, tenants in enumerate(commits.tenants()) if "other" in tenants] == [1]
+
+
+# -- more than a flush ----------------------------------------------------------------------------------
+
+
+@story(EngineSettings(accept_cost=48))
+async def test_a_large_request_is_several_transactions_and_one_answer(house: House, commits: Commits) -> None:
+    for n in range(5):
+        await house.endpoint(f"https://r{n}.example/hook")
+    answers = await publish(house, *[event(n=n) for n in range(7)])
+    assert [len(batch) for batch in commits.batches] == [2, 2, 2, 1]
+    assert all(len(item.deliveries) == 5 for batch in commits.batches for item in batch)
+    assert [isinstance(answer, Taken) and answer.fan_out for answer in answers] == [5] * 7
+    await house.wait(5)
+    assert await house.states() == {"delivered": 35}
+
+
+@story(EngineSettings(accept_cost=48))
+async def test_it_is_not_answered_before_its_last_part(house: House, commits: Commits) -> None:
+    for n in range(5):
+        await house.endpoint(f"https://r{n}.example/hook")
+    commits.refuses = lambda batch: commits.gate.clear() if commits.begun == 4 else None  # type: ignore[func-returns-value]
+    asked = publish(house, *[event(n=n) for n in range(7)])
+    await house.wait(5)
+    assert len(commits.batches) == 3
+    assert not asked.done()
+    commits.gate.set()
+    assert len(await asked) == 7
+
+
+@story(EngineSettings(accept_cost=48))
+async def test_a_part_that_fails_is_said_of_its_events_and_ends_the_request(
+    house: House, commits: Commits
+) -> None:
+    for n in range(5):
+        await house.endpoint(f"https://r{n}.example/hook")
+    commits.refuses = lambda batch: LedgerUnavailable("away") if commits.begun == 2 else None
+    answers = await publish(house, *[event(n=n) for n in range(7)])
+    assert [isinstance(answer, Taken) for answer in answers] == [True, True, *[False] * 5]
+    problems = [answer for answer in answers if isinstance(answer, Problem)]
+    assert {(problem.code, problem.status) for problem in problems} == {("ledger_unavailable", 503)}
+    assert commits.begun == 2, "what is left is not begun"
+    assert house.engine.accept.waiting == 0
+
+
+@story(EngineSettings(accept_rows=8))
+async def test_what_nobody_waits_for_any_more_is_not_begun(house: House, commits: Commits) -> None:
+    await house.endpoint()
+    commits.gate.clear()
+    asked = publish(house, *[event(n=n) for n in range(7)])
+    await house.wait(1)
+    asked.cancel()
+    commits.gate.set()
+    await house.wait(1)
+    assert commits.begun == 1
+    assert house.engine.accept.waiting == 0
+    assert len(house.receivers.calls) == 2
+
+
+def test_a_shutdown_does_not_wait_for_all_of_a_large_request() -> None:
+    async def tell(house: House) -> None:
+        await house.endpoint()
+        accept = house.ledger.accept
+
+        async def slowly(batch: Any, **named: Any) -> Any:
+            await asyncio.sleep(0.5)
+            return await accept(batch, **named)
+
+        house.ledger.accept = slowly  # type: ignore[method-assign]
+        asked = publish(house, *[event(n=n) for n in range(200)])
+        await house.wait(1)
+        began = asyncio.get_running_loop().time()
+        await house.engine.stop()
+        assert asyncio.get_running_loop().time() - began < 5
+        answers = await asked
+        refused = [answer for answer in answers if isinstance(answer, Problem)]
+        assert {problem.code for problem in refused} == {"overloaded"}
+        assert 0 < len(refused) < 200
+        assert house.facts.names.count("engine.stop_failed") == 0
+
+    in_house(tell, settings=EngineSettings(accept_rows=2), stops=False)
+
+
+@story(EngineSettings(large_cost=4))
+async def test_an_event_with_a_large_fan_out_has_a_writer_of_its_own(house: House, commits: Commits) -> None:
+    for n in range(9):
+        await house.endpoint(f"https://r{n}.example/hook")
+    slow, accept = asyncio.Event(), house.ledger.accept
+
+    async def slowly(batch: Any, **named: Any) -> Any:
+        if len(batch[0].deliveries) == 9:
+            await slow.wait()
+        return await accept(batch, **named)
+
+    house.ledger.accept = slowly  # type: ignore[method-assign]
+    large = publish(house, event())
+    await house.wait(1)
+    await publish(house, event("other"))
+    assert not large.done()
+    slow.set()
+    await large
+    await house.wait(1)
+    assert len(house.receivers.calls) == 9
+
+
+@story(EngineSettings(slice_rows=3))
+async def test_the_loop_goes_on_between_slices(house: House, commits: Commits) -> None:
+    for n in range(30):
+        await house.endpoint(f"https://r{n}.example/hook")
+    turns_of_the_loop = 0
+
+    async def watch() -> None:
+        nonlocal turns_of_the_loop
+        while not asked.done():
+            turns_of_the_loop += 1
+            await asyncio.sleep(0)
+
+    asked = publish(house, event())
+    await watch()
+    assert turns_of_the_loop >= 10
+    await house.wait(5)
+    assert len(house.receivers.calls) == 30

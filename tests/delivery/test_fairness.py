@@ -1,0 +1,328 @@
+"""Nobody waits for what somebody else is owed: memory in rows and bytes, turns by tenant, claims."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from msgspec import structs
+
+from surehook.core.model import FIRST, Delivery
+from surehook.delivery.memory import Memory
+from surehook.delivery.settings import EngineSettings
+from surehook.delivery.turns import Turns
+
+from .house import TENANT, House, answers, in_house
+from .nodes import API, WORKER, Town, in_town
+
+A, B = "https://a.example/hook", "https://b.example/hook"
+KIB = 1 << 10
+
+
+def memory(*tenants: str, **settings: Any) -> Memory:
+    directory: Any = SimpleNamespace(tenants=dict.fromkeys(tenants))
+    return Memory(EngineSettings(**settings), directory)
+
+
+def route(tenant: str) -> Any:
+    return SimpleNamespace(endpoint=SimpleNamespace(tenant=tenant), held=0, held_bytes=0)
+
+
+def delivery(number: int, *, size: int = 100, event: int | None = None) -> Delivery:
+    of_event = number if event is None else event
+    body = b"%d" % of_event
+    return Delivery(
+        number.to_bytes(16, "big"), of_event.to_bytes(16, "big"), b"e", "t", "a", FIRST, 1, 0, 0, body.ljust(size)
+    )  # fmt: skip
+
+
+def fill(kept: Memory, by: Any, *, size: int = 100, begin: int = 0) -> int:
+    """Hold new events until the endpoint may hold no more; how many those were."""
+    count = 0
+    while kept.has_share(by):
+        kept.hold(by, delivery(begin + count, size=size))
+        count += 1
+    return count
+
+
+# -- memory -------------------------------------------------------------------------------------------------
+
+
+def test_a_body_counts_once_however_many_deliveries_need_it() -> None:
+    kept = memory("a", "b", memory_bytes=1000 * KIB)
+    routes = [route("a") for _ in range(50)]
+    rows = [delivery(number, size=100 * KIB, event=7) for number in range(50)]
+    for one, row in zip(routes, rows, strict=True):
+        kept.hold(one, row)
+    assert (kept.held, kept.held_bytes) == (50, 100 * KIB)
+    assert len({id(row.body) for row in rows}) == 1, "copies that a claim brought are given up"
+    for one, row in zip(routes[:-1], rows[:-1], strict=True):
+        kept.let_go(one, row)
+    assert (kept.held, kept.held_bytes) == (1, 100 * KIB)
+    kept.let_go(routes[-1], rows[-1])
+    assert (kept.held, kept.held_bytes) == (0, 0)
+
+
+def test_what_is_published_again_never_lends_its_bytes_to_the_first() -> None:
+    """A repeat is in memory until the ledger knows it for one; its event's own rows may be claimed meanwhile."""
+    kept = memory("a", "b")
+    repeat, first = delivery(1, event=7), delivery(2, event=7)
+    repeat.body = b"later " + first.body
+    own, size = first.body, len(repeat.body) + len(first.body)
+    kept.hold(one := route("a"), repeat)
+    kept.hold(two := route("a"), first)
+    assert (first.body, kept.held_bytes) == (own, size)
+    kept.let_go(one, repeat)
+    kept.let_go(two, first)
+    assert (kept.held, kept.held_bytes) == (0, 0)
+
+
+def test_one_endpoint_may_hold_less_than_half_of_the_bytes() -> None:
+    kept = memory("a", "b", memory_bytes=1000 * KIB)
+    slow = route("a")
+    assert 41 <= fill(kept, slow, size=10 * KIB) <= 43
+    assert kept.has_share(route("a"))
+
+
+def test_a_tenant_with_many_endpoints_leaves_half_of_the_bytes_and_rows() -> None:
+    for bounds in ({"memory_bytes": 1000 * KIB}, {"memory_deliveries": 100, "endpoint_share": 5}):
+        kept = memory("a", "b", **bounds)
+        for number in range(200):
+            fill(kept, route("a"), size=10 * KIB, begin=1000 * number)
+        assert 50 <= kept.held <= 51
+        assert kept.has_share(route("b"))
+
+
+def test_however_many_tenants_are_greedy_the_next_one_finds_room() -> None:
+    kept = memory(*"abcdefghij", memory_bytes=1000 * KIB)
+    for number, tenant in enumerate("abcdefghi"):
+        for turn in range(20):
+            fill(kept, route(tenant), begin=1_000_000 * number + 10_000 * turn)
+    assert fill(kept, route("i"), begin=20_000_000) == 0
+    assert fill(kept, route("j"), begin=30_000_000) >= 4
+
+
+def test_the_first_delivery_of_a_tenant_fits_however_large() -> None:
+    kept = memory("a", "b", memory_bytes=10 * KIB)
+    kept.hold(one := route("a"), delivery(1, size=9 * KIB))
+    assert not kept.has_share(one)
+    assert kept.has_share(route("b"))
+    kept.hold(route("b"), delivery(2, size=200 * KIB))
+    assert not kept.has_room()
+
+
+def test_a_lone_tenant_may_fill_everything() -> None:
+    kept = memory("a", memory_deliveries=100, endpoint_share=5)
+    for number in range(200):
+        fill(kept, route("a"), begin=1000 * number)
+    assert kept.held == 100
+
+
+# -- turns --------------------------------------------------------------------------------------------------
+
+
+def test_turns_go_by_tenant_and_then_by_endpoint() -> None:
+    turns = Turns()
+    routes = {name: route("few" if name == "few" else "many") for name in ("0", "1", "2", "few")}
+    for one in routes.values():
+        turns.add(one)
+    order = []
+    for _ in range(8):
+        taken = turns.take()
+        order += [name for name, one in routes.items() if one is taken]
+        turns.add(taken)
+    assert order == ["0", "few", "1", "few", "2", "few", "0", "few"]
+
+
+def test_a_tenant_with_many_endpoints_has_one_tenants_turn() -> None:
+    settings = EngineSettings(slots_first=4)
+
+    async def story(house: House) -> None:
+        for number in range(50):
+            url = f"https://a{number}.example/hook"
+            house.receivers.scripts[url] = answers(200, after=0.5)
+            await house.endpoint(url)
+        await house.tenant("other")
+        await house.endpoint(B, tenant="other")
+        await house.publish(4)
+        await house.publish(3, tenant="other")
+        await house.wait(1.6)
+        assert len(house.receivers.at(B)) == 3
+
+    in_house(story, settings=settings)
+
+
+def test_what_a_slow_receiver_is_owed_in_bytes_stops_nobody_else() -> None:
+    """The size of what waits is far beyond memory: rows are few, so that only bytes can tell."""
+    settings = EngineSettings(memory_bytes=1 << 20)
+
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = answers(200, after=1.5)
+        await house.endpoint(A)
+        await house.tenant("other")
+        await house.endpoint(B, tenant="other")
+        await house.publish(250, size=20 * KIB)
+        kept = house.engine.dispatch.memory
+        assert kept.held_bytes < (1 << 20) / 2
+        before = house.clock.now()
+        await house.publish(50, tenant="other")
+        await house.wait(0.5)
+        assert len(house.receivers.at(B)) == 50
+        assert house.clock.now() - before < 600
+        await house.wait(30)
+        assert len(house.receivers.at(A)) == 250
+
+    in_house(story, settings=settings)
+
+
+def test_one_event_to_many_endpoints_stops_nobody_else() -> None:
+    settings = EngineSettings(memory_bytes=1 << 20, memory_deliveries=200, endpoint_share=20)
+
+    async def story(house: House) -> None:
+        for number in range(100):
+            url = f"https://a{number}.example/hook"
+            house.receivers.scripts[url] = answers(200, after=1.0)
+            await house.endpoint(url)
+        await house.tenant("other")
+        await house.endpoint(B, tenant="other")
+        await house.publish(5, size=100 * KIB)
+        assert house.engine.dispatch.memory.held_bytes <= 600 * KIB
+        await house.publish(20, tenant="other")
+        await house.wait(0.5)
+        assert len(house.receivers.at(B)) == 20
+        await house.wait(60)
+        assert len(house.receivers.calls) == 520
+
+    in_house(story, settings=settings)
+
+
+def test_large_bodies_leave_in_slices() -> None:
+    """Between two slices whatever else is ready has its turn."""
+
+    async def story(house: House) -> None:
+        for number in range(40):
+            await house.endpoint(f"https://a{number}.example/hook")
+        dispatch = house.engine.dispatch
+        for number, one in enumerate(house.engine.directory.routes.values()):
+            row = structs.replace(
+                delivery(number, size=100 * KIB),
+                endpoint=one.endpoint.id, tenant=TENANT, due_at=house.clock.now(), born_at=house.clock.now(),
+            )  # fmt: skip
+            dispatch.memory.hold(one, row)
+            dispatch.push(one, row)
+        dispatch.pump()
+        assert len(house.receivers.calls) == 6, "512 KiB and what goes beyond"
+        await house.wait(0.01)
+        assert len(house.receivers.calls) == 40
+
+    in_house(story, stops=False)
+
+
+def test_a_turn_of_the_loop_starts_one_slice_however_many_pump() -> None:
+    """A start costs about 0.1 ms, and a request from outside passes several turns of the loop."""
+
+    async def story(house: House) -> None:
+        await house.tenant("other")  # whom long turns would keep waiting
+        for number in range(40):
+            await house.endpoint(f"https://a{number}.example/hook")
+        dispatch = house.engine.dispatch
+        for number, one in enumerate(house.engine.directory.routes.values()):
+            row = structs.replace(
+                delivery(number, size=10),
+                endpoint=one.endpoint.id, tenant=TENANT, due_at=house.clock.now(), born_at=house.clock.now(),
+            )  # fmt: skip
+            dispatch.memory.hold(one, row)
+            dispatch.push(one, row)
+        for _ in range(5):  # accept, claim, timers and answers
+            dispatch.pump()
+        assert len(house.receivers.calls) == 8
+        await house.wait(0.01)
+        assert len(house.receivers.calls) == 40
+
+    in_house(story, stops=False)
+
+
+# -- claims -------------------------------------------------------------------------------------------------
+
+
+def test_nobody_waits_behind_a_slow_endpoints_due_rows() -> None:
+    """API and worker apart: the worker finds a backlog, and then what others publish beside it."""
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = answers(200, after=1.5)
+        await town.endpoint(A)
+        await town.tenant("other")
+        await town.endpoint(B, tenant="other")
+        town.engines["worker"].dispatch.paused = True
+        await town.publish(3000)
+        before = town.clock.now()
+        await town.publish(20, tenant="other")
+        town.engines["worker"].dispatch.paused = False
+        town.engines["worker"].claim.wake()
+        await town.wait(0.3)
+        assert len(town.sent["worker"].at(B)) == 20
+        for _ in range(10):
+            await town.wait(0.2)
+            await town.publish(1, tenant="other")
+            await town.wait(0.02)
+            assert len(town.sent["worker"].at(B)) > 20
+        assert len(town.sent["worker"].at(B)) == 30
+        assert town.clock.now() - before < 5000
+        assert town.engines["worker"].dispatch.memory.held < 600, "the rest stays where it was"
+
+    in_town(story, api=API, worker=WORKER, stops=False)
+
+
+def test_a_tenant_with_a_thousand_endpoints_takes_its_part_of_a_claim() -> None:
+    async def story(town: Town) -> None:
+        for number in range(100):
+            url = f"https://a{number}.example/hook"
+            town.receivers.scripts[url] = answers(200, after=1.0)
+            await town.endpoint(url)
+        await town.tenant("other")
+        await town.endpoint(B, tenant="other")
+        town.engines["worker"].dispatch.paused = True
+        await town.publish(30)
+        await town.publish(20, tenant="other")
+        town.engines["worker"].dispatch.paused = False
+        town.engines["worker"].claim.wake()
+        await town.wait(1.6)
+        assert len(town.sent["worker"].at(B)) >= 15
+        await town.wait(400)
+        assert len(town.sent["worker"].calls) == 3020
+
+    in_town(story, api=API, worker=WORKER, settings={"slots_first": 16}, stops=False)
+
+
+def test_a_backlog_of_large_bodies_comes_in_pieces() -> None:
+    settings = EngineSettings(memory_bytes=1 << 20, claim_rows=500)
+
+    async def story(house: House) -> None:
+        await house.tenant("other")
+        await house.endpoint(A)
+        house.engine.dispatch.paused = True
+        kept = house.engine.dispatch.memory
+        await house.publish(30, size=200 * KIB)
+        assert kept.held_bytes < 800 * KIB
+        house.engine.dispatch.paused = False
+        house.engine.dispatch.pump()
+        highest = 0
+        for _ in range(200):
+            await house.wait(0.05)
+            highest = max(highest, kept.held_bytes)
+        assert highest < 800 * KIB
+        assert len(house.receivers.at(A)) == 30
+
+    in_house(story, settings=settings)
+
+
+def test_a_full_worker_claims_as_its_memory_becomes_free() -> None:
+    """It found memory full when it was about to look again, and does not wait for the next poll."""
+
+    async def story(town: Town) -> None:
+        await town.endpoint()
+        await town.publish(200)
+        await town.wait(10)
+        assert town.calls("worker") == 200
+
+    in_town(story, hears=False, api=API, worker={**WORKER, "memory_deliveries": 4})

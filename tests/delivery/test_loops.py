@@ -1,0 +1,258 @@
+"""No part of an engine stops without a word: loops, lines of group commit, and work that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery import retry_end
+from surehook.delivery.batch import Batches
+from surehook.delivery.chores import CHORES_MAX, WAITING_MAX, Chores
+from surehook.delivery.loops import AGAIN_MOST_S, WELL_S, Loops
+from surehook.sim.clock import SimClock
+from surehook.sim.loop import SimLoop, run
+from tests.delivery.house import House, answers, in_house
+
+A, B = "https://a.example/hook", "https://b.example/hook"
+
+
+class Said:
+    """Facts and failures, as they come."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, dict[str, Any]]] = []
+        self.failures: list[BaseException] = []
+
+    def fact(self, name: str, **fields: Any) -> None:
+        self.facts.append((name, fields))
+
+
+def in_loops(story: Callable[[Loops, Said], Awaitable[None]]) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        said = Said()
+        loops = Loops(clock=SimClock(loop), telemetry=said, fail=said.failures.append)
+        await story(loops, said)
+        await loops.stop()
+
+    run(main())
+
+
+def test_a_loop_that_meets_ledger_trouble_begins_again_and_says_so_once() -> None:
+    async def story(loops: Loops, said: Said) -> None:
+        begun: list[float] = []
+
+        async def away() -> None:
+            begun.append(asyncio.get_running_loop().time())
+            raise LedgerUnavailable("gone")
+
+        loops.keep("away", away)
+        await asyncio.sleep(60)
+        pauses = [later - earlier for earlier, later in itertools.pairwise(begun)]
+        assert max(pauses) <= AGAIN_MOST_S + 0.01
+        assert len(begun) < 140
+        assert said.facts == [("ledger.away", {"loop": "away", "error": "gone"})]
+        assert not said.failures
+
+    in_loops(story)
+
+
+def test_trouble_after_a_good_while_is_said_again() -> None:
+    async def story(loops: Loops, said: Said) -> None:
+        async def sometimes() -> None:
+            await asyncio.sleep(WELL_S + 1)
+            raise LedgerUnavailable("gone")
+
+        loops.keep("sometimes", sometimes)
+        await asyncio.sleep(3 * WELL_S + 5)
+        assert [name for name, _ in said.facts] == ["ledger.away"] * 3
+
+    in_loops(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "begins_again", "said_as"),
+    [
+        (NodeBuried(b"n" * 16), True, []),
+        (LedgerBroken("fsync"), False, []),
+        (ValueError("a defect"), False, ["loop.failed"]),
+    ],
+)
+def test_what_a_loop_cannot_mend_reaches_the_engine(
+    error: Exception, begins_again: bool, said_as: list[str]
+) -> None:
+    async def story(loops: Loops, said: Said) -> None:
+        runs = 0
+
+        async def part() -> None:
+            nonlocal runs
+            runs += 1
+            raise error
+
+        loops.keep("part", part)
+        loops.do("errand", part)
+        await asyncio.sleep(1)
+        assert said.failures[:2] == [error, error]
+        assert (runs > 2) is begins_again
+        assert [name for name, _ in said.facts] == said_as * 2
+        if said_as:
+            assert "in part" in said.facts[0][1]["trace"], "a defect is told with its place"
+
+    in_loops(story)
+
+
+def test_a_line_goes_on_after_a_flush_that_raised() -> None:
+    async def main() -> None:
+        flushed: list[int] = []
+        broke: list[tuple[list[int], str]] = []
+
+        async def flush(batch: list[int]) -> None:
+            await asyncio.sleep(0.01)
+            if 1 in batch:
+                raise ValueError("one")
+            flushed.extend(batch)
+
+        line: Batches[int] = Batches(
+            flush, failed=lambda batch, error: broke.append((batch, str(error))), rows=1
+        )
+        for item in range(4):
+            line.put(item)
+        await line.drained()
+        assert (flushed, broke) == ([0, 2, 3], [([1], "one")])
+
+    run(main())
+
+
+def test_a_410_is_recorded_although_the_configuration_cannot_be_read_after_it() -> None:
+    """The reload stood inside the recorder's flush: trouble there ended its line, and what waited stayed `sending`."""
+
+    async def story(house: House) -> None:
+        gone, there = await house.endpoint(A), await house.endpoint(B)
+        house.receivers.scripts[A] = answers(410)
+        house.receivers.scripts[B] = answers(200, after=0.03)  # while the reload is under way
+        version = house.ledger.version
+
+        async def away() -> int:
+            await asyncio.sleep(0.1)
+            raise LedgerUnavailable("gone")
+
+        await house.publish()
+        setattr(house.ledger, "version", away)  # noqa: B010
+        await house.wait(0.5)
+        setattr(house.ledger, "version", version)  # noqa: B010
+        await house.wait(3)
+        assert await house.states() == {"dead": 1, "delivered": 1}
+        assert house.engine.directory.version == await version(), "and it is read when it can be"
+        assert (house.route(gone).status, house.route(there).status) == ("inactive", "active")
+
+    in_house(story)
+
+
+def test_a_defect_in_accepting_answers_who_waits_and_fails_the_engine() -> None:
+    async def story(house: House) -> None:
+        await house.endpoint(A)
+
+        def defect(step: str) -> None:
+            if step == "before accept":
+                raise ValueError("a defect")
+
+        house.faults = defect
+        async with asyncio.timeout(5):
+            with pytest.raises(LedgerUnavailable, match="nobody knows"):
+                await house.publish()
+        assert house.engine.failure == "a defect"
+        assert house.engine.failed.is_set()
+        assert "loop.failed" in house.facts.names
+
+    in_house(story, stops=False)
+
+
+@pytest.mark.parametrize("what", ["record", "park"])
+def test_a_defect_in_recording_or_parking_fails_the_engine(what: str) -> None:
+    async def story(house: House) -> None:
+        endpoint = await house.endpoint(A)
+
+        def defect(step: str) -> None:
+            if step == f"before {what}":
+                raise ValueError("a defect")
+
+        if what == "park":
+            house.receivers.scripts[A] = lambda call: None
+            await house.publish(100)  # more than its slots: the rest waits in the queue
+            house.faults = defect
+            await house.set(endpoint, status="paused")
+        else:
+            house.faults = defect
+            await house.publish()
+        await house.wait(1)
+        assert house.engine.failure == "a defect"
+
+    in_house(story, stops=False)
+
+
+# -- work that a management call begins ------------------------------------------------------------------
+
+
+def test_chores_wait_in_line_and_none_is_dropped() -> None:
+    async def main() -> None:
+        chores = Chores()
+        done: list[int] = []
+        at_once = most = 0
+
+        def work(number: int) -> Callable[[], Any]:
+            async def go() -> None:
+                nonlocal at_once, most
+                at_once += 1
+                most = max(most, at_once)
+                await asyncio.sleep(1)
+                at_once -= 1
+                done.append(number)
+
+            return go
+
+        for number in range(300):
+            assert chores.begin(work(number), name="walk", about=number)
+        for number in range(200, 300):  # in line already
+            assert chores.begin(work(number), name="walk", about=number)
+        await chores.idle()
+        assert sorted(done) == list(range(300))
+        assert most == CHORES_MAX
+
+    run(main())
+
+
+def test_more_walks_than_the_line_holds_become_one_over_everything() -> None:
+    async def main() -> None:
+        chores = Chores()
+        manager = Walked()
+        for number in range(CHORES_MAX + WAITING_MAX + 50):
+            retry_end.begin_ending_retries(manager, chores, endpoint=number.to_bytes(16, "big"))  # type: ignore[arg-type]
+        await chores.idle()
+        assert len(manager.endpoints) == CHORES_MAX + WAITING_MAX + 1
+        assert manager.endpoints.count(None) == 1
+
+    run(main())
+
+
+class Walked:
+    """A manager whose ledger notes which endpoints' retries were asked for, and has none."""
+
+    def __init__(self) -> None:
+        self.endpoints: list[bytes | None] = []
+        self.ledger = self
+
+    async def deliveries(self, where: Any, *, limit: int, after: bytes | None) -> Any:
+        await asyncio.sleep(0.001)
+        self.endpoints.append(where.endpoint)
+        return Empty()
+
+
+class Empty:
+    data: tuple[()] = ()
+    next = None

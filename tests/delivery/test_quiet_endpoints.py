@@ -1,0 +1,97 @@
+"""The cost of endpoints that are there and not called."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from pathlib import Path
+
+from surehook.core.model import Tenant
+from surehook.delivery.loading import Loader
+from surehook.delivery.request import static_heads
+from surehook.delivery.routes import Directory
+from surehook.ledgers.sqlite import SqliteLedger
+from tests.delivery.house import House, Url, in_house
+from tests.delivery.test_loading import NOW, endpoint, endpoint_id, secret
+
+ENDPOINTS = 2_000
+BYTES_EACH = 2_048
+POLICY = b'{"profile":"standard","schedule":{"fixed":[1,2,3]}}'
+
+
+def test_an_endpoint_in_memory_takes_less_than_two_kilobytes(tmp_path: Path) -> None:
+    """As read from a file: every row's texts are its own."""
+
+    async def measure() -> float:
+        ledger = SqliteLedger(str(tmp_path / "book.db"), inline=True)
+        await ledger.open(now=NOW)
+        await ledger.add_tenant(Tenant("acme", "acme", False, NOW))
+        for number in range(ENDPOINTS):
+            made = endpoint(
+                number, url=f"https://h{number}.example.com/hooks/{number}", policy=POLICY if number % 2 else None,
+                event_types=("document.*", "invoice.paid"), description="An endpoint of ours",
+            )  # fmt: skip
+            await ledger.add_endpoint(made, secret(number, endpoint_id(number)))
+        directory = Directory(make_target=lambda e: Url(e.url), make_heads=static_heads, slots=32)
+        loader = Loader(
+            registry=ledger,
+            directory=directory,
+            touched=lambda route: None,
+            dropped=lambda route: None,
+            settled=directory.breakers.settle,
+        )
+        gc.collect()
+        tracemalloc.start()
+        await loader.reload()
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        await ledger.close()
+        assert len(directory.routes) == ENDPOINTS
+        return taken / ENDPOINTS
+
+    assert asyncio.run(measure()) < BYTES_EACH
+
+
+def test_only_endpoints_that_had_work_have_queues() -> None:
+    async def story(house: House) -> None:
+        busy = await house.endpoint(types=("doc.signed",))
+        for number in range(20):
+            await house.endpoint(f"https://quiet.example/{number}", types=("other",))
+        await house.publish()
+        await house.wait(1)
+        assert list(house.engine.directory.used) == [busy]
+        assert [id for id, route in house.engine.directory.routes.items() if not route.is_quiet] == [busy]
+        await house.ledger.remove_endpoint(busy)
+        await house.engine.changed()
+        assert not house.engine.directory.used
+
+    in_house(story)
+
+
+def test_an_equal_policy_is_spelled_out_once() -> None:
+    async def story(house: House) -> None:
+        policy = {"profile": "standard", "schedule": {"fixed": [1, 2]}}
+        first, second = [await house.endpoint(policy=policy) for _ in range(2)]
+        assert house.route(first).own_plan is house.route(second).own_plan
+        await house.set(first, policy=None)
+        await house.set(second, policy=None)
+        assert not house.engine.directory._plans
+
+    in_house(story)
+
+
+def test_a_new_url_and_new_headers_hold_for_the_next_call() -> None:
+    async def story(house: House) -> None:
+        busy = await house.endpoint()
+        await house.publish()
+        await house.wait(1)
+        await house.set(busy, url="https://b.example/hook", headers={"x-new": "1"})
+        await house.publish()
+        await house.wait(1)
+        first, second = house.receivers.calls
+        assert (first.url, second.url) == ("https://a.example/hook", "https://b.example/hook")
+        assert "x-new" not in first.headers and second.headers["x-new"] == "1"
+
+    in_house(story)

@@ -1,0 +1,146 @@
+"""What is looked at from time to time: ageing to its end, endings that are counted, purposes that keep to themselves."""
+
+from __future__ import annotations
+
+import json
+
+from surehook.core.errors import LedgerUnavailable
+from surehook.core.model import EventType
+from surehook.delivery import cancel, endpoints
+from surehook.delivery.chores import Chores
+from surehook.delivery.retry_end import end_pending_retries
+from tests.delivery.house import REFUSES, House, answers, in_house
+
+A, B = "https://a.example/hook", "https://b.example/hook"
+SHUT = {
+    "profile": "standard", "max_age": 120, "schedule": {"fixed": [3600]},
+    "breaker": {"calls": 3, "probe_after": 3600},
+}  # fmt: skip
+
+
+async def backlog(house: House, url: str, count: int) -> bytes:
+    """An endpoint whose breaker stands open, with parked deliveries."""
+    house.receivers.scripts[url] = REFUSES
+    kind = f"for.{url[8]}"
+    endpoint = await house.endpoint(url, policy=SHUT, types=(kind,))
+    await house.publish(3, type=kind)
+    await house.wait(1)
+    await house.publish(count, type=kind)
+    await house.wait(1)
+    assert (await house.ledger.parked_counts())[endpoint, "breaker"] == count
+    return endpoint
+
+
+def test_ageing_goes_on_until_nothing_aged_is_left_and_each_end_is_counted_and_told() -> None:
+    async def story(house: House) -> None:
+        endpoint = await backlog(house, A, 2_000)
+        await house.wait(135)
+        assert (endpoint, "breaker") not in await house.ledger.parked_counts()
+        assert house.engine.watch.finished_by_state == {"dead": 2_003}
+        assert house.engine.watch.notices["delivery.dead"] == 2_003
+        assert house.facts.names.count("delivery.dead") == 2_003
+
+    in_house(story)
+
+
+def test_a_small_backlog_does_not_wait_for_the_end_of_a_large_one() -> None:
+    async def story(house: House) -> None:
+        large = await backlog(house, A, 3_000)
+        small = await backlog(house, B, 20)
+        while (small, "breaker") in (counts := await house.ledger.parked_counts()):
+            await house.wait(0.01)
+        assert counts[large, "breaker"] > 2_500
+
+    in_house(story)
+
+
+def test_what_only_seems_old_is_walked_over_and_stays() -> None:
+    async def story(house: House) -> None:
+        endpoint = await backlog(house, A, 300)
+        await house.set(endpoint, policy=None)  # standard: days
+        early = json.dumps({"profile": "standard", "max_age": 60}).encode()
+        await house.ledger.add_event_type(EventType("other", None, None, "1", early, house.clock.now()))
+        await house.engine.changed()
+        await house.wait(300)
+        assert (await house.ledger.parked_counts())[endpoint, "breaker"] == 300
+        assert house.engine.watch.finished_by_state == {"dead": 3}  # whose first attempt was the last in time
+
+    in_house(story)
+
+
+def test_endings_by_request_of_retries_and_with_the_endpoint_are_counted() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = answers(500)
+        engine, patient = (
+            house.engine,
+            {"profile": "standard", "schedule": {"fixed": [1, 3600]}, "breaker": None},
+        )
+        endpoint = await house.endpoint(A, policy=patient)
+        await house.publish(12)
+        await house.wait(5)
+        seen = await house.deliveries(state="retrying")
+        assert len(seen) == 12
+        for view in seen[:3]:
+            await cancel.cancel(engine, view.id)
+        assert engine.watch.finished_by_state == {"cancelled": 3}
+        assert engine.watch.notices.get("delivery.dead") is None
+        await endpoints.remove(engine, Chores(), endpoint)
+        assert engine.watch.finished_by_state == {"cancelled": 12}
+
+    in_house(story)
+
+
+def test_the_end_of_pending_retries_is_counted_and_told() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = answers(500)
+        engine, patient = (
+            house.engine,
+            {"profile": "standard", "schedule": {"fixed": [1, 3600]}, "breaker": None},
+        )
+        endpoint = await house.endpoint(A, policy=patient)
+        await house.publish(4)
+        await house.wait(5)
+        await house.set(endpoint, policy=json.dumps({**patient, "auto_retry": False}).encode())
+        await end_pending_retries(engine, endpoint=endpoint)
+        assert engine.watch.finished_by_state == {"dead": 4}
+        assert engine.watch.notices["delivery.dead"] == 4
+
+    in_house(story)
+
+
+def test_what_was_parked_as_its_endpoint_was_deleted_is_cancelled_and_counted() -> None:
+    async def story(house: House) -> None:
+        endpoint = await backlog(house, A, 500)
+        await house.ledger.remove_endpoint(endpoint)  # whoever did it died before it ended the backlog
+        await house.engine.changed()
+        await house.wait(25)
+        assert (await house.ledger.parked_counts()) == {}
+        assert house.engine.watch.finished_by_state["cancelled"] >= 500
+
+    in_house(story)
+
+
+def test_a_purpose_that_fails_is_late_and_stops_no_other() -> None:
+    async def story(house: House) -> None:
+        def faults(step: str) -> None:
+            if step.endswith(" overdue"):
+                raise LedgerUnavailable("no answer")
+
+        house.faults = faults
+        await backlog(house, A, 100)
+        await house.wait(140)
+        assert house.engine.watch.finished_by_state["dead"] == 103
+        late = house.engine.upkeep.late_s()
+        assert late.pop("overdue") > 100
+        assert max(late.values()) < 1
+
+    in_house(story)
+
+
+def test_a_count_is_never_older_than_a_second() -> None:
+    async def story(house: House) -> None:
+        endpoint = await backlog(house, A, 50)
+        await house.wait(1.1)
+        assert house.engine.looks.parked_counts == {(endpoint, "breaker"): 50}
+
+    in_house(story)

@@ -1,0 +1,169 @@
+"""Whatever comes to lie behind a mark is found soon, however slow anything was. The clock is handed in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from surehook.core.model import FIRST
+from surehook.ledgers.postgres import lookback
+from surehook.ledgers.postgres.ledger import PostgresLedger
+from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
+from tests.ledgers.desk import Desk
+from tests.ledgers.making import NOW
+
+LONG_AGO = NOW - 60_000  # behind every mark
+
+
+class Ticks:
+    """A clock that moves when it is told to, and by `slow` seconds with each reading."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slow = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.slow
+        return self.now
+
+
+@pytest.fixture
+def ticks() -> Ticks:
+    return Ticks()
+
+
+@pytest.fixture
+def book(place: str, runner: asyncio.Runner, ticks: Ticks) -> Iterator[PostgresLedger]:
+    ledger = PostgresLedger(place, clock=ticks)
+    runner.run(ledger.open(now=NOW))
+    yield ledger
+    runner.run(ledger.close())
+
+
+@pytest.fixture
+def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
+    """Another process on the same book: what it commits, this one's marks do not know."""
+    ledger = PostgresLedger(place)
+    runner.run(ledger.open(now=NOW))
+    second = Desk(ledger, desk.make)
+    second.endpoint = desk.endpoint
+    second.node = runner.run(second.new_node())
+    yield second
+    runner.run(ledger.close())
+
+
+# -- the rule --------------------------------------------------------------------------------------------
+
+
+def test_a_walk_looks_back_again_by_how_far_it_was_and_never_by_how_long_it_took(ticks: Ticks) -> None:
+    look_back = LookBack(ticks)
+    assert look_back.begin()
+    ticks.now += 3600
+    look_back.ended(10)
+    assert not look_back.begin()
+    look_back.ended(10)
+    ticks.now += AGAIN_S
+    assert look_back.begin()
+    look_back.ended(int(2 * lookback.ENTRIES_PER_S))
+    assert look_back.is_far
+    ticks.now += 1.9
+    assert not look_back.begin()
+    look_back.ended(0)
+    ticks.now += 0.1
+    assert look_back.begin()
+    look_back.ended(10**9)
+    ticks.now += MOST_S
+    assert look_back.begin()
+
+
+def test_a_slow_walk_and_a_failed_one_make_the_next_look_back(ticks: Ticks) -> None:
+    look_back = LookBack(ticks)
+    look_back.begin()
+    look_back.ended(10**9)
+    assert not look_back.begin()
+    ticks.now += SLOW_S
+    look_back.ended(0)
+    assert look_back.begin(), "the server stood still"
+    look_back.ended(10**9)
+    assert not look_back.begin()
+    assert look_back.begin(), "the one before never ended"
+
+
+# -- claims, taking back, sweeps --------------------------------------------------------------------------
+
+
+async def test_what_a_slow_commit_left_behind_the_mark_is_claimed_at_the_next_poll(
+    desk: Desk, other: Desk, ticks: Ticks
+) -> None:
+    ticks.slow = 6.0  # each call, as beside a disk that stands still
+    assert await desk.claim() == []
+    assert await desk.claim() == []
+    ticks.slow = 0.0
+    await other.publish_one(at=LONG_AGO, now=LONG_AGO)
+    ticks.now += AGAIN_S
+    assert len(await desk.claim()) == 1
+
+
+async def test_what_is_parked_behind_where_taking_back_stands_is_taken_back_although_the_ledger_was_slow(
+    desk: Desk, other: Desk, ticks: Ticks
+) -> None:
+    async def take(limit: int) -> int:
+        return len(await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=limit, now=NOW))
+
+    for _ in range(6):
+        await desk.publish_one(parked="share")
+    ticks.slow = 6.0
+    assert await take(2) == 2
+    assert await take(2) == 2
+    ticks.slow = 0.0
+    late = await other.publish_one(parked="share", at=LONG_AGO, now=LONG_AGO)
+    ticks.now += AGAIN_S
+    taken = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=1, now=NOW)
+    assert [row.id for row in taken] == [late.id]
+
+
+async def test_what_a_slow_commit_left_is_swept_at_the_next_rounds(
+    desk: Desk, other: Desk, ticks: Ticks
+) -> None:
+    await desk.ledger.prepare_handing()
+
+    async def sweep() -> Any:
+        return await desk.ledger.hand_over(FIRST, node=desk.node, limit=10, due_by=NOW, now=NOW)
+
+    ticks.slow = 6.0
+    assert await sweep() == []
+    assert await sweep() == []
+    ticks.slow = 0.0
+    late = await other.publish_one(at=LONG_AGO, now=LONG_AGO)
+    ticks.now += AGAIN_S
+    assert await sweep() == [late.id]
+
+
+@pytest.mark.parametrize("walk", ["claim", "sweep"])
+async def test_how_far_a_look_back_was_is_told_by_the_entries_that_it_walked_over(
+    walk: str, desk: Desk, other: Desk, ticks: Ticks, beside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While somebody holds a snapshot, every row that was taken is walked over."""
+    monkeypatch.setattr(lookback, "ENTRIES_PER_S", 1)
+    await desk.ledger.prepare_handing()
+
+    async def take() -> int:
+        if walk == "claim":
+            return len(await desk.claim())
+        return len(await desk.ledger.hand_over(FIRST, node=desk.node, limit=100, due_by=NOW, now=NOW) or [])
+
+    for _ in range(12):
+        await desk.publish_one(at=LONG_AGO, now=LONG_AGO)
+    await beside.execute("begin isolation level repeatable read; select count(*) from delivery")
+    assert await take() == 12
+    ticks.now += MOST_S
+    assert await take() == 0, "over twelve entries of rows that are taken"
+    await other.publish_one(at=LONG_AGO, now=LONG_AGO)
+    ticks.now += 10
+    assert await take() == 0, "it does not look back yet"
+    ticks.now += MOST_S - 10
+    assert await take() == 1
+    await beside.execute("rollback")

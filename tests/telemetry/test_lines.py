@@ -1,0 +1,144 @@
+"""One form of log line for everything, and few of a kind in a second."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from surehook.telemetry.lines import LINES_PER_S, TEXT_CHARS, Lines, Records
+from surehook.telemetry.logging import LoggingTelemetry, level_of
+
+
+class StillClock:
+    """Moves when it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def now(self) -> int:
+        return int(self.seconds * 1000)
+
+    def boot(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Log:
+    """Lines into memory."""
+
+    def __init__(self, least: int = logging.INFO, **always: Any) -> None:
+        self.clock = StillClock()
+        self.stream = io.StringIO()
+        self.lines = Lines(self.stream, clock=self.clock, least=least, console=False, always=always)
+        self.telemetry = LoggingTelemetry(self.lines)
+
+    @property
+    def written(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+
+@pytest.fixture
+def library() -> Any:
+    """A logger of somebody else's."""
+    logger = logging.Logger("somebody.else")
+    yield logger
+    logger.handlers.clear()
+
+
+def test_a_fact_is_a_dated_line_with_a_level() -> None:
+    log = Log(process=3)
+    log.telemetry.fact("breaker.opened", tenant="acme", endpoint=None)
+
+    assert log.written == [
+        {"at": "1970-01-01T00:16:40.000Z", "level": "warning", "event": "breaker.opened", "process": 3, "tenant": "acme"}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("engine.started", logging.INFO),
+        ("engine.failed", logging.ERROR),
+        ("loop.failed", logging.ERROR),
+        ("ledger.away", logging.WARNING),
+        ("disk.floor_reached", logging.WARNING),
+        ("disk.floor_left", logging.INFO),
+        ("key.refused", logging.WARNING),
+        ("delivery.dead", logging.DEBUG),
+    ],
+)
+def test_a_fact_is_as_loud_as_what_it_says(name: str, level: int) -> None:
+    assert level_of(name) == level
+
+
+def test_what_a_library_logs_has_the_same_form(library: logging.Logger) -> None:
+    log = Log()
+    library.addHandler(Records(log.lines))
+    try:
+        raise ValueError("no")
+    except ValueError:
+        library.exception("could not %s", "do it")
+
+    (line,) = log.written
+    assert (line["event"], line["level"], line["logger"]) == ("could not do it", "error", "somebody.else")
+    assert line["exception"].startswith("Traceback") and line["exception"].endswith("ValueError: no\n")
+
+
+def test_a_record_whose_arguments_do_not_fit_is_still_a_line(library: logging.Logger) -> None:
+    log = Log()
+    library.addHandler(Records(log.lines))
+    library.warning("%d of %d", "one")
+
+    assert log.written[0]["event"] == "%d of %d"
+
+
+def test_of_one_kind_a_second_has_a_few_lines_and_says_how_many_more_there_were(
+    library: logging.Logger,
+) -> None:
+    log = Log()
+    library.addHandler(Records(log.lines))
+    for _ in range(500):
+        library.warning("Invalid HTTP request received.")
+    log.telemetry.fact("ledger.away")
+    assert [line["event"] for line in log.written].count("Invalid HTTP request received.") == LINES_PER_S
+    assert log.written[-1]["event"] == "ledger.away"  # another kind is not kept back
+
+    log.clock.seconds += 1
+    log.telemetry.flush()
+    assert log.written[-1] | {"at": ""} == {
+        "at": "", "level": "warning", "event": "log.suppressed", "kind": "somebody.else warning",
+        "lines": 500 - LINES_PER_S,
+    }  # fmt: skip
+    log.telemetry.flush()
+    library.warning("again")
+    assert [line["event"] for line in log.written[-2:]] == ["log.suppressed", "again"]
+
+
+def test_a_level_below_the_least_is_not_written_and_not_counted() -> None:
+    log = Log(least=logging.WARNING)
+    for _ in range(100):
+        log.telemetry.fact("engine.started")
+    log.clock.seconds += 1
+    log.telemetry.flush()
+
+    assert log.written == []
+
+
+def test_a_long_text_keeps_its_head_and_its_tail() -> None:
+    log = Log()
+    log.telemetry.fact("loop.failed", error="a" + "x" * 100_000 + "z")
+
+    error = log.written[0]["error"]
+    assert len(error) < TEXT_CHARS + 50 and error.startswith("ax") and error.endswith("xz")
+
+
+def test_a_log_that_cannot_be_written_stops_nothing() -> None:
+    log = Log()
+    log.stream.close()
+
+    log.telemetry.fact("engine.started")
