@@ -78,7 +78,8 @@ async def test_the_line_of_what_waits_is_bounded_and_fits_a_notification(databas
         await two.listens(one)
         for number in range(KINDS_MOST * 3):
             one.wakeups.publish(parked(number.to_bytes(16, "big")))
-        await two.hears(parked((KINDS_MOST - 1).to_bytes(16, "big")))
+        # One place may be taken by a greeting that has not left yet.
+        await two.hears(parked((KINDS_MOST - 2).to_bytes(16, "big")))
         one.wakeups.publish(CONFIGURATION)
         await two.hears(CONFIGURATION)
 
