@@ -70,6 +70,23 @@ def test_only_endpoints_that_had_work_have_queues() -> None:
     in_house(story)
 
 
+def test_an_endpoint_in_use_is_read_at_the_price_of_a_plain_object() -> None:
+    """A class with `__getattr__` pays for it at every attribute, five times as much, also at those that are there."""
+
+    async def story(house: House) -> None:
+        busy = house.route(await house.endpoint(types=("doc.signed",)))
+        quiet = house.route(await house.endpoint("https://quiet.example/hook", types=("other",)))
+        await house.publish()
+        assert not hasattr(type(busy), "__getattr__")
+        assert hasattr(type(quiet), "__getattr__")
+        assert quiet.parked == set()
+        quiet.parked.add("paused")
+        assert quiet.flying == [0, 0]
+        assert quiet.parked == {"paused"}, "what was there before its other parts stays"
+
+    in_house(story)
+
+
 def test_an_equal_policy_is_spelled_out_once() -> None:
     async def story(house: House) -> None:
         policy = {"profile": "standard", "schedule": {"fixed": [1, 2]}}
