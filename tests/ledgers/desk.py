@@ -85,6 +85,15 @@ class Desk:
         await self.record(settled, now=now)
         return delivery
 
+    async def finish(self, end: str, *, count: int) -> list[Delivery]:
+        """So many deliveries of an event each, finished in one window."""
+        items = [self.make.incoming(self.endpoint, held=True) for _ in range(count)]
+        await self.accept(*items)
+        settle = self.make.delivered if end == "delivered" else self.make.dead
+        deliveries = [item.deliveries[0] for item in items]
+        await self.record(*(settle(delivery) for delivery in deliveries))
+        return deliveries
+
     async def state(self, delivery: Delivery | bytes) -> str | None:
         view = await self.ledger.delivery(delivery if isinstance(delivery, bytes) else delivery.id)
         return None if view is None else view.state

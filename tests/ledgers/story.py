@@ -38,6 +38,7 @@ async def story(ledger: Any, *, now: int) -> dict[str, Any]:
         "histories": {view.id: await ledger.attempts(view.id) for view in deliveries},
         "held": {node.id: await ledger.held(node.id, limit=PAGE) for node in nodes},
         "dead letters": await _all(ledger.dead_letters, DeliveryFilter()),
+        "number of dead letters": await ledger.dead_letter_count(),
         "notices": await _all(ledger.notices, NoticeFilter()),
         "breakers": sorted(await ledger.breakers(), key=lambda row: (row.tenant, row.key)),
         "lanes": await ledger.lane_counts(now=now),

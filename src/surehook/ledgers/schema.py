@@ -214,6 +214,9 @@ Index("attempt_ended", attempt.c.end, attempt.c.delivery, sqlite_where=_is_no_de
 
 # Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.
 dead_letter = Table("dead_letter", metadata, _id("delivery", key=True), sqlite_with_rowid=False)
+# Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one for each change
+# since retention last added them up. Triggers on the table above write it.
+dead_letter_count = Table("dead_letter_count", metadata, Column("change", BigInteger, nullable=False))
 dismissed = Table(
     "dismissed", metadata, _id("delivery", key=True), _text("note"), _at("at"), sqlite_with_rowid=False
 )

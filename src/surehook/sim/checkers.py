@@ -7,6 +7,7 @@
     attempts are bounded          recorded attempts of a delivery ≤ 1 + the policy's retries + what was spared
     one lease                     only who holds a delivery sends it, and no row is ever held twice (`book`)
     one event                     what is published again under its key or id stays one event
+    one count                     dead letters are counted as many as are listed
     the same bytes                every request of an event has the body that was accepted, and a true signature
     nothing unrecorded            requests a receiver saw ≤ recorded attempts + `interrupted` entries
     delivered means delivered     a receiver saw it and wrote a success
@@ -35,6 +36,7 @@ from surehook.core.model import BreakerRow, Event
 from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
+from surehook.ports.reading import DeliveryFilter
 from surehook.sim.backlog import ENDED_S
 from surehook.sim.book import Book, Row
 from surehook.sim.clock import SimClock
@@ -176,6 +178,11 @@ class Checkers:
 
     async def compare(self, ledger: Any) -> None:
         """The real ledger tells the same story as the world's book, and nothing accepted is missing."""
+        listed = len(
+            (await ledger.dead_letters(DeliveryFilter(), limit=len(self._book.rows) + 1, after=None)).data
+        )
+        if (counted := await ledger.dead_letter_count()) != listed:
+            self._find(f"{counted} dead letters are counted, and {listed} are listed")
         for event, promised in sorted(self.accepted.items()):
             name = ids.text(ids.EVENT, event)
             stored = await ledger.event(event)

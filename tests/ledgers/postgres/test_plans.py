@@ -16,6 +16,7 @@ from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.postgres.connecting import connect_to
 from surehook.ledgers.postgres.core_sql import compiled
 from surehook.ledgers.postgres.partitions import day_of
+from surehook.ledgers.postgres.prune import ADDED_UP_FROM
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import DeliveryFilter, EventFilter, NoticeFilter
 from tests.ledgers.making import NOW
@@ -120,6 +121,22 @@ async def test_a_full_page_looks_into_the_newest_days_alone(lister: Any, runner:
         if node.get("Relation Name", "").startswith("attempt") and node["Node Type"] == "Index Scan"
     ]
     assert sum(node["Actual Rows"] > 1 for node in listing) <= 1
+
+
+async def test_dead_letters_are_counted_by_their_changes_alone(desk: Any, beside: Any) -> None:
+    """And retention adds the changes up, so that they stay few."""
+    await desk.finish("dead", count=ADDED_UP_FROM + 1)
+    nodes = list(
+        _flat(
+            json.loads(await beside.fetchval(f"explain (format json) {query('count_dead_letters')}"))[0][
+                "Plan"
+            ]
+        )
+    )
+    assert {node["Relation Name"] for node in nodes if "Scan" in node["Node Type"]} == {"dead_letter_count"}
+    await desk.ledger.prune(events_before=0, bodies_before=0, limit=1, now=NOW)
+    assert await beside.fetchval("select array_agg(change) from dead_letter_count") == [ADDED_UP_FROM + 1]
+    assert await desk.ledger.dead_letter_count() == ADDED_UP_FROM + 1
 
 
 async def test_counts_read_entries_of_partial_indexes(lister: Any, runner: asyncio.Runner) -> None:

@@ -36,7 +36,7 @@ WALKS = {
     "raise_lag": "one row",
     "raise_version": "one row",
     "count_held": "held rows, through their index",
-    "count_dead_letters": "asked for by a scrape only, through the key",
+    "count_dead_letters": "one row",
     "count_parked": "parked rows, through their index, kept for a while",
     "count_parked_lanes": "parked rows, through their index, kept for a while",
     "parked_groups": "one entry of an index at a time",
@@ -114,6 +114,13 @@ async def test_claims_look_at_the_batch_alone(desk: Desk) -> None:
     await desk.accept(*(desk.make.incoming(desk.endpoint, parked="breaker") for _ in range(1_000)))
     await desk.accept(*(desk.make.incoming(desk.endpoint, due_at=NOW + 1) for _ in range(1_000)))
     assert await look() <= before + 1
+
+
+async def test_counting_dead_letters_costs_the_same_however_many_there_are(desk: Desk) -> None:
+    before = await desk.ledger._write(effort, query("count_dead_letters"))
+    await desk.finish("dead", count=1_000)
+    assert await desk.ledger.dead_letter_count() == 1_000
+    assert await desk.ledger._write(effort, query("count_dead_letters")) == before
 
 
 async def test_groups_are_found_by_steps_between_them(desk: Desk) -> None:

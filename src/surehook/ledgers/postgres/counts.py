@@ -51,7 +51,7 @@ class Counts:
         return counts
 
     async def dead_letters(self, session: Session) -> int:
-        """Always counted anew: only a scrape asks, and it has to say what a list says."""
+        """Kept up by triggers: it says what a list says, and costs the same however many there are."""
         (row,) = await session.rows(query("count_dead_letters"))
         return int(row["rows"])
 

@@ -8,7 +8,7 @@ from surehook.core.errors import Problem
 from surehook.ledgers.postgres.desk import Desk
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import try_to_make_days
-from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning
+from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning, add_dead_letters_up
 from surehook.ledgers.postgres.retention import retire_one
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -31,6 +31,7 @@ class Housekeeping(Desk):
                 return 0
             try:
                 await index_one(session, now=now)
+                await add_dead_letters_up(session)
                 if await retire_one(
                     session, events_before=events_before, bodies_before=bodies_before, now=now
                 ):

@@ -26,6 +26,7 @@ AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 STEP_ROWS = 500
 STEP_PAGES = 64  # of keys, where the table itself is walked
 NODES_KEPT_MS = 24 * 3_600_000  # a buried node's row answers nothing that its absence would not
+ADDED_UP_FROM = 500  # changes of the count of dead letters: added up once they are more
 PRUNE_LOCK = 0x5375_7265_5072
 
 _Place = Any
@@ -64,6 +65,12 @@ class Pruning:
                     await session.run(query("prune_nodes"), now - NODES_KEPT_MS)
                     await session.run(query("prune_beats"))
         return removed, self._walk == 0 and self._place is None
+
+
+async def add_dead_letters_up(session: Session) -> None:
+    """Let the count of dead letters stay a sum of few changes."""
+    if await session.value(query("many_dead_letter_changes"), ADDED_UP_FROM):
+        await session.change(query("add_dead_letters_up"))
 
 
 async def _partitions(session: Session, table: str, before: int) -> list[str]:

@@ -25,7 +25,7 @@ class Counts:
         return dict(self._counted("parked", lambda: _parked(session)))
 
     def dead_letters(self, session: Session) -> int:
-        """Always counted anew: only a scrape asks, and it has to say what a list says."""
+        """Kept up by triggers: it says what a list says, and costs the same however many there are."""
         return int(session.value(query("count_dead_letters")))
 
     def _counted(self, name: str, count: Callable[[], R]) -> R:

@@ -1,1 +1,1 @@
-select count(*)::bigint as rows from dead_letter
+select sum(change)::bigint as rows from dead_letter_count

@@ -1,1 +1,1 @@
-select count(*) from dead_letter
+select sum(change) from dead_letter_count
