@@ -9,9 +9,9 @@ from typing import Any
 from surehook.core import ids
 from surehook.core.model import Notice
 from surehook.delivery.engine import Engine
+from surehook.delivery.unserved import INSTALLATION
 from surehook.ports.telemetry import Telemetry
 
-INSTALLATION = ""  # in the place of a tenant
 NOTICED = frozenset({
     "disk.floor_reached", "disk.floor_left", "descriptors.shortage_began", "descriptors.shortage_ended",
     "refusals.began", "refusals.ended",

@@ -11,6 +11,7 @@ import pytest
 
 from surehook.core.model import FIRST, RETRY
 from surehook.delivery.retry_end import end_pending_retries
+from surehook.ports.reading import NoticeFilter
 from tests.delivery.house import REFUSES, Facts, answers
 from tests.delivery.nodes import ALL, API, FIRST_ONLY, RETRY_ONLY, WORKER, Town, in_town
 
@@ -426,6 +427,12 @@ def test_a_lane_that_nobody_serves_is_told_of_until_somebody_does() -> None:
             "lane.unserved",
             "lane.served",
         ]
+        page = await api.ledger.notices(NoticeFilter(), limit=10, after=None)
+        kept = [notice for notice in page.data if notice.kind.startswith("lane.")]
+        assert [(notice.kind, notice.tenant) for notice in kept] == [
+            ("lane.served", ""),
+            ("lane.unserved", ""),
+        ], "one of each, although two nodes have seen it"
 
     in_town(story, api=API, retry=RETRY_ONLY)
 

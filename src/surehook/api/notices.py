@@ -17,6 +17,7 @@ KINDS = (
     "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
     "delivery.dead", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
     "descriptors.shortage_began", "descriptors.shortage_ended", "refusals.began", "refusals.ended",
+    "lane.unserved", "lane.served",
 )  # fmt: skip
 
 

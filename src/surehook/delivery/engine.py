@@ -247,7 +247,9 @@ class Engine:
             neighbours=self.neighbours,
             health=self.share,
             shared=not self._sole,
+            node=node,
             notice=self.deliver.notice_of_age,
+            noticed=self.watch.noticed,
             reload=self.loader.reload,
             telemetry=self.telemetry,
         )

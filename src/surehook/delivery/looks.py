@@ -56,7 +56,9 @@ class Looks:
         neighbours: Neighbours,
         health: Share | None,
         shared: bool,
+        node: Callable[[], bytes],
         notice: Callable[[Route, Delivery], Notice],
+        noticed: Callable[[str], None],
         reload: Callable[[], Awaitable[None]],
         telemetry: Telemetry,
     ) -> None:
@@ -70,6 +72,8 @@ class Looks:
         self._neighbours = neighbours
         self._health = health
         self._shared = shared
+        self._node = node
+        self._noticed = noticed
         self._reload = reload
         self.ageing = Ageing(
             ledger=ledger, clock=clock, directory=directory, endings=endings,
@@ -101,7 +105,17 @@ class Looks:
         now = self._clock.now()
         self.lane_counts = await self._ledger.lane_counts(now=now)
         self.unserved.look(self.lane_counts, now=now)
+        await self._keep_notices(now)
         self.parked_counts = await self._ledger.parked_counts()
+
+    async def _keep_notices(self, now: int) -> None:
+        """Of what the count found. Where the ledger does not answer, the next count tries again."""
+        notices = self.unserved.notices
+        if notices:
+            await self._ledger.record([], node=self._node(), health=[], breakers=[], notices=notices, now=now)
+            for notice in notices:
+                self._noticed(notice.kind)
+            notices.clear()
 
     def _groups(self) -> Sequence[ParkedGroup]:
         return self._park.groups

@@ -185,6 +185,9 @@ class Book:
             del self.needed[event]
 
     def add_notice(self, notice: Notice) -> None:
+        """Keep it; one that is there already stays."""
+        if notice.id in self.notices:
+            return
         self.notices[notice.id] = notice
         self.notice_ids.add(notice.id)
         self.notice_ages.add((notice.at, notice.id))
