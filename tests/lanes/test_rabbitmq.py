@@ -13,7 +13,7 @@ import pytest
 from surehook.core import parcel
 from surehook.core.model import FIRST
 from surehook.delivery.handoff import link, sweep
-from surehook.lanes.rabbitmq import DELIVERY_LIMIT, RabbitBroker, queue_name
+from surehook.lanes.rabbitmq import DELIVERY_LIMIT, NAMELESS, RabbitBroker, queue_name
 from surehook.ports.handoff import BrokerAway, Parcel
 from tests.delivery.firm import Firm, until
 from tests.servers import Rabbits
@@ -75,6 +75,18 @@ async def test_two_installations_on_one_virtual_host_take_nothing_of_each_other(
     async with admin(broker) as channel:
         for ledger in ("aaaa1111", "bbbb2222"):
             await channel.queue_delete(queue_name(FIRST, ledger))
+
+
+async def test_a_ledger_that_may_not_tell_its_name_is_told_of_once(
+    broker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def nameless() -> str:
+        return ""
+
+    rabbit = RabbitBroker(broker, ledger=nameless)
+    for _ in range(2):
+        await (await rabbit.connect(FIRST)).close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [NAMELESS]
 
 
 async def test_messages_keep_their_order_and_wait_for_their_acknowledgement(broker: str) -> None:

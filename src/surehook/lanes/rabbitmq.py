@@ -46,6 +46,13 @@ def queue_name(lane: Lane, ledger: str = "") -> str:
     return ".".join(part for part in ("surehook", ledger, LANES[lane]) if part)
 
 
+NAMELESS = (
+    "the queues carry no name of their ledger, because this database user may not call pg_control_system(): a second "
+    "installation on this virtual host would take this one's messages. As a superuser: "
+    "GRANT EXECUTE ON FUNCTION pg_control_system() TO that user, then restart every process"
+)
+
+
 async def _nameless() -> str:
     return ""
 
@@ -71,6 +78,8 @@ class RabbitBroker:
     async def connect(self, lane: Lane) -> RabbitLine:
         if self._identity is None:
             self._identity = await self._ledger()
+            if not self._identity and self._ledger is not _nameless:
+                log.warning(NAMELESS)
         url = self._urls[self._tries % len(self._urls)]
         self._tries += 1
         connection: AbstractConnection | None = None
