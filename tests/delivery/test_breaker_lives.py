@@ -199,6 +199,35 @@ def test_null_is_told_once_by_several_nodes() -> None:
     in_town(story, health=lambda: health, one=ALL, two=ALL, three=ALL)
 
 
+def test_an_opening_by_a_node_with_older_configuration_holds_nobody() -> None:
+    health = LocalHealth()
+
+    async def story(town: Town) -> None:
+        await town.endpoint(A, policy=HEEDS_NONE)
+        now = town.clock.now()
+        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000)
+        await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
+        await town.wait(5)
+        assert town.engine.directory.breakers[PLACE].is_closed
+        assert await in_store(health, town) == "closed"
+
+    in_town(story, health=lambda: health, one=ALL)
+
+
+def test_key_trouble_that_another_node_found_holds_without_a_breaker_too() -> None:
+    health = LocalHealth()
+
+    async def story(town: Town) -> None:
+        endpoint = await town.endpoint(A, policy=HEEDS_NONE)
+        now = town.clock.now()
+        turn = Turn("acme", A, "open", "key", now, now + 3_600_000)
+        await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
+        await town.wait(5)
+        assert town.route(endpoint).takes == "key"
+
+    in_town(story, health=lambda: health, one=ALL)
+
+
 def test_null_does_not_close_what_the_key_opened() -> None:
     async def story(house: House) -> None:
         endpoint = await house.endpoint(A, policy=BREAKS)

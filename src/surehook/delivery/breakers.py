@@ -36,6 +36,13 @@ class UrlBreaker(Breaker):
         return (self.tenant, self.key)
 
     @property
+    def is_unheeded(self) -> bool:
+        """It is open, and no policy of its endpoints has a breaker. What the signing key opened holds all of them."""
+        if self.is_closed or self.reason == "key" or not self.routes:
+            return False
+        return all(route.breaker_policy is None for route in self.routes)
+
+    @property
     def oldest(self) -> Route:
         """The endpoint that was made first: ids carry their time."""
         return min(self.routes, key=_age)
@@ -103,7 +110,7 @@ class Breakers:
                 continue
             voices = [route for route in breaker.routes if route.breaker_policy is not None]
             breaker.policy = min(voices, key=_age).breaker_policy if voices else None
-            if not voices and not breaker.is_closed and breaker.reason != "key":
+            if breaker.is_unheeded:
                 breaker.close()
                 ended.append((breaker, True))
         self._unsettled.clear()
@@ -115,6 +122,7 @@ class Breakers:
         if heard is not None:
             breaker.generation = heard.generation
             breaker.take_over(heard.reason, heard.opened_at, heard.probe_at)
+            self._unsettled[breaker] = None  # perhaps by who did not know yet that nobody heeds it
         return breaker
 
     # -- what others know of places that we have no endpoint for, yet or any more -----------------------

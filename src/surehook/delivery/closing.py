@@ -45,12 +45,20 @@ class Closing:
         """The configuration in memory has changed."""
         for breaker, is_known in self._breakers.settle():
             if breaker.routes:
-                endpoint = breaker.oldest.endpoint.id
-                turned = self._record.breaker_told if self._share is None else self._share.turned
-                turned(breaker, "closed", endpoint)
-                self._changed(breaker, endpoint)
+                self._tell(breaker)
             elif is_known:
                 self._gone(breaker)
+
+    def close(self, breaker: UrlBreaker) -> None:
+        """It is open by the word of a node that does not know yet that no policy heeds it."""
+        breaker.close()
+        self._tell(breaker)
+
+    def _tell(self, breaker: UrlBreaker) -> None:
+        endpoint = breaker.oldest.endpoint.id
+        turned = self._record.breaker_told if self._share is None else self._share.turned
+        turned(breaker, "closed", endpoint)
+        self._changed(breaker, endpoint)
 
     def _gone(self, breaker: UrlBreaker) -> None:
         self._record.breaker_gone(breaker)

@@ -225,6 +225,7 @@ class Engine:
             park=self.park,
             record=self.record,
             refresh=self._refresh,
+            breaker_heard=self._breaker_heard,
         )
         self.record.goes_on = self.neighbours.goes_on
         self.share = None if self._health is None else self._together(self._health)
@@ -278,7 +279,7 @@ class Engine:
             flights=lambda: self.deliver.flights,
             slots=self.settings.endpoint_slots,
             told=self.record.breaker_told,
-            stands=self.park.heed,
+            stands=self._breaker_heard,
         )
         self.deliver.turned, self.park.may_probe = share.turned, share.may_probe
         return share
@@ -501,6 +502,13 @@ class Engine:
         if breaker.is_closed:
             self.neighbours.closed(endpoint)
         self.park.heed(breaker)
+
+    def _breaker_heard(self, breaker: UrlBreaker) -> None:
+        """Others opened or closed it, or all together did."""
+        if breaker.is_unheeded:
+            self.closing.close(breaker)
+        else:
+            self.park.heed(breaker)
 
     def _notify(self, notice: Notice) -> None:
         self.watch.noticed(notice.kind)

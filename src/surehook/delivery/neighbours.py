@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from surehook.core.model import Lane
 from surehook.delivery import common_breakers
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.claim import Claim
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.park import BREAKER_REASONS, Park
@@ -23,7 +24,8 @@ SOON_POLLS = 2  # a retry that is due within so many polls of the others is told
 
 
 class Neighbours:
-    """`refresh` looks whether the configuration is newer than memory."""
+    """`refresh` looks whether the configuration is newer than memory, `breaker_heard` is told of what others opened or
+    closed."""
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Neighbours:
         park: Park,
         record: Record,
         refresh: Callable[[], None],
+        breaker_heard: Callable[[UrlBreaker], None],
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -49,6 +52,7 @@ class Neighbours:
         self._park = park
         self._record = record
         self._refresh = refresh
+        self._breaker_heard = breaker_heard
 
     # -- what we tell -----------------------------------------------------------------------------------
 
@@ -100,5 +104,5 @@ class Neighbours:
             asked_at=asked_at,
             settle_ms=int(self._settings.look_s * 1000),
             unwritten=self._record.unwritten_breakers(),
-            changed=self._park.heed,
+            changed=self._breaker_heard,
         )
