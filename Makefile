@@ -121,8 +121,8 @@ CAMPAIGN ?= 5000
 campaign: $(READY) ## CAMPAIGN worlds in which sender and inbox crash, kept in bench/records/inbox-campaign.json (half an hour)
 	$(BIN)/surehook sim --inbox --seed 100000 --seeds $(CAMPAIGN) --record bench/records/inbox-campaign.json
 
-mutants: $(READY) ## planted bugs: each must be found within 50 seeds; writes down which one found it
-	$(BIN)/python -m tests.sim.planting
+mutants: $(READY) ## planted bugs: each must be found within 50 seeds; writes down which one found it; ONLY='names'
+	$(BIN)/python -m tests.sim.planting $(ONLY)
 
 RUNS ?= 1
 faults: $(READY) ## faults on real processes and servers; RUNS=20 is a campaign, ONLY=fleet or names, RECORD=file

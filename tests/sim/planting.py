@@ -4,7 +4,7 @@ The patches are unified diffs with comment lines on top: what is wrong, on which
 processes it needs, with which world the hunt begins where that is not world 0, and the world that found it last,
 which is tried first. Worlds change with the package, so that
 is a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and
-writes them anew. Hunks are found by their lines, not their numbers, so that the package may move under them.
+writes them anew, all or those that `ONLY` names. Hunks are found by their lines, not their numbers, so that the package may move under them.
 """
 
 from __future__ import annotations
@@ -122,10 +122,14 @@ def apply(patch: str, package: Path) -> None:
         path.write_text(text)
 
 
-def main() -> int:
-    """Hunt every planted bug from world 0 on, and write down which world found it."""
+def main(only: list[str]) -> int:
+    """Hunt planted bugs from their first world on, all or those named, and write down which world found each."""
+    chosen = [mutant for mutant in mutants() if not only or mutant.name in only]
+    if unknown := set(only) - {mutant.name for mutant in chosen}:
+        print(f"no planted bug is named {', '.join(sorted(unknown))}")
+        return 2
     missed = 0
-    for mutant in mutants():
+    for mutant in chosen:
         with tempfile.TemporaryDirectory() as folder:
             found = hunt(mutant, Path(folder), hinted=False)
         print(f"{mutant.name:32} world {found.world}: {found.finding}", flush=True)
@@ -139,4 +143,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

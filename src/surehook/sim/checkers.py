@@ -65,6 +65,8 @@ class Checkers:
         self.senders: dict[str, Sender] = {}
         self.policies: dict[bytes, Policy] = {}  # endpoint → the policy it has now; absent: it changed
         self.loose_policies: set[bytes] = set()  # endpoints whose policy changed: bounds are unknown
+        # … endpoints that were asked to heed no breaker any more, and whether that was answered
+        self.released: dict[bytes, bool] = {}
         self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
@@ -136,6 +138,8 @@ class Checkers:
             self._find(f"{row.name} attempt {seen.attempt} left {then.due_at - wall} ms before it was due")
 
     def _check_breaker(self, row: Row, seen: Seen) -> None:
+        if row.endpoint in self.released:
+            return  # no breaker holds it, and the one of its URL may not be written as closed yet
         key = self._asked(row, seen)
         if self.health is not None:
             self.health.arrived(seen, key, row.name)
@@ -274,10 +278,16 @@ class Checkers:
                 if sentence is not None:
                     sentences.append(f"{row.name} {sentence}")
         there = {self.urls[endpoint] for endpoint in statuses if endpoint in self.urls}
+        heeded = {self.urls[one] for one in statuses if one in self.urls and not self.released.get(one)}
         sentences += [
             f"the breaker of {place[1]} is kept, and no endpoint has that URL"
             for place in self._book.breakers
             if place not in there
+        ]
+        sentences += [
+            f"the breaker of {place[1]} is kept open for {row.reason}, and no policy there has one"
+            for place, row in self._book.breakers.items()
+            if place in there and place not in heeded and row.reason != "key"
         ]
         return sentences
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from surehook.core import signature
 from surehook.core.errors import LedgerError, Problem
+from surehook.sim.breaker_plans import RELEASED
 from surehook.sim.loop import ProcessDied
 from surehook.sim.orders import Order
 from surehook.sim.policies import POLICIES
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 ROUNDS = 4  # of putting right: a result under way may still switch an endpoint off
 ROUND_S = 20.0
 TRIES = 10
+OPENS_WITHIN_S = 10
 
 
 class People:
@@ -75,15 +77,32 @@ class People:
             await machine.call(lambda server: server.delete_endpoint(endpoint))
             world.trace.note("deleted", customer.host)
         elif order.what == "policy":
+            if endpoint in world.checkers.released:
+                return  # so that it is known what holds there
             policy = self._chance.choice(POLICIES)
             world.checkers.loose_policies.add(endpoint)
             raw = None if policy is None else json.dumps(policy).encode()
             await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
+        elif order.what == "release":
+            await self._release(machine, endpoint)
         elif order.what == "move":
             await self._move(machine, endpoint, order.which)
         else:
             status = "paused" if order.what == "pause" else "active"
             await machine.call(lambda server: server.change_endpoint(endpoint, {"status": status}))
+
+    async def _release(self, machine: Any, endpoint: bytes) -> None:
+        """The endpoint heeds no breaker any more, and the one that it heeded is open, if it ever opens."""
+        world = self._world
+        for _ in range(OPENS_WITHIN_S):
+            if world.checkers.urls[endpoint] in world.book.breakers:
+                break
+            await asyncio.sleep(1.0)
+        world.checkers.loose_policies.add(endpoint)
+        world.checkers.released.setdefault(endpoint, False)
+        raw = json.dumps(RELEASED).encode()
+        await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
+        world.checkers.released[endpoint] = True
 
     async def _move(self, machine: Any, endpoint: bytes, number: int) -> None:
         """Another path at the same host: another breaker, the same receiver. Whatever was found out at the old one

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from surehook.core.model import FIRST, RETRY, Lane
-from surehook.sim import configuring, crowd, owed, verdict_plans
+from surehook.sim import breaker_plans, configuring, crowd, lane_plans, owed, verdict_plans
 from surehook.sim.backlog import Backlog, draw_backlog
 from surehook.sim.broker import Trouble
 from surehook.sim.entropy import Seed
@@ -132,8 +132,11 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     )
     _crowded(options)
     verdict_plans.add(options)
+    breaker_plans.release(options)
+    lane_plans.add(options)
     options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)
     options.slow += slow_calls
+    breaker_plans.jump(options, join=_join)
     _indebted(options)
     return options
 
@@ -158,7 +161,9 @@ def _indebted(options: Options) -> None:
         options.engine.update(debt.engine)
 
 
-def _join(options: Options, tenant: str, endpoints: int, mood: Mood | None = None) -> None:
+def _join(
+    options: Options, tenant: str, endpoints: int, mood: Mood | None = None, *, policy: Any = None
+) -> None:
     """One more tenant with endpoints that want everything."""
     first = len(options.customers)
     options.customers += [
@@ -167,7 +172,7 @@ def _join(options: Options, tenant: str, endpoints: int, mood: Mood | None = Non
             host=f"r{number}.example",
             address=f"198.51.100.{number + 1}",
             port=80,
-            policy=None,
+            policy=policy,
             event_types=("*",),
             moods=[(0.0, mood or Mood())],
         )

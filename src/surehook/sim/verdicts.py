@@ -1,41 +1,62 @@
 """What is said of a URL was found out there: breakers and statuses against the calls that were answered.
 
 breaker    it opens on no more calls than were answered at its URL since it last opened (one process: with
-           several, a row may be another process's word)
+           several, a row may be another process's word), and, where a window is known, on no more than were ever
+           answered there within it
 endpoint   it leaves `active` only after a call of the URL that it has
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from surehook.core.model import BreakerRow, EndpointChange
+from surehook.core.model import BreakerRow, Endpoint, EndpointChange
 from surehook.ports.transport import Answer, Exchange, Request
 
 Place = tuple[str, str]  # tenant, and a URL without its query
+SLIDES_S = 1.0  # more than a window slides by at a time
 
 
 class Verdicts:
     """Hears every answer and every record."""
 
-    def __init__(self, find: Callable[[str], None], *, sole: bool) -> None:
+    def __init__(self, find: Callable[[str], None], *, time: Callable[[], float], sole: bool) -> None:
+        """`time`: loop seconds."""
         self._find = find
+        self._time = time
         self._sole = sole
         self._urls: dict[bytes, set[str]] = {}  # that an endpoint may have at this moment
         self._calls: Counter[str] = Counter()  # by URL with its query, which names its endpoint
         self._answered: Counter[Place] = Counter()
         self._before: Counter[Place] = Counter()  # … when it last opened
         self._open: set[Place] = set()
+        self._windows: dict[Place, float] = {}  # those that are known, in seconds
+        self._within: dict[Place, deque[float]] = {}  # when calls were answered, of the last window
+        self._most: Counter[Place] = Counter()  # … and the most that ever were within one
+
+    def know(self, endpoint: Endpoint, window_s: float | None) -> None:
+        """An endpoint of the world's beginning. `window_s`: its breaker counts for so long, on a clock that never makes it
+        longer; None: nobody can say."""
+        self.at(endpoint.id, endpoint.url)
+        if window_s is not None:
+            self._windows[endpoint.tenant, endpoint.url.partition("?")[0]] = window_s
 
     def at(self, endpoint: bytes, *urls: str) -> None:
         """The endpoint has one of these URLs from now on."""
         self._urls[endpoint] = set(urls)
 
     def answered(self, tenant: str, url: str) -> None:
+        place = (tenant, url.partition("?")[0])
         self._calls[url] += 1
-        self._answered[tenant, url.partition("?")[0]] += 1
+        self._answered[place] += 1
+        if place in self._windows:
+            within, now = self._within.setdefault(place, deque()), self._time()
+            within.append(now)
+            while within[0] < now - self._windows[place] - SLIDES_S:
+                within.popleft()
+            self._most[place] = max(self._most[place], len(within))
 
     def stands_open(self, place: Place) -> None:
         """It is open before anybody begins: what opens it again opens nothing."""
@@ -59,6 +80,11 @@ class Verdicts:
             if self._sole and row.calls > there:
                 self._find(
                     f"the breaker of {place[1]} opened on {row.calls} calls, of which {there} went there"
+                )
+            if self._sole and place in self._windows and row.calls > self._most[place]:
+                self._find(
+                    f"the breaker of {place[1]} opened on {row.calls} calls, of which {self._most[place]} at most were"
+                    f" within {self._windows[place]:g} s"
                 )
             self._before[place] = self._answered[place]
 

@@ -22,6 +22,7 @@ from surehook.delivery.loading import read_all
 from surehook.sim import befalling
 from surehook.sim.backlog import ENDED_S, pile_up
 from surehook.sim.book import Book
+from surehook.sim.breaker_plans import WINDOWS
 from surehook.sim.broker import SimBroker
 from surehook.sim.checkers import Checkers, Sender
 from surehook.sim.clock import EPOCH_MS, SimClock
@@ -70,7 +71,7 @@ class World:
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
         self.passing = Passing(self.book.find, options.engine)
-        self.verdicts = Verdicts(self.book.find, sole=options.nodes == 1)
+        self.verdicts = Verdicts(self.book.find, time=loop.time, sole=options.nodes == 1)
         befalling.freeze_probes(self)
         self.network = SimNetwork(loop, self.seed.stream("network"))
         self.names = Names()
@@ -175,7 +176,7 @@ class World:
             self.names.addresses[customer.host] = (customer.address,)
             self.network.listen(customer.address, customer.port, self.receivers[number])
             self.checkers.know(endpoint_id, customer.tenant, endpoint.url, customer.policy)
-            self.verdicts.at(endpoint_id, endpoint.url)
+            self.verdicts.know(endpoint, WINDOWS.get(customer.tenant))
         await pile_up(self, ledger)
         await self.close_ledger(ledger)
 
