@@ -5,6 +5,9 @@ Names of fields only, never their values: among them are secrets, and whatever c
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import fields
 from starlette.requests import Request
@@ -38,5 +41,11 @@ def _written(body: object) -> list[str] | None:
     """What was written. A body leaves out what it does not say, by UNSET in a change and by its default elsewhere."""
     if not isinstance(body, Struct):
         return None
-    default = {field.encode_name: field.default for field in fields(body)}
-    return [name for name, value in given(body).items() if value != default.get(name)]
+    defaults = _defaults(type(body))
+    return [name for name, value in given(body).items() if value != defaults.get(name)]
+
+
+@cache
+def _defaults(kind: type[Struct]) -> dict[str, Any]:
+    """Asked once of each kind: finding out what its annotations mean cost as much as the rest of a call."""
+    return {field.encode_name: field.default for field in fields(kind)}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from surehook.core.instants import DAY_MS
-from surehook.ledgers.common import deliveries, lists, registry
+from surehook.ledgers.common import configured, deliveries, lists
 from surehook.ledgers.common.paging import LOOKS_MAX
 from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.postgres.connecting import connect_to
@@ -83,7 +83,7 @@ LISTS: dict[str, Steps[Any]] = {
     "events of a time": lambda: lists.events(EventFilter(since=NOW - 2 * DAY_MS), limit=50, after=None),
     "one event": lambda: lists.event(b"e" * 16),
     "notices": lambda: lists.notices(NoticeFilter(**BIG), limit=50, after=None),
-    "endpoints": lambda: registry.endpoints(tenant="acme", status="active", limit=50, after=None),
+    "endpoints": lambda: configured.endpoints(tenant="acme", status="active", limit=50, after=None),
 }
 
 

@@ -32,7 +32,7 @@ WALKS = {
     "fence": "one row",
     "version": "one row",
     "changes": "one row",
-    "note_endpoint": "one row",
+    "note": "one row",
     "raise_lag": "one row",
     "raise_version": "one row",
     "count_held": "held rows, through their index",

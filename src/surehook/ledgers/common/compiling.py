@@ -1,7 +1,7 @@
-"""Statements to text, once for each form: the same list or change with other values is not compiled again.
+"""Statements to text, once for each form: the same list with other values is not compiled again.
 
-Compiling takes about half a millisecond a statement, and a change is made of eight: without this the writer's thread
-spent three milliseconds a change on texts that it had made before.
+Compiling takes about half a millisecond a statement, and a list is made of several: without this a connection's thread
+would spend it on texts that it had made before.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Work on a database as a generator: it yields statements, is sent their rows, and returns its answer.
 
-So one text of a list or of a change serves a ledger that runs on a thread and one that awaits, and
-neither the transaction nor the connection is its affair: whoever follows the steps has begun the one
-(a snapshot for reading, a write transaction for changing) and owns the other.
-
-A statement whose data the database refuses is answered by throwing `Refused` into the work.
+So one text of a list serves a ledger that runs on a thread and one that awaits, and neither the transaction nor the
+connection is its affair: whoever follows the steps has begun the one (a snapshot) and owns the other.
 """
 
 from __future__ import annotations
@@ -26,7 +23,3 @@ class Row(Protocol):
 
 
 Steps: TypeAlias = Generator[ClauseElement, Sequence[Row], R]
-
-
-class Refused(Exception):
-    """The database does not take the data of the statement that was yielded."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from surehook.core.model import Configuration, Secret
+from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import changes as notes
-from surehook.ledgers.common import values
+from surehook.ledgers.common import differences, values
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.registry import ApiKey, Changes, ConfigurationPage
@@ -22,24 +22,16 @@ async def version(session: Session) -> int:
 
 async def changes(session: Session, since: int, *, limit: int) -> Changes | None:
     newer = await session.rows(query("changes"), since, limit + 1)
-    newest: int = newer[0][0]
-    noted = notes.read(
-        [(row[1], row[2], row[3]) for row in newer if row[1] is not None],
-        since=since,
-        newest=newest,
-        limit=limit,
-    )
-    if noted is None:
+    difference = differences.read(newer, since=since, limit=limit)
+    if difference is None:
         return None
-    if noted.version == since:
-        return Changes(since)
-    async with session.snapshot():  # so that no endpoint is seen without its secrets
-        rows = Configuration(
-            tenants=await _named(session, "tenants", noted.tenants, values.tenant),
-            endpoints=await _named(session, "endpoints", noted.endpoints, values.endpoint),
-            event_types=await _named(session, "event_types", noted.event_types, values.event_type),
-            secrets=await _named(session, "secrets", noted.endpoints, values.secret),
-        )
+    noted, endpoints, secrets = difference
+    rows = Configuration(
+        tenants=await _named(session, "tenants", noted.tenants, values.tenant),
+        endpoints=endpoints,
+        event_types=await _named(session, "event_types", noted.event_types, values.event_type),
+        secrets=secrets,
+    )
     return notes.found(noted, rows)
 
 
@@ -64,6 +56,21 @@ async def page(session: Session, after: bytes | None, *, limit: int) -> Configur
 
 async def secrets(session: Session, endpoint: bytes) -> Sequence[Secret]:
     return await _named(session, "secrets", [endpoint], values.secret)
+
+
+async def tenant(session: Session, tenant: str) -> Tenant | None:
+    found = await _named(session, "tenants", [tenant], values.tenant)
+    return found[0] if found else None
+
+
+async def event_type(session: Session, name: str) -> EventType | None:
+    found = await _named(session, "event_types", [name], values.event_type)
+    return found[0] if found else None
+
+
+async def endpoint(session: Session, endpoint: bytes) -> Endpoint | None:
+    found = await _named(session, "endpoints", [endpoint], values.endpoint)
+    return found[0] if found else None
 
 
 async def keys(session: Session) -> list[ApiKey]:

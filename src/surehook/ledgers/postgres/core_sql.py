@@ -1,6 +1,6 @@
 """Work of `ledgers/common` on the ledger's own sessions.
 
-Importing this module imports SQLAlchemy: only management calls and lists do, when first made.
+Importing this module imports SQLAlchemy: only lists do, when first asked for.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from typing import Any, ParamSpec, TypeVar
 from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
-from surehook.ledgers.common import deliveries, lists, registry
+from surehook.ledgers.common import configured, deliveries, lists
 from surehook.ledgers.common.compiling import Compiler
-from surehook.ledgers.common.steps import Refused, Steps
-from surehook.ledgers.postgres.errors import Unstorable
+from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.postgres.indexing import COLUMNS, indexed_below
 from surehook.ledgers.postgres.session import Session
-from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import DeliveryFilter
 from surehook.ports.registry import Page
 
-__all__ = ["change", "compiled", "deliveries", "lists", "look", "look_at_deliveries", "registry"]
+__all__ = ["compiled", "configured", "deliveries", "lists", "look", "look_at_deliveries"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,13 +40,6 @@ async def look_at_deliveries(
     return await look(session, deliveries.deliveries, where, limit=limit, after=after, walked=walked)
 
 
-async def change(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Follow changing work in one transaction; the configuration's one row keeps changes one after another."""
-    async with session.writing():
-        await session.value(query("lock_configuration"))
-        return await _follow(session, work(*args, **kwargs))
-
-
 def compiled(statement: ClauseElement) -> tuple[str, list[Any]]:
     """The statement's text and its parameters in order."""
     form, parameters = _compile(statement)
@@ -60,12 +51,7 @@ async def _follow(session: Session, steps: Steps[R]) -> R:
         statement = next(steps)
         while True:
             sql, parameters = compiled(statement)
-            try:
-                rows = await session.rows(sql, *parameters)
-            except Unstorable as error:
-                statement = steps.throw(Refused(str(error)))
-            else:
-                statement = steps.send(rows)
+            statement = steps.send(await session.rows(sql, *parameters))
     except StopIteration as end:
         answer: R = end.value
         return answer

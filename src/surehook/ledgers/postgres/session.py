@@ -132,9 +132,10 @@ class Session:
     # -- transactions -----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
-        """A write transaction: committed when the block ends, rolled back when it raises."""
-        async with self._transaction("begin"):
+    async def writing(self, first: str | None = None) -> AsyncIterator[None]:
+        """A write transaction: committed when the block ends, rolled back when it raises. `first` is a statement without
+        parameters that goes along with its beginning."""
+        async with self._transaction("begin" if first is None else f"begin; {first}"):
             yield
 
     @asynccontextmanager
@@ -146,9 +147,10 @@ class Session:
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[None]:
         assert not self._in_transaction
-        await self._say(begin)
+        await self._ready()
         self._in_transaction = True
         try:
+            await self._say(begin)
             yield
         except BaseException:
             await self.roll_back()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from surehook.core.model import Configuration, Secret
+from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import changes as notes
-from surehook.ledgers.common import values
+from surehook.ledgers.common import differences, values
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
 from surehook.ports.registry import ApiKey, Changes, ConfigurationPage
@@ -21,23 +21,17 @@ def version(session: Session) -> int:
 
 
 def changes(session: Session, since: int, *, limit: int) -> Changes | None:
-    with session.snapshot():
-        newer = session.rows(query("changes"), (since, limit + 1))
-        newest: int = newer[0][0]
-        noted = notes.read(
-            [(row[1], row[2], row[3]) for row in newer if row[1] is not None],
-            since=since,
-            newest=newest,
-            limit=limit,
-        )
-        if noted is None:
-            return None
-        rows = Configuration(
-            tenants=_named(session, "tenants", noted.tenants, values.tenant),
-            endpoints=_named(session, "endpoints", noted.endpoints, values.endpoint),
-            event_types=_named(session, "event_types", noted.event_types, values.event_type),
-            secrets=_named(session, "secrets", noted.endpoints, values.secret),
-        )
+    newer = session.rows(query("changes"), (since, limit + 1))
+    difference = differences.read(newer, since=since, limit=limit)
+    if difference is None:
+        return None
+    noted, endpoints, secrets = difference
+    rows = Configuration(
+        tenants=_named(session, "tenants", noted.tenants, values.tenant),
+        endpoints=endpoints,
+        event_types=_named(session, "event_types", noted.event_types, values.event_type),
+        secrets=secrets,
+    )
     return notes.found(noted, rows)
 
 
@@ -62,6 +56,21 @@ def page(session: Session, after: bytes | None, *, limit: int) -> ConfigurationP
 
 def secrets(session: Session, endpoint: bytes) -> Sequence[Secret]:
     return _named(session, "secrets", [endpoint], values.secret)
+
+
+def tenant(session: Session, tenant: str) -> Tenant | None:
+    found = _named(session, "tenants", [tenant], values.tenant)
+    return found[0] if found else None
+
+
+def event_type(session: Session, name: str) -> EventType | None:
+    found = _named(session, "event_types", [name], values.event_type)
+    return found[0] if found else None
+
+
+def endpoint(session: Session, endpoint: bytes) -> Endpoint | None:
+    found = _named(session, "endpoints", [endpoint], values.endpoint)
+    return found[0] if found else None
 
 
 def keys(session: Session) -> list[ApiKey]:

@@ -20,6 +20,7 @@ from surehook.core.model import (
     Notice,
     Settled,
 )
+from surehook.ledgers import changes as notes
 from surehook.ledgers import history
 from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.sqlite.fence import fence
@@ -199,8 +200,8 @@ def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange 
         (change.failure_count, change.status, change.reason, updated, change.endpoint),
     )
     if change.status != status:
-        session.run(query("raise_version"))
-        session.run(query("note_endpoint"), (change.endpoint,))
+        session.value(query("raise_version"))
+        session.run(query("note"), (notes.ENDPOINT, change.endpoint))
         if health.status is None:
             keep_notices(session, (disabled_notice(change, tenant=tenant, now=now),))
     return change

@@ -1,14 +1,20 @@
-"""The registry's methods: reads the hot path needs are hand-written, the rest waits for SQLAlchemy."""
+"""The registry's methods. Lists alone wait for SQLAlchemy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
-from surehook.ledgers.sqlite import configuration
+from surehook.ledgers.common import changing
+from surehook.ledgers.common.changing import Changing
+from surehook.ledgers.sqlite import configuration, configuring
 from surehook.ledgers.sqlite.desk import Desk
 from surehook.ports.registry import ApiKey, Changes, ConfigurationPage, Page
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Registering(Desk):
@@ -26,55 +32,47 @@ class Registering(Desk):
         return await self._read(configuration.secrets, endpoint)
 
     async def add_tenant(self, tenant: Tenant) -> None:
-        await self._change("add_tenant", tenant)
+        await self._change(changing.add_tenant, tenant)
 
     async def change_tenant(self, tenant: str, changes: Mapping[str, Any]) -> Tenant | None:
-        changed: Tenant | None = await self._change("change_tenant", tenant, changes)
-        return changed
+        return await self._change(changing.change_tenant, tenant, changes)
 
     async def remove_tenant(self, tenant: str) -> bool:
-        removed: bool = await self._change("remove_tenant", tenant)
-        return removed
+        return await self._change(changing.remove_tenant, tenant)
 
     async def tenant(self, tenant: str) -> Tenant | None:
-        found: Tenant | None = await self._show("tenant", tenant)
-        return found
+        return await self._read(configuration.tenant, tenant)
 
     async def tenants(self, *, limit: int, after: bytes | None) -> Page:
         page: Page = await self._show("tenants", limit=limit, after=after)
         return page
 
     async def add_event_type(self, event_type: EventType) -> None:
-        await self._change("add_event_type", event_type)
+        await self._change(changing.add_event_type, event_type)
 
     async def change_event_type(self, name: str, changes: Mapping[str, Any]) -> EventType | None:
-        changed: EventType | None = await self._change("change_event_type", name, changes)
-        return changed
+        return await self._change(changing.change_event_type, name, changes)
 
     async def event_type(self, name: str) -> EventType | None:
-        found: EventType | None = await self._show("event_type", name)
-        return found
+        return await self._read(configuration.event_type, name)
 
     async def event_types(self, *, limit: int, after: bytes | None) -> Page:
         page: Page = await self._show("event_types", limit=limit, after=after)
         return page
 
     async def add_endpoint(self, endpoint: Endpoint, secret: Secret) -> None:
-        await self._change("add_endpoint", endpoint, secret)
+        await self._change(changing.add_endpoint, endpoint, secret)
 
     async def change_endpoint(
         self, endpoint: bytes, changes: Mapping[str, Any], *, now: int
     ) -> Endpoint | None:
-        changed: Endpoint | None = await self._change("change_endpoint", endpoint, changes, now=now)
-        return changed
+        return await self._change(changing.change_endpoint, endpoint, changes, now=now)
 
     async def remove_endpoint(self, endpoint: bytes) -> Endpoint | None:
-        removed: Endpoint | None = await self._change("remove_endpoint", endpoint)
-        return removed
+        return await self._change(changing.remove_endpoint, endpoint)
 
     async def endpoint(self, endpoint: bytes) -> Endpoint | None:
-        found: Endpoint | None = await self._show("endpoint", endpoint)
-        return found
+        return await self._read(configuration.endpoint, endpoint)
 
     async def endpoints(
         self, *, tenant: str | None, status: str | None, limit: int, after: bytes | None
@@ -83,19 +81,18 @@ class Registering(Desk):
         return page
 
     async def rotate_secret(self, secret: Secret, *, old_expires_at: int) -> None:
-        await self._change("rotate_secret", secret, old_expires_at=old_expires_at)
+        await self._change(changing.rotate_secret, secret, old_expires_at=old_expires_at)
 
     async def keys(self) -> Sequence[ApiKey]:
         return await self._read(configuration.keys)
 
     async def add_key(self, key: ApiKey) -> None:
-        await self._change("add_key", key)
+        await self._change(changing.add_key, key)
 
-    async def _change(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        core_sql = await self._core_sql()
+    async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         # Joined with neighbours: a commit of each change's own would take turns with those of accepts.
-        return await self._join(core_sql.change, getattr(core_sql.registry, name), *args, **kwargs)
+        return await self._join(configuring.change, partial(work, *args, **kwargs))
 
     async def _show(self, name: str, *args: Any, **kwargs: Any) -> Any:
         core_sql = await self._core_sql()
-        return await self._read(core_sql.look, getattr(core_sql.registry, name), *args, **kwargs)
+        return await self._read(core_sql.look, getattr(core_sql.configured, name), *args, **kwargs)

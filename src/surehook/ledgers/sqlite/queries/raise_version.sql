@@ -1,1 +1,1 @@
-update configuration set version = version + 1
+update configuration set version = version + 1 returning version

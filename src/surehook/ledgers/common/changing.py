@@ -1,0 +1,185 @@
+"""Changes of the configuration, and looks at one row of it, as statements that every SQL ledger takes.
+
+A change is a generator: it yields a statement and is sent its rows, or yields a `Note` of what it has changed. Whoever
+follows it has begun a transaction, sees to it that no other change runs beside it, and at a note raises the version: the
+one place where it goes up (but for `record`). A statement whose data the database refuses is answered by throwing
+`Refused` into the work.
+
+In plain text, not composed: loading and running what composes was a good part of what a change cost, and each statement
+is a wait of its own (docs/design.md, "Configuration follows by differences").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, structs
+
+from surehook.core.errors import Problem
+from surehook.core.model import Endpoint, EventType, Secret, Tenant
+from surehook.ledgers import changes as notes
+from surehook.ledgers.common import values
+from surehook.ports.registry import FOR_PEOPLE, ApiKey
+
+T = TypeVar("T")
+R = TypeVar("R")
+Row: TypeAlias = Any  # a tuple, or what a driver has in its place
+
+
+class Statement(NamedTuple):
+    """A text with a `?` for each parameter in turn."""
+
+    sql: str
+    parameters: Sequence[Any]
+
+
+class Note(NamedTuple):
+    """What was changed: a table's name, and the row's key as bytes."""
+
+    kind: str
+    key: bytes
+
+
+Changing: TypeAlias = Generator[Statement | Note, Sequence[Row], R]
+
+
+class Refused(Exception):
+    """The database does not take the data of the statement that was yielded."""
+
+
+# -- tenants ------------------------------------------------------------------------------------------
+
+
+def add_tenant(tenant: Tenant) -> Changing[None]:
+    if (yield Statement("select 1 from tenant where id = ?", (tenant.id,))):
+        raise Problem("tenant_exists", f"there is a tenant {tenant.id!r} already", field="id", status=409)
+    yield from _insert("tenant", tenant)
+    yield Note(notes.TENANT, tenant.id.encode())
+
+
+def change_tenant(tenant: str, changes: Mapping[str, Any]) -> Changing[Tenant | None]:
+    return _change("tenant", Tenant, tenant, tenant.encode(), changes, values.tenant)
+
+
+def remove_tenant(tenant: str) -> Changing[bool]:
+    if not (yield Statement("select 1 from tenant where id = ?", (tenant,))):
+        return False
+    users = yield Statement(
+        "select exists (select 1 from endpoint where tenant = ?) or exists (select 1 from delivery where tenant = ?)",
+        (tenant, tenant),
+    )
+    if users[0][0]:
+        raise Problem("tenant_in_use", "it still has endpoints or unfinished deliveries", status=409)
+    yield Statement("delete from tenant where id = ?", (tenant,))
+    yield Note(notes.TENANT, tenant.encode())
+    return True
+
+
+# -- event types --------------------------------------------------------------------------------------
+
+
+def add_event_type(event_type: EventType) -> Changing[None]:
+    if (yield Statement("select 1 from event_type where name = ?", (event_type.name,))):
+        detail = f"there is an event type {event_type.name!r} already"
+        raise Problem("event_type_exists", detail, field="name", status=409)
+    yield from _insert("event_type", event_type)
+    yield Note(notes.EVENT_TYPE, event_type.name.encode())
+
+
+def change_event_type(name: str, changes: Mapping[str, Any]) -> Changing[EventType | None]:
+    return _change("event_type", EventType, name, name.encode(), changes, values.event_type)
+
+
+# -- endpoints and their secrets ----------------------------------------------------------------------
+
+
+def add_endpoint(endpoint: Endpoint, secret: Secret) -> Changing[None]:
+    if not (yield Statement("select 1 from tenant where id = ?", (endpoint.tenant,))):
+        raise Problem("unknown_tenant", f"there is no tenant {endpoint.tenant!r}", field="tenant")
+    yield from _insert("endpoint", endpoint)
+    yield from _insert("secret", secret)
+    yield Note(notes.ENDPOINT, endpoint.id)
+
+
+def change_endpoint(endpoint: bytes, changes: Mapping[str, Any], *, now: int) -> Changing[Endpoint | None]:
+    with_time = {**changes, "updated_at": now}
+    return _change("endpoint", Endpoint, endpoint, endpoint, with_time, values.endpoint)
+
+
+def remove_endpoint(endpoint: bytes) -> Changing[Endpoint | None]:
+    sql = f"delete from endpoint where id = ? returning {_columns(Endpoint)}"
+    removed = yield Statement(sql, (endpoint,))
+    if not removed:
+        return None
+    yield Statement("delete from secret where endpoint = ?", (endpoint,))
+    yield Note(notes.ENDPOINT, endpoint)
+    return values.endpoint(removed[0])
+
+
+def rotate_secret(secret: Secret, *, old_expires_at: int) -> Changing[None]:
+    if not (yield Statement("select 1 from endpoint where id = ?", (secret.endpoint,))):
+        return
+    ends, parameters = "expires_at is null", [old_expires_at, secret.endpoint]
+    if old_expires_at <= secret.created_at:  # at once: so do those whose overlap has not ended
+        ends = "(expires_at is null or expires_at > ?)"
+        parameters.append(old_expires_at)
+    yield Statement(f"update secret set expires_at = ? where endpoint = ? and {ends}", parameters)
+    yield from _insert("secret", secret)
+    yield Note(notes.ENDPOINT, secret.endpoint)
+
+
+# -- keys ---------------------------------------------------------------------------------------------
+
+
+def add_key(key: ApiKey) -> Changing[None]:
+    yield from _insert("api_key", key)
+    yield Note(notes.API_KEY, key.id)
+
+
+# -- shared -------------------------------------------------------------------------------------------
+
+
+def _insert(table: str, value: Struct) -> Changing[None]:
+    fields = values.columns(structs.asdict(value))
+    places = ", ".join("?" * len(fields))
+    sql = f"insert into {table} ({_columns(type(value))}) values ({places})"
+    yield from _written(table, Statement(sql, tuple(fields.values())))
+
+
+def _change(
+    table: str,
+    kind: type[Struct],
+    key: str | bytes,
+    noted: bytes,
+    changes: Mapping[str, Any],
+    made: Callable[[Row], T],
+) -> Changing[T | None]:
+    """Set the fields of one row, found by its first column; the row as it is now."""
+    fields = values.columns(changes)
+    columns, first = _columns(kind), kind.__struct_fields__[0]
+    if fields:
+        setting = ", ".join([f'"{name}" = ?' for name in fields])
+        sql = f"update {table} set {setting} where {first} = ? returning {columns}"
+        found = yield from _written(table, Statement(sql, (*fields.values(), key)))
+    else:
+        found = yield Statement(f"select {columns} from {table} where {first} = ?", (key,))
+    if not found:
+        return None
+    if not changes.keys() <= FOR_PEOPLE[table]:
+        yield Note(table, noted)
+    return made(found[0])
+
+
+def _written(table: str, statement: Statement) -> Changing[Sequence[Row]]:
+    try:
+        return (yield statement)
+    except Refused as error:
+        raise Problem("unstorable", f"the database refuses this {table}: {error}") from error
+
+
+@cache
+def _columns(kind: type[Struct]) -> str:
+    """The columns of a kind's table: the order of fields is the order of columns."""
+    return ", ".join([f'"{name}"' for name in kind.__struct_fields__])

@@ -1,0 +1,48 @@
+"""What has changed since a version, out of the rows of `queries/changes.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from surehook.core.model import Endpoint, Secret
+from surehook.ledgers import changes as notes
+from surehook.ledgers.common import values
+
+_NOTE, _ENDPOINT, _SECRET = slice(1, 4), slice(4, 21), slice(21, 27)
+
+
+class Difference(NamedTuple):
+    """The notes, and those of their endpoints that are there, with their secrets, oldest first."""
+
+    noted: notes.Noted
+    endpoints: tuple[Endpoint, ...]
+    secrets: tuple[Secret, ...]
+
+
+def read(rows: Sequence[Any], *, since: int, limit: int) -> Difference | None:
+    """None where the notes do not explain every version. A note has a row for each secret of its endpoint, and an endpoint
+    may be noted several times."""
+    # (version, kind, key), each once, as they came.
+    told = list(dict.fromkeys([tuple(row[_NOTE]) for row in rows if row[1] is not None]))
+    noted = notes.read(told, since=since, newest=rows[0][0], limit=limit)
+    if noted is None:
+        return None
+    wanted = set(noted.endpoints)
+    endpoints: dict[bytes, Any] = {}
+    secrets: dict[bytes, Any] = {}
+    for row in rows:
+        endpoint, secret = row[4], row[21]
+        if endpoint in wanted:
+            endpoints.setdefault(endpoint, row)
+            if secret is not None:
+                secrets.setdefault(secret, row)
+    return Difference(
+        noted,
+        tuple([values.endpoint(row[_ENDPOINT]) for row in _sorted(endpoints)]),
+        tuple([values.secret(row[_SECRET]) for row in _sorted(secrets)]),
+    )
+
+
+def _sorted(rows: dict[bytes, Any]) -> Iterable[Any]:
+    return [rows[id] for id in sorted(rows)]

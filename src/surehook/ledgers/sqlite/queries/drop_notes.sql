@@ -1,0 +1,1 @@
+delete from configuration_change where version <= ?

@@ -1,2 +1,0 @@
--- Raising the version comes before.
-insert into configuration_change (version, kind, key) select version, 'endpoint', ? from configuration
