@@ -239,11 +239,14 @@ class Breaker:
 
     def _count(self, failed: bool, now: int) -> None:
         assert self.policy is not None
-        number = self._number(now, self.policy)
-        self._forget(now)
-        if not self._buckets or self._buckets[-1][0] < number:
-            self._buckets.append([number, 0, 0])
-        bucket = self._buckets[-1]
+        number, buckets = self._number(now, self.policy), self._buckets
+        if (
+            self._others is not None or not buckets or buckets[-1][0] != number
+        ):  # else no time has passed in buckets
+            self._forget(now)
+            if not buckets or buckets[-1][0] < number:
+                buckets.append([number, 0, 0])
+        bucket = buckets[-1]
         bucket[1] += 1
         bucket[2] += failed
         self._calls += 1

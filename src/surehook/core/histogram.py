@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 
 class Histogram:
@@ -18,3 +19,10 @@ class Histogram:
     def note(self, value_ms: int) -> None:
         self.buckets[bisect_left(self.bounds, value_ms)] += 1
         self.total += value_ms
+
+    def note_all(self, values_ms: Sequence[int]) -> None:
+        """Many at once."""
+        bounds, buckets = self.bounds, self.buckets
+        for value_ms in values_ms:
+            buckets[bisect_left(bounds, value_ms)] += 1
+        self.total += sum(values_ms)

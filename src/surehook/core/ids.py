@@ -26,6 +26,8 @@ WORDS = {
 }  # fmt: skip
 
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
+_PAIR_BYTES = [pair.encode() for pair in _PAIRS]
+_SHARED_TEXT = slice(len(EVENT) + 1, len(EVENT) + 1 + SHARED_BYTES * 8 // 5)
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 
 
@@ -64,11 +66,20 @@ def text(prefix: str, raw: bytes) -> str:
     """`evt_06a…`: the id as people see it, 26 characters after the prefix."""
     n = int.from_bytes(raw, "big")
     p = _PAIRS
+    a, b, c = n >> 100, n >> 80 & 0xFFFFF, n >> 60 & 0xFFFFF  # small numbers are quicker to take apart
+    d, e, f = n >> 40 & 0xFFFFF, n >> 20 & 0xFFFFF, n & 0xFFFFF
     return (
-        f"{prefix}_{p[n >> 120]}{p[n >> 110 & 1023]}{p[n >> 100 & 1023]}{p[n >> 90 & 1023]}{p[n >> 80 & 1023]}"
-        f"{p[n >> 70 & 1023]}{p[n >> 60 & 1023]}{p[n >> 50 & 1023]}{p[n >> 40 & 1023]}{p[n >> 30 & 1023]}"
-        f"{p[n >> 20 & 1023]}{p[n >> 10 & 1023]}{p[n & 1023]}"
+        f"{prefix}_{p[a >> 20]}{p[a >> 10 & 1023]}{p[a & 1023]}{p[b >> 10]}{p[b & 1023]}{p[c >> 10]}{p[c & 1023]}"
+        f"{p[d >> 10]}{p[d & 1023]}{p[e >> 10]}{p[e & 1023]}{p[f >> 10]}{p[f & 1023]}"
     )
+
+
+def delivery_text(event_text: bytes, raw: bytes) -> bytes:
+    """A delivery's id as people see it, from its event's: of the bytes that they share come sixteen characters."""
+    n = int.from_bytes(raw[-7:], "big")
+    p = _PAIR_BYTES
+    end = p[n >> 40 & 1023] + p[n >> 30 & 1023] + p[n >> 20 & 1023] + p[n >> 10 & 1023] + p[n & 1023]
+    return b"dlv_" + event_text[_SHARED_TEXT] + end
 
 
 def parse(prefix: str, written: str) -> bytes:

@@ -202,33 +202,40 @@ class Deliver:
         now = self._clock.now()
         if answer.failure is None and answer.status in plan.success:
             result = outcome.DELIVERED
-        else:
-            result = outcome.classify(
-                policy=plan.policy, success=plan.success, lane=lane, probe=probe is not None, status=answer.status,
-                failure=answer.failure, headers=answer.headers, body=answer.body, now=now,
-            )  # fmt: skip
-        if answer.failure == "aborted":
+        elif answer.failure == "aborted":
             if probe is not None:
                 flight.breaker.drop_probe(probe)
             self._aborted(route, delivery, answer.unknown)
             self.dispatch.finished(route, lane, suspect=flight.suspect)
             return
+        else:
+            result = outcome.classify(
+                policy=plan.policy, success=plan.success, lane=lane, probe=probe is not None, status=answer.status,
+                failure=answer.failure, headers=answer.headers, body=answer.body, now=now,
+            )  # fmt: skip
         # The answer was read under the policy it was asked by; what follows from it is for the one that holds now.
         plan = self._directory.plan(route, delivery.type)
         flight.mind_endpoint(answer, result)
         self._mind_breaker(flight, result, plan.policy, now)
-        decision = decide(
-            delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
-            fraction=0.0 if result is outcome.DELIVERED else self._entropy.fraction(),
-        )  # fmt: skip
-        if flight.is_stale and decision is not DELIVERED:
-            decision = spared_endpoint(decision)
+        if result is outcome.DELIVERED:
+            decision = DELIVERED
+        else:
+            decision = decide(
+                delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
+                fraction=self._entropy.fraction(),
+            )  # fmt: skip
+            if flight.is_stale:
+                decision = spared_endpoint(decision)
         self._settle(flight, plan, answer, result, decision, now)
         self.dispatch.finished(route, lane, suspect=flight.suspect)
 
     def _mind_breaker(self, flight: Flight, result: Outcome, policy: Policy, now: int) -> None:
         """What the answer says about the URL it was asked of. Trouble with a request that would not be made again
         says nothing: only a good word about the URL holds then."""
+        if result is outcome.DELIVERED and flight.probe is None:  # almost every answer: it turns nothing
+            if policy.breaker is not None:
+                flight.breaker.after(False, now, probe=None)
+            return
         breaker, probe = flight.breaker, flight.probe
         failed = result.key or result.breaker == outcome.FAIL
         change = None
@@ -274,16 +281,8 @@ class Deliver:
             next_at=None if decision.end is not None or decision.parked is not None else decision.due_at,
         )
         notices: tuple[Notice, ...] = ()
-        entered = decision.endpoint_status == "failure" and route.status == "failure"  # told already
-        if decision.notice is not None and not entered:
-            notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
-        if result.name == "blocked" and not route.blocked and not flight.is_stale:
-            route.blocked = True
-            notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
-        if (
-            decision.endpoint_status == "inactive" and route.status != "inactive"
-        ):  # told once, not per call under way
-            notices += (self._notice("endpoint.disabled", route, delivery, now, describe(result, answer)),)
+        if decision is not DELIVERED:
+            notices = self._notices(flight, answer, result, decision, now)
         finalize_ms = route.finalize_ms
         self._results.put(
             route,
@@ -305,9 +304,27 @@ class Deliver:
         if decision.endpoint_status is not None:
             self._results.status_changed(route, decision)
         self._watch.attempted(
-            flight.lane, result.name, total_us=answer.total_us, late_ms=_late_ms(flight),
-            number=delivery.attempt,
+            flight.lane, result.name, total_us=answer.total_us,
+            late_ms=_late_ms(flight) if delivery.attempt > 1 else 0, number=delivery.attempt,
         )  # fmt: skip
+
+    def _notices(
+        self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int
+    ) -> tuple[Notice, ...]:
+        """What people are told of an attempt that did not deliver."""
+        route, delivery = flight.route, flight.delivery
+        notices: tuple[Notice, ...] = ()
+        entered = decision.endpoint_status == "failure" and route.status == "failure"  # told already
+        if decision.notice is not None and not entered:
+            notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
+        if result.name == "blocked" and not route.blocked and not flight.is_stale:
+            route.blocked = True
+            notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
+        if (
+            decision.endpoint_status == "inactive" and route.status != "inactive"
+        ):  # told once, not per call under way
+            notices += (self._notice("endpoint.disabled", route, delivery, now, describe(result, answer)),)
+        return notices
 
     def end_deleted(self, route: Route, delivery: Delivery) -> None:
         """A held delivery whose endpoint was deleted."""

@@ -137,13 +137,14 @@ class Dispatch:
 
     def _pump(self, lane: Lane) -> None:
         state = self.lanes[lane]
-        ring = state.ring
+        ring, suspects = state.ring, state.suspects
+        waiting, waiting_suspects = ring.tenants, suspects.tenants
         cap = max(1, state.slots >> 1)
         starts, size = LONE_STARTS if self.memory.is_lone else SLICE_STARTS, SLICE_BYTES
         while state.busy < state.slots and not self.paused:
-            if state.suspects and state.suspects_busy < cap:
-                ring.add(state.suspects.take())
-            if not ring:
+            if waiting_suspects and state.suspects_busy < cap:
+                ring.add(suspects.take())
+            if not waiting:
                 break
             if starts <= 0 or size <= 0:
                 self.pump_soon()
@@ -154,7 +155,7 @@ class Dispatch:
                 route.ringed[lane] = False  # `finished` or `push` brings it back
                 continue
             if route.suspect and state.suspects_busy >= cap:
-                state.suspects.add(route)  # stays ringed: it stands in the other line
+                suspects.add(route)  # stays ringed: it stands in the other line
                 continue
             suspect = route.suspect
             delivery = queue.popleft()

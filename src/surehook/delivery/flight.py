@@ -67,14 +67,16 @@ class Flight:
         nobody who changes the URL again and again hangs in more than the suspects' part of a lane.
         """
         route, lane = self.route, self.lane
-        has_hung = result.name == "timed_out" or answer.failure == "token_timeout"
+        is_delivered = result is outcome.DELIVERED
+        has_hung = not is_delivered and (result.name == "timed_out" or answer.failure == "token_timeout")
         if has_hung:
             route.suspect = True
         if self.target is not route.target or route.gone:
             return
         limit = route.limits[lane]
-        if result is outcome.DELIVERED:
-            limit.grow()
+        if is_delivered:
+            if limit.now < limit.ceiling:
+                limit.grow()
             route.suspect = route.blocked = False
         elif has_hung:
             limit.shrink(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])

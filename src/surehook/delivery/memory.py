@@ -13,11 +13,11 @@ node that only claims, an endpoint has a fixed number of rows: what is not in it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-from surehook.core.model import Delivery, Tenant
+from surehook.core.model import Delivery
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 
@@ -71,21 +71,28 @@ class Memory:
 
     def let_go(self, route: Route, delivery: Delivery) -> None:
         """The delivery has left memory; so has the body with the last of its event."""
-        size = len(delivery.body)
-        name = route.endpoint.tenant
-        tenant = self._tenants[name]
-        route.held -= 1
-        route.held_bytes -= size
-        tenant.rows -= 1
-        self.held -= 1
-        body = self._bodies[delivery.body]
-        body.deliveries -= 1
-        if not body.deliveries:
-            del self._bodies[delivery.body]
-            tenant.size -= size
-            self.held_bytes -= size
-        if not tenant.rows:
-            del self._tenants[name]
+        self.let_all_go(((route, delivery),))
+
+    def let_all_go(self, gone: Iterable[tuple[Route, Delivery]]) -> None:
+        """The same for many."""
+        tenants, bodies = self._tenants, self._bodies
+        for route, delivery in gone:
+            content = delivery.body
+            size = len(content)
+            name = route.endpoint.tenant
+            tenant = tenants[name]
+            route.held -= 1
+            route.held_bytes -= size
+            tenant.rows -= 1
+            self.held -= 1
+            body = bodies[content]
+            body.deliveries -= 1
+            if not body.deliveries:
+                del bodies[content]
+                tenant.size -= size
+                self.held_bytes -= size
+            if not tenant.rows:
+                del tenants[name]
 
     # -- bounds -----------------------------------------------------------------------------------------
 
@@ -108,23 +115,28 @@ class Memory:
     def share(self, route: Route) -> int:
         """How many more deliveries the endpoint may hold. The first one of a tenant always fits where there is room,
         however large."""
-        rows = self.tenant_share(route.endpoint.tenant)
-        if rows <= 0 or not route.held:
+        rows, held, settings = self.tenant_share(route.endpoint.tenant), route.held, self._settings
+        if rows <= 0 or not held:
             return rows
-        if route.held_bytes >= self.room_bytes() * 3 >> 2:
+        if route.held_bytes >= (settings.memory_bytes - self.held_bytes) * 3 >> 2:
             return 0
-        most = self._settings.endpoint_share
-        if self._settings.accepts:
-            most = max(most, (self._settings.memory_deliveries - self.held) * 3 >> 2)
-        return min(rows, max(0, most - route.held))
+        most = settings.endpoint_share
+        if settings.accepts:
+            of_room = (settings.memory_deliveries - self.held) * 3 >> 2
+            most = of_room if of_room > most else most
+        own = most - held
+        return rows if rows < own else own if own > 0 else 0
 
     def tenant_share(self, name: str) -> int:
         """How many more deliveries the tenant may hold."""
-        room = self.room()
+        settings = self._settings
+        room, free = settings.memory_deliveries - self.held, settings.memory_bytes - self.held_bytes
+        if room <= 0 or free <= 0:
+            return 0
         tenant = self._tenants.get(name)
-        if tenant is None or not room or self.is_lone:
+        if tenant is None or len(self._directory.tenants) <= 1:
             return room
-        if tenant.size >= self.room_bytes():
+        if tenant.size >= free:
             return 0
         return max(0, room - tenant.rows)
 
@@ -146,5 +158,4 @@ class Memory:
     @property
     def is_lone(self) -> bool:
         """Whether there is but one tenant, for whom nobody else needs room."""
-        tenants: Mapping[str, Tenant] = self._directory.tenants
-        return len(tenants) <= 1
+        return len(self._directory.tenants) <= 1

@@ -227,13 +227,14 @@ class Record:
         self._let_go(batch)
         self._tell(settled, notices, lost=frozenset(answer.lost))
         soonest: dict[Lane, int] = {}
-        for result in settled:
-            if result.end is None and result.parked is None:
+        onward = [(route, result) for route, result in batch if result.end is None]
+        for _, result in onward:
+            if result.parked is None:
                 soonest[result.lane] = min(result.due_at, soonest.get(result.lane, result.due_at))
         for lane, due_at in soonest.items():
             self.goes_on(lane, due_at)
-        for route, result in batch:
-            if result.end is None and result.parked is not None:
+        for route, result in onward:
+            if result.parked is not None:
                 route.parked.add(result.parked)
                 self.hungry(route)  # it may be called otherwise by now, or elsewhere
         for change in answer.changes:
@@ -272,26 +273,27 @@ class Record:
 
     def _let_go(self, batch: list[tuple[Route, Settled]]) -> None:
         assert self.dispatch is not None
-        for route, result in batch:
-            self.dispatch.memory.let_go(route, result.delivery)
-        self.gone([result.delivery.id for _, result in batch])
-        for route in dict.fromkeys(route for route, _ in batch if route.parked):
-            if route.is_low:
+        left = [(route, result.delivery) for route, result in batch]
+        self.dispatch.memory.let_all_go(left)
+        self.gone([delivery.id for _, delivery in left])
+        for route in dict(left):  # each once, in order
+            if route.parked and route.is_low:
                 self.hungry(route)
 
     def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:
         """Count and tell what the transaction wrote; what was no longer ours is for others to tell."""
         for notice in notices:
             self._notify(notice)
+        took_ms: list[int] = []
         for result in settled:
             if lost and result.delivery.id in lost:
                 continue
             if result.end == "delivered":
                 entry = result.entry
                 assert entry is not None, "a call delivered it"
-                answered_at = entry.started_at + (entry.total_us or 0) // 1000
-                self._watch.delivered(took_ms=answered_at - result.delivery.born_at)
+                took_ms.append(entry.started_at + (entry.total_us or 0) // 1000 - result.delivery.born_at)
             elif result.end is not None:
                 self._watch.finished(result.end, 1)
             for notice in result.notices:
                 self._notify(notice)
+        self._watch.delivered(took_ms)

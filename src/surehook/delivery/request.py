@@ -55,7 +55,7 @@ def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *
             seconds,
             signer.sign(event, seconds, delivery.body),
             signer.key_ids,
-            ids.text(ids.DELIVERY, delivery.id).encode(),
+            ids.delivery_text(event, delivery.id),
             number,
             number - 1,
             delivery.event.hex().encode(),

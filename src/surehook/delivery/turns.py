@@ -13,16 +13,18 @@ from surehook.delivery.routes import Route
 
 
 class Turns:
-    """Endpoints that wait for a turn; each stands here once at most, which is its owner's care."""
+    """Endpoints that wait for a turn; each stands here once at most, which is its owner's care. `tenants` are those with
+    somebody in line, and empty where nobody is: for a loop that asks at each step."""
 
-    __slots__ = ("_lines", "_tenants")
+    __slots__ = ("_lines", "_spare", "tenants")
 
     def __init__(self) -> None:
-        self._tenants: deque[str] = deque()  # those with somebody in line
+        self.tenants: deque[str] = deque()  # those with somebody in line
         self._lines: dict[str, deque[Route]] = {}
+        self._spare: deque[Route] | None = None  # an empty line, to be used again
 
     def __bool__(self) -> bool:
-        return bool(self._tenants)
+        return bool(self.tenants)
 
     def __iter__(self) -> Iterator[Route]:
         for line in self._lines.values():
@@ -33,20 +35,23 @@ class Turns:
         tenant = route.endpoint.tenant
         line = self._lines.get(tenant)
         if line is None:
-            self._lines[tenant] = deque((route,))
-            self._tenants.append(tenant)
-        else:
-            line.append(route)
+            line, self._spare = self._spare, None
+            if line is None:
+                line = deque()
+            self._lines[tenant] = line
+            self.tenants.append(tenant)
+        line.append(route)
 
     def take(self) -> Route:
         """Take out whose turn it is."""
-        tenant = self._tenants.popleft()
+        tenant = self.tenants.popleft()
         line = self._lines[tenant]
         route = line.popleft()
         if line:
-            self._tenants.append(tenant)
+            self.tenants.append(tenant)
         else:
             del self._lines[tenant]
+            self._spare = line
         return route
 
 

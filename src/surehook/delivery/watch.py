@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surehook.core.histogram import Histogram
 from surehook.core.model import LANES, Lane
 
@@ -50,10 +52,10 @@ class Watch:
             self.retries += 1
             self.lateness.note(late_ms)
 
-    def delivered(self, *, took_ms: int) -> None:
-        """One delivery's end, committed; `took_ms` from its acceptance to the answer."""
-        self.finished("delivered", 1)
-        self.latency.note(took_ms)
+    def delivered(self, took_ms: Sequence[int]) -> None:
+        """Deliveries' ends, committed; how long each took from its acceptance to the answer."""
+        self.finished("delivered", len(took_ms))
+        self.latency.note_all(took_ms)
 
     def finished(self, end: str, count: int) -> None:
         """So many committed ends of one kind."""
