@@ -15,6 +15,7 @@
                                   of several nodes one is the probe, while shared health answers (`health`);
                                   after all is mended, none is kept whose URL no endpoint has
     parked wakes                  after all is mended, nothing is parked whose reason no longer holds
+    late commits                  what commits that stand still bring is sent soon after they go on (`stalls`)
     age ends                      a backlog past its age has ended soon after all is mended, however large it is
     liveness                      after all is mended, everything is finished or waits for a time to come
 
@@ -43,6 +44,7 @@ from surehook.sim.clock import SimClock
 from surehook.sim.health import SimHealth
 from surehook.sim.owed import LATE_S
 from surehook.sim.receivers import Seen
+from surehook.sim.stalls import CLAIMED_S, Stalls
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
 DIAL_S = 15.0  # between the start of an attempt and its first byte
@@ -73,6 +75,10 @@ class Checkers:
         self.ages_at: dict[bytes, int] = {}  # row of a backlog → the instant of its age
         self.several_nodes = False
         self.prompt: str | None = None  # the tenant whose deliveries must not wait for others'
+        self.stalls: Stalls | None = (
+            None  # when commits stand still, in a world where nothing else goes wrong
+        )
+        self.began = 0.0  # when the world did
         self.health: SimHealth | None = None  # what several nodes know together
         self.probed: Callable[[Seen], None] = lambda seen: None  # a request came through an open breaker
         self._book = book
@@ -122,6 +128,12 @@ class Checkers:
             self._find(f"{row.name} says replay: {seen.replay}")
 
     def _check_wait(self, row: Row, seen: Seen) -> None:
+        if self.stalls is not None and seen.attempt == 1:
+            waited_s = self.stalls.well_s(row.past[0].at - self.began, seen.at - self.began)
+            if waited_s > CLAIMED_S:
+                self._find(
+                    f"{row.name} arrived {waited_s:.1f} s after its commit, commits that stood still aside"
+                )
         waited_s = seen.at - row.past[0].at
         if self.urls[row.endpoint][0] == self.prompt and seen.attempt == 1 and waited_s > LATE_S:
             self._find(

@@ -6,6 +6,7 @@ Which faults it shows (`Storage`) is drawn by the world:
 
     late         an answer takes its time
     slow         calls of some names wait long for their turn
+    stands       commits stand still for seconds, and with them whatever commits (a disk, a standby that is away)
     unavailable  nothing was changed, LedgerUnavailable (or LedgerFull)
     unknown      CommitUnknown, after the commit or instead of it (accept, record, and what leases rows)
     dies before  the process is killed with the call on its way, which never arrives
@@ -42,6 +43,11 @@ WRITING = HOT | {
     "advance_replay",
     "due_now",
 }
+COMMITS = WRITING - {
+    "claim",
+    "beat",
+}  # a claim reads before it commits (`marked`), a beat does not wait for the disk
+BACKLOG_S = 1.5  # after a standstill, until the last of those who waited is through
 READING = frozenset(
     {"version", "configuration", "breakers", "next_due", "parked_groups", "held", "held_count", "time"}
 )
@@ -56,6 +62,7 @@ class Storage(Struct):
     stall_s: float = 1.0
     slow: tuple[str, ...] = ()
     slow_s: float = 3.0  # at most, on the way there and on the way back
+    stands_until: float = 0.0  # commits are through at this instant of the loop at the earliest
     unavailable_share: float = 0.0
     reads_away_share: float = 0.0  # of calls that change nothing
     unknown_share: float = 0.0
@@ -65,10 +72,14 @@ class Storage(Struct):
     def mend(self) -> None:
         """From now on it is well."""
         self.late_s, self.stall_share = (0.0, 0.001), 0.0
-        self.slow = ()
+        self.slow, self.stands_until = (), 0.0
         self.unavailable_share = self.unknown_share = self.reads_away_share = 0.0
         self.dies_before.clear()
         self.dies_after.clear()
+
+    async def commit(self, loop: SimLoop) -> None:
+        """Wait until a commit that begins now is through."""
+        await asyncio.sleep(max(0.0, self.stands_until - loop.time()))
 
 
 class SimLedger:
@@ -189,6 +200,9 @@ class SimLedger:
     async def _carry_out(
         self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
     ) -> Any:
+        if name in COMMITS and self.storage.stands_until > self._loop.time():
+            await self.storage.commit(self._loop)
+            await asyncio.sleep(BACKLOG_S * self._chance.random())
         try:
             result = await method(*args, **named)
         except Exception as error:

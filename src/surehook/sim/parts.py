@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from surehook.sim.dialer import SimDialer
 from surehook.sim.entropy import SimEntropy
 from surehook.sim.ledger import SimLedger
 from surehook.sim.loop import Process
+from surehook.sim.marked import MarkedLedger
 from surehook.sim.node import Machine, sim_host
 from surehook.sim.resolver import SimResolver
 from surehook.sim.trace import Trace
@@ -164,15 +166,22 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
 
 
 class MemoryShelf:
-    """One memory ledger for all processes of a world: it outlives them, as a database does."""
+    """One memory ledger for all processes of a world: it outlives them, as a database does. Several see it as they
+    would see PostgreSQL."""
 
     def __init__(self) -> None:
         self._ledger = MemoryLedger()
 
-    def open(self, world: World) -> MemoryLedger:
-        if world.options.nodes > 1:
-            self._ledger.clock = world.clock.now  # what a database of its own would show
-        return self._ledger
+    def open(self, world: World) -> Any:
+        if world.options.nodes == 1:
+            return self._ledger
+        self._ledger.clock = world.clock.now  # what a database of its own would show
+        return MarkedLedger(
+            self._ledger,
+            clock=world.loop.time,
+            commit=partial(world.storage.commit, world.loop),
+            gone=0 if world.options.stalls is None else world.options.stalls.gone,
+        )
 
 
 class SqliteShelf:

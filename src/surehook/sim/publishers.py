@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
 FOR_NOW = (429, 503)  # statuses of events that were refused within a request that was not
+TWINS_SHARE = 0.1  # of requests, where there are several nodes
 TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
 
 
@@ -31,6 +32,7 @@ class Publishers:
     def __init__(self, world: World) -> None:
         self._world = world
         self._chance = world.seed.stream("publishers")
+        self._twins = world.seed.stream("twins")
         world.checkers.prompt = None if world.options.broker is not None else owed.NEAR
         self._open = 0
         self._all_begun = False
@@ -46,8 +48,9 @@ class Publishers:
         for number, (at, tenant, event_type, size) in enumerate(world.options.publishes):
             await asyncio.sleep(max(0.0, world.began + at - world.loop.time()))
             events, keys = self._compose(number, at, tenant, event_type, size)
-            self._open += 1
-            world.loop.spawn(None, self._insist(events, keys))
+            for each in (events, keys), *self._repeats(events, keys):
+                self._open += 1
+                world.loop.spawn(None, self._insist(*each))
         self._all_begun = True
 
     def _compose(
@@ -75,6 +78,16 @@ class Publishers:
             )
             keys.append(f"key-{number}-{item}" if kind == "key" else None)
         return events, keys
+
+    def _repeats(
+        self, events: list[EventIn], keys: list[str | None]
+    ) -> list[tuple[list[EventIn], list[str | None]]]:
+        """Some publish at the same moment from another process too, which several nodes may then write beside each
+        other, and beside claims of what one of them has written."""
+        if self._world.options.nodes == 1 or self._twins.random() >= TWINS_SHARE:
+            return []
+        repeated = _repeatable(events, keys)
+        return [repeated] if repeated[0] else []
 
     async def _insist(self, events: list[EventIn], keys: list[str | None]) -> None:
         world = self._world

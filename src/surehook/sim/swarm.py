@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from surehook.core.model import FIRST, RETRY, Lane
-from surehook.sim import breaker_plans, configuring, crowd, lane_plans, owed, verdict_plans
+from surehook.sim import breaker_plans, configuring, crowd, lane_plans, owed, stalls, verdict_plans
 from surehook.sim.backlog import Backlog, draw_backlog
 from surehook.sim.broker import Trouble
 from surehook.sim.entropy import Seed
@@ -86,6 +86,7 @@ class Options(Struct):
     configuring: configuring.Plan = ()  # changes that must hold everywhere at once
     backlog: Backlog | None = None  # many deliveries that reach their age together
     health: tuple[tuple[float, str], ...] | None = None  # shared; to which this happens at an instant
+    stalls: stalls.Stalls | None = None  # commits stand still, and nothing else goes wrong
     probe_freezes: int = 0  # so many times a machine freezes, and is evicted, while its probe is under way
 
     def has(self, *faults: str) -> bool:
@@ -137,7 +138,10 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)
     options.slow += slow_calls
     breaker_plans.jump(options, join=_join)
+    if machines > 1 and "storage_late" in faults and Seed(seed).stream("late time").random() < 0.3:
+        options.slow += ("time", "enter")  # a node that begins again hears late what the ledger's clock shows
     _indebted(options)
+    stalls.add(options, _join)
     return options
 
 

@@ -18,7 +18,7 @@ class Claiming(Hooked):
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
     ) -> list[Delivery]:
         self.book.fence(node)
-        chosen = list(islice(self._up_to(size, self._due(lane, due_by)), limit))
+        chosen = list(islice(self.up_to(size, self._due(lane, due_by)), limit))
         return [self.book.lease(row, node) for row in chosen]
 
     @writes
@@ -31,7 +31,7 @@ class Claiming(Hooked):
             for row in self._due(lane, due_by)
             if row.endpoint not in skip.endpoints and row.tenant not in skip.tenants
         )
-        return [self.book.lease(row, node) for row in list(islice(self._up_to(size, others), limit))]
+        return [self.book.lease(row, node) for row in list(islice(self.up_to(size, others), limit))]
 
     @writes
     def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
@@ -61,7 +61,7 @@ class Claiming(Hooked):
         oldest_first = merge(*(group.ids.ascending() for group in groups if group is not None))
         leased = []
         rows = (self.book.rows[delivery] for delivery in oldest_first)
-        for row in list(islice(self._up_to(size, rows), limit)):
+        for row in list(islice(self.up_to(size, rows), limit)):
             with self.book.moving(row):
                 row.unpark(now=now)
                 row.holder = node
@@ -76,7 +76,7 @@ class Claiming(Hooked):
         due = takewhile(lambda key: key[0] <= due_by, self.book.ready[lane].ascending())
         return (self.book.rows[row] for _, row in due)
 
-    def _up_to(self, size: int, rows: Iterable[Row]) -> Iterator[Row]:
+    def up_to(self, size: int, rows: Iterable[Row]) -> Iterator[Row]:
         """Rows until their bodies reach `size` bytes, each event's counted once."""
         counted: set[bytes] = set()
         for row in rows:

@@ -2,8 +2,7 @@
 
 Claims begin where the last one ended. An index keeps the entries of rows that were taken until vacuum may
 remove them, and while somebody holds a snapshot it may not; a claim that began at the beginning would then walk
-over all of them each time. What falls due behind the mark (a node's rows that were freed, handed back) lowers it
-where this node knows of it, and else is found when a claim looks back over everything (lookback.py).
+over all of them each time (marks.py).
 """
 
 from __future__ import annotations
@@ -13,52 +12,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from surehook.core.ids import floor
-from surehook.core.instants import SECOND_MS
-from surehook.core.model import LANES, Delivery, Lane
+from surehook.core.model import Delivery, Lane
 from surehook.ledgers.postgres.lookback import LookBack
+from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import is_full
 
-# Rows become visible after the instant they are due for: by the length of a commit, and the distance of clocks.
-# Later ones are found by looking back. While a snapshot is held, each claim walks over what was taken in this time.
-SLACK_MS = SECOND_MS // 2
-
 _END = b"\xff" * 16
-_BEGINNING = -(1 << 62)
 
 
-class Marks:
-    """Where claims of each lane begin."""
+async def claim(
+    session: Session, marks: Marks, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
+) -> list[Delivery]:
+    begin = marks.begin(lane)
+    rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size)
+    leased, walked = leased_of([row[:-1] for row in rows], node), rows[0]["walked"]
+    marks.ended(lane, leased, walked=walked - len(leased), limit=limit, size=size, due_by=due_by, now=now)
+    return leased
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._from = [_BEGINNING for _ in LANES]
-        self._look_backs = [LookBack(clock) for _ in LANES]
 
-    def lower(self, due_at: int | None) -> None:
-        """Rows of this instant, or later ones, may have become ready."""
-        if due_at is not None:
-            self._from = [min(mark, due_at) for mark in self._from]
-
-    async def claim(
-        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
-    ) -> list[Delivery]:
-        look_back = self._look_backs[lane]
-        begin = _BEGINNING if look_back.begin() else self._from[lane]
-        rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size)
-        leased, walked = leased_of([row[:-1] for row in rows], node), rows[0]["walked"]
-        look_back.ended(walked - len(leased))
-        if is_full(leased, limit=limit, size=size):
-            self._from[lane] = min(leased[-1].due_at, now - SLACK_MS)
-        else:
-            self._from[lane] = min(due_by, now) - SLACK_MS
-        return leased
-
-    async def next_due(self, session: Session, lane: Lane) -> int | None:
-        due: int | None = await session.value(query("next_due"), lane, self._from[lane])
-        return due
+async def next_due(session: Session, marks: Marks, lane: Lane) -> int | None:
+    due: int | None = await session.value(query("next_due"), lane, marks.at(lane))
+    return due
 
 
 async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:

@@ -9,7 +9,7 @@ from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.core.receipt_message import Said
-from surehook.ledgers.postgres import breakers, claim, endings, lookback, others, receipts, record
+from surehook.ledgers.postgres import breakers, claim, endings, lookback, marks, others, receipts, record
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
@@ -54,7 +54,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     ) -> None:
         super().__init__(url, writers=writers, workers=workers, listers=listers)
         self._accept = Accepting()
-        self._marks = claim.Marks(clock)
+        self._marks = marks.Marks(clock)
         self._parked = claim.Parked(clock)
         self._others = others.Others()
         self._held_from = nodes_.HeldFrom()
@@ -107,7 +107,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
     ) -> list[Delivery]:
         return await self._lease(
-            node, self._marks.claim, lane, node=node, limit=limit, due_by=due_by, now=now, size=size
+            node, claim.claim, self._marks, lane, node=node, limit=limit, due_by=due_by, now=now, size=size
         )
 
     async def claim_others(
@@ -180,7 +180,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     # -- waiting and ending -----------------------------------------------------------------------------
 
     async def next_due(self, lane: Lane) -> int | None:
-        return await self._write(self._marks.next_due, lane)
+        return await self._write(claim.next_due, self._marks, lane)
 
     async def parked_groups(self) -> list[ParkedGroup]:
         return await self._write(endings.parked_groups)

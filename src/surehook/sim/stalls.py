@@ -1,0 +1,84 @@
+"""Commits that take seconds: a disk that stands still, a standby that is away, or one node that is far from its ledger.
+
+Nothing else goes wrong in such a world, and its receivers answer at once. One node accepts, another sends, so that what
+is ready lies in the ledger until it is claimed, and some of it becomes visible seconds after the instant it is due for. All
+the same it is sent within `CLAIMED_S` of its commit, times not counted in which commits stand still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from surehook.sim import owed
+from surehook.sim.entropy import Seed
+
+if TYPE_CHECKING:
+    from surehook.sim.world import World
+
+TENANT = "stalled"
+CLAIMED_S = 2.5  # two seconds for the claim, and a connection to the receiver
+REST_S = 1.2  # without a publish before each of them: longer than from one look back to the next
+APART_S = (4.0, 9.0)  # from the end of one to the next
+
+
+class Stalls(Struct, frozen=True):
+    """When commits stand still, as (instant, seconds), and how much a look back over everything walks over."""
+
+    spans: tuple[tuple[float, float], ...]
+    publishes: tuple[tuple[float, str, str, int], ...]
+    slow: tuple[str, ...]  # calls that are late by themselves
+    gone: int
+
+    def well_s(self, begin: float, end: float) -> float:
+        """How much of this time commits went through."""
+        stood = (min(end, at + long) - max(begin, at) for at, long in self.spans)
+        return end - begin - sum(max(0.0, part) for part in stood)
+
+
+def draw(chance: random.Random) -> Stalls | None:
+    """One of four worlds of several machines is one."""
+    if chance.random() >= 1 / 4:
+        return None
+    at, spans = chance.uniform(2.0, 6.0), []
+    for _ in range(chance.choice((0, 1, 3, 5))):
+        spans.append((at, 6.0))
+        at += 6.0 + chance.uniform(*APART_S)
+    over = at + 5.0
+    instants = [at for at in (chance.uniform(1.0, over) for _ in range(60)) if not _is_just_before(at, spans)]
+    # A claim that looks back over everything is what a standstill must catch: after a rest, a publish calls for one.
+    instants += [begin - chance.uniform(0.005, 0.05) for begin, _ in spans]
+    publishes = sorted((instant, TENANT, "document.signed", 1) for instant in instants)
+    slow = ("accept",) if not spans or chance.random() < 0.3 else ()
+    return Stalls(tuple(spans), tuple(publishes), slow, chance.choice((0, 20_000)))
+
+
+def _is_just_before(at: float, spans: list[tuple[float, float]]) -> bool:
+    return any(begin - REST_S < at < begin for begin, _ in spans)
+
+
+def add(options: Any, join: Any) -> None:
+    """Make a world of several machines one of these, if its seed says so."""
+    stalls = draw(Seed(options.seed).stream("stalls")) if options.nodes > 1 else None
+    if stalls is None:
+        return
+    owed.be_calm(options)
+    join(options, TENANT, 2)
+    options.roles = ("api", "worker", "worker", "worker")[: options.nodes]
+    options.publishes = list(stalls.publishes)
+    options.slow = stalls.slow
+    options.storm_s = stalls.publishes[-1][0] + 10.0
+    options.engine.update(slots_first=64, endpoint_slots=32, memory_deliveries=5_000, claim_rows=100)
+    options.health, options.stalls = None, stalls
+
+
+async def befall(world: World) -> None:
+    """Let commits stand still as the plan says."""
+    stalls = world.options.stalls
+    for at, long in () if stalls is None else stalls.spans:
+        await asyncio.sleep(max(0.0, world.began + at - world.loop.time()))
+        world.trace.note("commits-stand", f"{long:.0f} s")
+        world.storage.stands_until = world.began + at + long
