@@ -26,6 +26,7 @@ FLEETS: tuple[Fault, ...] = (
     machines.postgres_stop,
     machines.commit_cut,
     machines.rabbit_kill,
+    machines.rabbit_stands_still,
     machines.queue_delete,
     machines.redis_flush,
     machines.redis_restart,

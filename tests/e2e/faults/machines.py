@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from surehook.benches.server import KEY
@@ -14,9 +16,12 @@ from tests.e2e.faults.judging import Hit
 from tests.e2e.faults.place import Place
 from tests.servers import CuttingProxy, Postgres, Rabbits, Redis
 from tests.servers.proxy import When
+from tests.servers.rabbitmq import Rabbit
 
 DATABASE = "surehook"
 CUTS, FLUSHES = 4, 3  # in one round
+IN_HAND_S = 2.0  # what workers had been given already is sent by then
+STILL_MOST_S = 15.0  # until work goes on beside a broker that stands still
 SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a second
 # What a client sends where something is committed: the end of an explicit transaction, which changes of the configuration
 # have, and the statements that are transactions of their own, known by what they carry (the load's payload; the headers
@@ -122,6 +127,35 @@ def rabbit_kill(place: Place) -> dict[str, Any]:
                     run.sends_after(time.monotonic_ns())
                 uptime(place.dice)
                 return run.end(per_fault=PER_NODE * len(LANES)).figures
+
+
+def rabbit_stands_still(place: Place) -> dict[str, Any]:
+    """RabbitMQ is frozen under load, and then in its memory alarm: work goes on within 15 s, and is brought again afterwards."""
+    with private(ledger) as server, private(Rabbits.new) as rabbits:
+        with running(LANES, server.url(DATABASE), SUREHOOK_BROKER_URL=rabbits.nodes[0].url) as run:
+            figures: dict[str, float] = {}
+            for _ in range(place.rounds):
+                for name, stand, go_on in standstills(rabbits.nodes[0]):
+                    uptime(place.dice)
+                    stand()
+                    at = time.monotonic_ns()
+                    quiet = at + int(IN_HAND_S * 1e9)
+                    still = IN_HAND_S + run.sends_after(quiet, STILL_MOST_S - IN_HAND_S)
+                    figures[name] = max(figures.get(name, 0.0), round(still, 2))
+                    uptime(place.dice, 4.0, 8.0)
+                    go_on()
+                    run.sends_after(time.monotonic_ns())
+                    uptime(place.dice, 2.0, 4.0)
+            return {**run.end(per_fault=0).figures, **figures, "faults": 2 * place.rounds}
+
+
+def standstills(node: Rabbit) -> list[tuple[str, Callable[[], object], Callable[[], object]]]:
+    """By name of what is measured: how the broker is brought to it, and how it is let go on."""
+    watermark = partial(node.ctl, "set_vm_memory_high_watermark", "absolute")
+    return [
+        ("frozen_s", node.freeze, node.thaw),
+        ("alarm_s", partial(watermark, "1MB"), partial(watermark, "1GB")),
+    ]
 
 
 def queue_delete(place: Place) -> dict[str, Any]:
