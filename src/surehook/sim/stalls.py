@@ -61,8 +61,13 @@ def _is_just_before(at: float, spans: list[tuple[float, float]]) -> bool:
 
 
 def add(options: Any, join: Any) -> None:
-    """Make a world of several machines one of these, if its seed says so."""
-    stalls = draw(Seed(options.seed).stream("stalls")) if options.nodes > 1 else None
+    """Make a world of several machines one of these, if its seed says so. In some others a node that begins again hears
+    late what the ledger's clock shows."""
+    if options.nodes == 1:
+        return
+    if "storage_late" in options.faults and Seed(options.seed).stream("late time").random() < 0.3:
+        options.slow += ("time", "enter")
+    stalls = draw(Seed(options.seed).stream("stalls"))
     if stalls is None:
         return
     owed.be_calm(options)

@@ -138,8 +138,6 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)
     options.slow += slow_calls
     breaker_plans.jump(options, join=_join)
-    if machines > 1 and "storage_late" in faults and Seed(seed).stream("late time").random() < 0.3:
-        options.slow += ("time", "enter")  # a node that begins again hears late what the ledger's clock shows
     _indebted(options)
     stalls.add(options, _join)
     return options

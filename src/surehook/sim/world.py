@@ -70,8 +70,7 @@ class World:
         self.book = Book(loop.time)
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
-        self.checkers.began = self.began
-        self.checkers.stalls = None if options.broker is not None else options.stalls
+        self.checkers.began, self.checkers.stalls = self.began, None if options.broker else options.stalls
         self.passing = Passing(self.book.find, options.engine)
         self.verdicts = Verdicts(self.book.find, time=loop.time, sole=options.nodes == 1)
         befalling.freeze_probes(self)
