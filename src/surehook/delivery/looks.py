@@ -10,6 +10,7 @@ overdue         is a delivery late enough to be told of?
 unfinalized     is a receiver silent for too long?
 counts          how much waits where, for metrics, and is every lane served?
 retention       what is old enough to be forgotten?
+lists           what has come that lists find more quickly by an index?
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from surehook.delivery.managing import Book
 from surehook.delivery.neighbours import Neighbours
 from surehook.delivery.orphans import Orphans
 from surehook.delivery.park import Park
-from surehook.delivery.prune import Prune
+from surehook.delivery.prune import REST_S, Prune
 from surehook.delivery.rescue import Rescue
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
@@ -35,6 +36,8 @@ from surehook.ports.clock import Clock
 from surehook.ports.ledger import ParkedGroup
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
+
+LISTS_S = 5.0  # thousands of rows, at most, that lists have to walk
 
 
 class Looks:
@@ -99,6 +102,7 @@ class Looks:
         upkeep.add("unfinalized", look_s, self._unfinalized.look)
         upkeep.add("counts", settings.count_s, self.count)
         upkeep.add("retention", settings.prune_s, self.prune.round)
+        upkeep.add("lists", LISTS_S, self._index_lists)
 
     async def count(self) -> None:
         """What waits in the ledger, for metrics."""
@@ -116,6 +120,10 @@ class Looks:
             for notice in notices:
                 self._noticed(notice.kind)
             notices.clear()
+
+    async def _index_lists(self) -> None:
+        while await self._ledger.index_lists():
+            await self._clock.sleep(REST_S)
 
     def _groups(self) -> Sequence[ParkedGroup]:
         return self._park.groups

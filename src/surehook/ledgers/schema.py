@@ -212,6 +212,27 @@ Index("attempt_ended", attempt.c.end, attempt.c.delivery, sqlite_where=_is_no_de
     dialect="sqlite"
 )
 
+# Blocks, for lists (ledgers/blocks.py): which values occur in which stretch of lines or events. A group is `cuts`, the first
+# ids of its blocks but the first, and then where the group ends; `bits` are the blocks of a group that have the value.
+# `upto` is where the newest group ends, `row` the last row number that was looked at, and `turn` counts how often row
+# numbers were given back. On one SQLite file only: PostgreSQL has days.
+block_mark = Table(
+    "block_mark", metadata, _text("source", key=True), Column("upto", LargeBinary, nullable=False),
+    Column("row", BigInteger, nullable=False), _count("turn", default="0"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+block_group = Table(
+    "block_group", metadata, _text("source", key=True), Column("first", LargeBinary, primary_key=True),
+    Column("cuts", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+block_bits = Table(
+    "block_bits", metadata, _text("source", key=True), Column("first", LargeBinary, primary_key=True),
+    _text("field", key=True), Column("value", LargeBinary, primary_key=True),
+    Column("bits", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
 # Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.
 dead_letter = Table("dead_letter", metadata, _id("delivery", key=True), sqlite_with_rowid=False)
 # Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one for each change

@@ -316,6 +316,11 @@ class Ledger(Receipts, Protocol):
         """
         ...
 
+    async def index_lists(self) -> bool:
+        """One bounded step of what lists need beside the rows, made when rows are no longer new; False: nothing is left
+        to do for now."""
+        ...
+
     async def backup(self, path: str) -> None:
         """Write a consistent copy of the whole book to `path` while work goes on. Raises Problem."""
         ...

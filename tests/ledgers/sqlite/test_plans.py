@@ -133,7 +133,9 @@ async def test_groups_are_found_by_steps_between_them(desk: Desk) -> None:
 
 @pytest.mark.parametrize("state", ["dead", "dropped", "cancelled"])
 async def test_a_list_of_ends_that_are_no_deliveries_goes_along_their_index(desk: Desk, state: str) -> None:
-    steps = deliveries.deliveries(DeliveryFilter(state=state), limit=50, after=None, walked=deliveries.BY_END)
+    steps = deliveries.deliveries(
+        DeliveryFilter(state=state), limit=50, after=None, walked=deliveries.IN_ONE_FILE
+    )
     down = next(steps)  # how far down the page looks, and then the page
     for sql, parameters in (compiled(down), compiled(steps.send([]))):
         plan = [row[3] for row in desk.ledger._writing.rows(f"explain query plan {sql}", parameters)]

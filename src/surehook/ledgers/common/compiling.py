@@ -12,6 +12,8 @@ from sqlalchemy import ClauseElement
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from surehook.ledgers.common.steps import Again, Statement
+
 FORMS_KEPT = (
     1_000  # texts and their places, some 5 KB each; lists have a form for each combination of filters
 )
@@ -23,9 +25,18 @@ class Compiler:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._forms: dict[Any, SQLCompiler] = {}
+        self._last: tuple[ClauseElement, SQLCompiler, dict[str, Any]] | None = None
 
-    def __call__(self, statement: ClauseElement) -> tuple[SQLCompiler, dict[str, Any]]:
+    def __call__(self, statement: Statement) -> tuple[SQLCompiler, dict[str, Any]]:
         """The compiled form, and the statement's own values by name."""
+        if not isinstance(statement, Again):
+            return self._compiled(statement)
+        last = self._last
+        if last is None or last[0] is not statement.statement:
+            last = self._last = (statement.statement, *self._compiled(statement.statement))
+        return last[1], {**last[2], **statement.values}
+
+    def _compiled(self, statement: ClauseElement) -> tuple[SQLCompiler, dict[str, Any]]:
         key = statement._generate_cache_key()
         if key is None:  # a part of it cannot say what it is made of
             form = statement.compile(dialect=self._dialect)

@@ -15,6 +15,9 @@ from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
 from surehook.core.receipt import rank
 from surehook.ledgers import hearing, history, schema
+from surehook.ledgers.blocks import LINES
+from surehook.ledgers.common import blocks
+from surehook.ledgers.common.blocks import Values
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
@@ -42,6 +45,14 @@ def _with_receipt(table: Table, lines: FromClause) -> FromClause:
 
 _OPEN = _with_receipt(_open, _open)
 _LINES = _with_receipt(_line, _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery))
+# Dead letters come first: behind outer joins SQLite would walk the lines for them.
+_IS_DEAD = _dead.c.delivery == _line.c.delivery
+_DEAD_LINES = _with_receipt(
+    _line, _dead.join(_line, _IS_DEAD).outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
+)
+_LINES_OF_DEAD = _with_receipt(
+    _line, _line.join(_dead, _IS_DEAD).outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
+)
 _IS_LAST = _line.c.end.is_not(None)
 _IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
 
@@ -56,14 +67,17 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
 
 
 class Walked(NamedTuple):
-    """Columns of last lines with an index that leads along their values in the order of ids, below an id."""
+    """Columns of last lines with an index that leads along their values in the order of ids, below an id; and whether
+    there are blocks, for everything else that is asked for."""
 
     columns: frozenset[str] = frozenset()
     below: bytes = LOWEST
+    blocks: bool = False
 
 
 NOT_WALKED = Walked()
-BY_END = Walked(frozenset(("end",)), HIGHEST)  # an index over everything, of ends that are no deliveries
+# On one SQLite file: an index over everything, of ends that are no deliveries, and blocks.
+IN_ONE_FILE = Walked(frozenset(("end",)), HIGHEST, blocks=True)
 
 
 def deliveries(
@@ -72,15 +86,23 @@ def deliveries(
     span = _span(where, after)
     sources = []
     if where.state is None or where.state not in END_STATES:
-        sources.append((yield from _open_ones(where, span, limit)))
+        opened = yield from _open_ones(where, span, limit)
+        sources.append(opened)
+        span = span.cut(low=opened.lowest)  # what is finished below it is another page's
     if where.state is None or where.state in END_STATES:
         sources.append((yield from _finished(where, span, limit, walked)))
     return merged(sources, limit)
 
 
-def dead_letters(where: DeliveryFilter, *, limit: int, after: bytes | None) -> Steps[Page]:
-    lines = _LINES.join(_dead, _dead.c.delivery == _line.c.delivery)
-    source = yield from _finished_ones(where, _span(where, after), _dead.c.delivery, lines, [], limit)
+def dead_letters(
+    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
+) -> Steps[Page]:
+    span = _span(where, after)
+    values = _values(where)
+    if walked.blocks and values:
+        source = yield from _in_blocks(where, {**values, "end": "dead"}, span, _LINES_OF_DEAD, limit)
+    else:
+        source = yield from _finished_ones(where, span, _dead.c.delivery, _DEAD_LINES, [], limit)
     return merged([source], limit)
 
 
@@ -100,6 +122,9 @@ def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> 
     key: ColumnElement[bytes] = _line.c.delivery
     above, below = span.cut(low=walked.below), span.cut(high=walked.below)
     walk = _walk(where, walked)
+    values = _values(where)
+    if walked.blocks and values and not (walk and len(values) == 1):
+        return (yield from _in_blocks(where, values, span, _LINES, limit))
     if not walk or below.low >= below.high:
         return (yield from _finished_ones(where, span, key, _LINES, [], limit))
     upper = Source([], LOWEST)
@@ -122,6 +147,32 @@ def _walk(where: DeliveryFilter, walked: Walked) -> list[ColumnElement[bool]]:
     return []
 
 
+def _values(where: DeliveryFilter) -> Values:
+    """What blocks know of a filter."""
+    asked = {
+        "tenant": where.tenant, "endpoint": where.endpoint, "type": where.type, "outcome": where.outcome,
+        "end": where.state if where.state in END_STATES else None,
+    }  # fmt: skip
+    return {field: value for field, value in asked.items() if value is not None}
+
+
+def _in_blocks(
+    where: DeliveryFilter, values: Values, span: Span, lines: FromClause, limit: int
+) -> Steps[Source]:
+    """Last lines where blocks say that they may be."""
+    listing = select(*_LINE_COLUMNS).select_from(lines).where(*_of_lines(where))
+    return (
+        yield from blocks.read(LINES, values, span, listing, _line.c.delivery, _finished_view, limit=limit)
+    )
+
+
+def _of_lines(where: DeliveryFilter) -> list[ColumnElement[bool]]:
+    conditions = [_IS_LAST, *_shared(_line, where)]
+    if where.state is not None:
+        conditions.append(_line.c.end == where.state)
+    return conditions
+
+
 def _finished_ones(
     where: DeliveryFilter,
     span: Span,
@@ -132,9 +183,7 @@ def _finished_ones(
 ) -> Steps[Source]:
     """Last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk)
-    conditions = [*span.cut(low=lowest).of(key), _IS_LAST, *walk, *_shared(_line, where)]
-    if where.state is not None:
-        conditions.append(_line.c.end == where.state)
+    conditions = [*span.cut(low=lowest).of(key), *walk, *_of_lines(where)]
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_finished_view(row) for row in found], lowest, limit)

@@ -9,6 +9,9 @@ from sqlalchemy import ColumnElement, Select, select
 
 from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
+from surehook.ledgers.blocks import EVENTS
+from surehook.ledgers.common import blocks
+from surehook.ledgers.common.blocks import Values
 from surehook.ledgers.common.paging import AHEAD_MS, Source, Span, instant_floor, look_down, merged
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import EventFilter, NoticeFilter
@@ -28,7 +31,8 @@ def event(event: bytes) -> Steps[Event | None]:
     return _made_event(found[0]) if found else None
 
 
-def events(where: EventFilter, *, limit: int, after: bytes | None) -> Steps[Page]:
+def events(where: EventFilter, *, limit: int, after: bytes | None, in_blocks: bool = False) -> Steps[Page]:
+    """`in_blocks`: there are blocks, for what no index leads along."""
     span = Span().cut(high=after)
     walk: list[ColumnElement[bool]] = []  # what an index walks along
     rest: list[ColumnElement[bool]] = []
@@ -47,7 +51,19 @@ def events(where: EventFilter, *, limit: int, after: bytes | None) -> Steps[Page
     if where.until is not None:
         span = span.cut(high=instant_floor(where.until + AHEAD_MS))
         rest.append(_event.c.accepted_at < where.until)
-    return (yield from _page(_EVENTS, _event.c.id, span, walk, rest, _made_event, limit=limit))
+    values = {} if walk or not in_blocks else _values(where)
+    if not values:
+        return (yield from _page(_EVENTS, _event.c.id, span, walk, rest, _made_event, limit=limit))
+    source = yield from blocks.read(
+        EVENTS, values, span, _EVENTS.where(*rest), _event.c.id, _made_event, limit=limit
+    )
+    return merged([source], limit)
+
+
+def _values(where: EventFilter) -> Values:
+    """What blocks know of a filter."""
+    asked = {"tenant": where.tenant, "type": where.type}
+    return {field: value for field, value in asked.items() if value is not None}
 
 
 def notices(where: NoticeFilter, *, limit: int, after: bytes | None) -> Steps[Page]:

@@ -6,8 +6,8 @@ connection is its affair: whoever follows the steps has begun the one (a snapsho
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import ClauseElement
 
@@ -22,4 +22,12 @@ class Row(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-Steps: TypeAlias = Generator[ClauseElement, Sequence[Row], R]
+class Again(NamedTuple):
+    """A statement that is run many times, and the values of its named places this time: it is put into words once."""
+
+    statement: ClauseElement
+    values: Mapping[str, Any]
+
+
+Statement: TypeAlias = ClauseElement | Again
+Steps: TypeAlias = Generator[Statement, Sequence[Row], R]

@@ -75,6 +75,10 @@ class Nodes(Hooked):
         return [row for row, _ in zip(self.book.held[node].ascending(), range(limit), strict=False)]
 
     @reads
+    def index_lists(self) -> bool:
+        return False  # there is nothing beside the rows
+
+    @reads
     def backup(self, path: str) -> None:
         raise Problem("backup_unsupported", "a book in memory has nothing to copy to a file", status=409)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
 from surehook.ledgers.common import configured, deliveries, lists
 from surehook.ledgers.common.compiling import Compiler
-from surehook.ledgers.common.steps import Steps
+from surehook.ledgers.common.steps import Statement, Steps
 from surehook.ledgers.postgres.indexing import COLUMNS, indexed_below
 from surehook.ledgers.postgres.session import Session
 from surehook.ports.reading import DeliveryFilter
@@ -40,7 +39,7 @@ async def look_at_deliveries(
     return await look(session, deliveries.deliveries, where, limit=limit, after=after, walked=walked)
 
 
-def compiled(statement: ClauseElement) -> tuple[str, list[Any]]:
+def compiled(statement: Statement) -> tuple[str, list[Any]]:
     """The statement's text and its parameters in order."""
     form, parameters = _compile(statement)
     return form.string, [parameters[name] for name in form.positiontup or ()]

@@ -55,6 +55,9 @@ class Housekeeping(Desk):
             removed += count
         return removed
 
+    async def index_lists(self) -> bool:
+        return False  # days are indexed when they are over, with retention
+
     async def backup(self, path: str) -> None:
         raise Problem(
             "backup_unsupported",

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from surehook.ledgers.common import configured, deliveries, lists
 from surehook.ledgers.common.compiling import Compiler
-from surehook.ledgers.common.steps import Steps
+from surehook.ledgers.common.steps import Statement, Steps
 from surehook.ledgers.sqlite.session import Session
 
 __all__ = ["compiled", "configured", "deliveries", "lists", "look"]
@@ -29,7 +28,7 @@ def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs:
         return _follow(session, work(*args, **kwargs))
 
 
-def compiled(statement: ClauseElement) -> tuple[str, dict[str, Any]]:
+def compiled(statement: Statement) -> tuple[str, dict[str, Any]]:
     """The statement's text and its parameters by name."""
     form, parameters = _compile(statement)
     return form.string, parameters

@@ -16,7 +16,7 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.core.receipt_message import Said
-from surehook.ledgers.sqlite import accept, backup, claim, endings, others, receipts, record
+from surehook.ledgers.sqlite import accept, backup, blocks, claim, endings, others, receipts, record
 from surehook.ledgers.sqlite import nodes as nodes_
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.place import FLOOR_BYTES
@@ -56,6 +56,7 @@ class SqliteLedger(Registering, Reads):
         super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
         self._others = others.Others()
         self._pruning = Pruning()
+        self._blocks = blocks.Blocks()
         self._endpoint_walks = endings.EndpointWalks()
 
     # -- the life of a node -----------------------------------------------------------------------------
@@ -212,6 +213,13 @@ class SqliteLedger(Registering, Reads):
             if is_end:
                 break
         return removed
+
+    async def index_lists(self) -> bool:
+        step = await self._read(self._blocks.look)
+        if step is None:
+            return False
+        await self._write(blocks.keep, step)
+        return True
 
     async def backup(self, path: str) -> None:
         await self._beside(partial(backup.back_up, self._driver, self.path, path))

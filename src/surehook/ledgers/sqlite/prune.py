@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import json
 
 from surehook.core.ids import floor
+from surehook.ledgers.blocks import EVENTS, LINES
+from surehook.ledgers.sqlite.blocks import give_back, last_row
 from surehook.ledgers.sqlite.endings import AHEAD_MS
 from surehook.ledgers.sqlite.pruning_walk import STEP_ROWS, Seen, Walk
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
@@ -63,14 +65,16 @@ def _look_at_stories(session: Session, after: int, upto: int | None, before: int
 
 
 def _remove_stories(session: Session, deliveries: Sequence[bytes]) -> None:
+    last = last_row(session, LINES)
     for delivery in deliveries:
         session.run(query("prune_story"), (delivery,))
         session.run(query("prune_replayed"), (delivery,))
         session.run(query("prune_dismissed"), (delivery,))
+    give_back(session, LINES, last)
 
 
 def _last_story(session: Session) -> int:
-    return session.value(query("prune_last_story")) or 0
+    return last_row(session, LINES)
 
 
 def _look_at_events(session: Session, after: bytes, upto: bytes | None, before: int) -> list[Seen]:
@@ -93,8 +97,10 @@ def _look_along_ids(
 
 
 def _remove_events(session: Session, events: Sequence[bytes]) -> None:
+    last = last_row(session, EVENTS)
     for event in events:
         session.run(query("prune_event"), (event,))
+    give_back(session, EVENTS, last)
 
 
 def _remove_bodies(session: Session, events: Sequence[bytes]) -> None:

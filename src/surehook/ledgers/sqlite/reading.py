@@ -29,7 +29,7 @@ class Reads(Desk):
         return found
 
     async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("lists", "events", where, limit=limit, after=after)
+        page: Page = await self._look("lists", "events", where, limit=limit, after=after, in_blocks=True)
         return page
 
     async def delivery(self, delivery: bytes) -> DeliveryView | None:
@@ -40,7 +40,7 @@ class Reads(Desk):
         core_sql = await self._core_sql()
         lists = core_sql.deliveries
         page: Page = await self._read(
-            core_sql.look, lists.deliveries, where, limit=limit, after=after, walked=lists.BY_END
+            core_sql.look, lists.deliveries, where, limit=limit, after=after, walked=lists.IN_ONE_FILE
         )
         return page
 
@@ -51,7 +51,11 @@ class Reads(Desk):
         return await self._read(stories.attempts, delivery)
 
     async def dead_letters(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("deliveries", "dead_letters", where, limit=limit, after=after)
+        core_sql = await self._core_sql()
+        lists = core_sql.deliveries
+        page: Page = await self._read(
+            core_sql.look, lists.dead_letters, where, limit=limit, after=after, walked=lists.IN_ONE_FILE
+        )
         return page
 
     async def notices(self, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page:

@@ -1,0 +1,193 @@
+"""Making blocks (`ledgers/blocks.py`): what one step looks at, on the reading session, and what it writes.
+
+A look reads one snapshot and the writer has its turn afterwards, so between the two the book may go on. What is inserted
+meanwhile has higher row numbers than the look has seen, and is looked at next; only where row numbers were given back (the
+newest rows were pruned) does the mark say so, and the step is taken anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import json
+
+from surehook.ledgers.blocks import BLOCK_ROWS, BLOCKS, EVENTS, IDS, LINES, SETTLE_ROWS, Group, Mark, Source
+from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.sqlite.rows import run_batch
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import query
+
+LATE_ROWS = 4_000  # row numbers that one step looks through
+_SOURCES = {
+    LINES: ("block_lines", "late_lines", "last_line", "some_lines"),
+    EVENTS: ("block_events", "late_events", "last_event", "some_events"),
+}
+_hex = bytes.fromhex
+
+Rows = list[list[Any]]
+Bits = dict[tuple[bytes, str, bytes], int]  # by group, field and value
+
+
+class Stretch(NamedTuple):
+    """Ids from `low` on and below `high`."""
+
+    low: bytes
+    high: bytes
+
+
+class Step(NamedTuple):
+    """What one step writes: the mark before and after it, groups that go and one that comes, and bits."""
+
+    source: Source
+    before: Mark
+    upto: bytes
+    row: int
+    bits: Bits
+    gone: tuple[bytes, ...] = ()
+    made: Group | None = None
+
+
+class Blocks:
+    """The steps, one after another; `_place` is where old groups were looked at last."""
+
+    def __init__(self, *, block_rows: int = BLOCK_ROWS, settle_rows: int = SETTLE_ROWS) -> None:
+        self._block_rows = block_rows
+        self._group_rows = BLOCKS * block_rows
+        self._settle_rows = settle_rows
+        self._place = dict.fromkeys(_SOURCES, LOWEST)
+
+    def look(self, session: Session) -> Step | None:
+        """What the next step is to write; None where nothing is left to do for now."""
+        with session.snapshot():
+            for source in _SOURCES:
+                mark = mark_of(session, source)
+                step = _late(session, source, mark) or self._next(session, source, mark)
+                if step is not None:
+                    return step
+            for source in _SOURCES:
+                step = self._merge(session, source)
+                if step is not None:
+                    return step
+        return None
+
+    def _next(self, session: Session, source: Source, mark: Mark) -> Step | None:
+        """The next group, where enough rows lie above it."""
+        wanted = self._group_rows + self._settle_rows
+        if _some(session, source, mark.upto, HIGHEST, wanted) < wanted:
+            return None
+        rows = _read(session, source, (mark.upto, HIGHEST, wanted))
+        if len(rows) < wanted:  # others are lines of retries
+            return None
+        made, end = rows[: self._group_rows], _hex(rows[self._group_rows][0])
+        return self._made(source, mark, Stretch(mark.upto, end), made, upto=end)
+
+    def _merge(self, session: Session, source: Source) -> Step | None:
+        """Two groups in one, where retention has left no more of both than fills one. One pair a look."""
+        group = session.row(query("block_group"), (source.name, self._place[source]))
+        after = group and session.row(query("block_next"), (source.name, group[0]))
+        if group is None or after is None:
+            self._place[source] = LOWEST
+            return None
+        span = Stretch(group[0], Group.read(*after).edges[-1])
+        if _some(session, source, *span, self._group_rows + 1) > self._group_rows:
+            self._place[source] = after[0]
+            return None
+        mark, rows = mark_of(session, source), _read(session, source, (*span, self._group_rows))
+        return self._made(source, mark, span, rows, upto=mark.upto, gone=(group[0], after[0]))
+
+    def _made(
+        self,
+        source: Source,
+        mark: Mark,
+        span: Stretch,
+        rows: Rows,
+        *,
+        upto: bytes,
+        gone: tuple[bytes, ...] = (),
+    ) -> Step:
+        """A step that makes one group out of these rows, which are all of the span."""
+        cuts = [_hex(row[0]) for row in rows[self._block_rows :: self._block_rows]]
+        group = Group((span.low, *cuts, span.high))
+        found = _bits(source, ((span.low, at // self._block_rows, row) for at, row in enumerate(rows)))
+        return Step(source, mark, upto, mark.row, found, gone, group)
+
+
+def mark_of(session: Session, source: Source) -> Mark:
+    return Mark(*session.rows(query("block_mark"), (source.name,))[0])
+
+
+def keep(session: Session, step: Step) -> bool:
+    """Write a step; False where row numbers were given back since it was looked at."""
+    name, before = step.source.name, step.before
+    with session.writing():
+        is_as_seen = session.run(query("block_advance"), (step.upto, step.row, name, *before)) > 0
+        if is_as_seen:
+            for first in step.gone:
+                session.run(query("block_drop"), (name, first))
+                session.run(query("block_drop_bits"), (name, first))
+            if step.made is not None:
+                session.run(query("block_keep"), (name, step.made.edges[0], step.made.cuts))
+            rows = ((name, *key, bits) for key, bits in step.bits.items())
+            run_batch(session, "block_add", [value for row in rows for value in row])
+    return is_as_seen
+
+
+def give_back(session: Session, source: Source, last_before: int) -> None:
+    """Note that the newest rows were removed, in the transaction that did, so that their numbers are looked at again."""
+    last = last_row(session, source)
+    if last < last_before:
+        session.run(query("block_turn"), (last, source.name))
+
+
+def last_row(session: Session, source: Source) -> int:
+    """The newest row's number."""
+    return int(session.value(query(_SOURCES[source][2])))
+
+
+def _late(session: Session, source: Source, mark: Mark) -> Step | None:
+    """Rows that came since the mark's row number, and lie below the mark."""
+    upto = min(last_row(session, source), mark.row + LATE_ROWS)
+    if upto <= mark.row:
+        return None
+    late = _read(session, source, (mark.row, upto, mark.upto), late=True)
+    return Step(source, mark, mark.upto, upto, _bits(source, _placed(session, source, late)))
+
+
+def _placed(session: Session, source: Source, rows: Rows) -> Iterator[tuple[bytes, int, Sequence[Any]]]:
+    """Each row with the group and the block that it lies in."""
+    group: Group | None = None
+    for row in sorted(rows, key=lambda row: str(row[0])):
+        id = _hex(row[0])
+        if group is None or id >= group.edges[-1]:
+            found = session.row(query("block_group"), (source.name, id))
+            assert found is not None, "groups stand end to end from the lowest id"
+            group = Group.read(*found)
+        yield group.edges[0], bisect_right(group.edges, id) - 1, row
+
+
+def _bits(source: Source, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) -> Bits:
+    """What blocks are to tell of rows: ids are text here, and become bytes once for each value."""
+    bits: dict[tuple[bytes, str, str], int] = defaultdict(int)
+    for first, block, (_, *values) in placed:
+        bit = 1 << block
+        for field, value in zip(source.fields, values, strict=True):
+            if value is not None:
+                bits[first, field, value] |= bit
+    return {
+        (first, field, _hex(value) if field in IDS else value.encode()): found
+        for (first, field, value), found in bits.items()
+    }
+
+
+def _some(session: Session, source: Source, low: bytes, high: bytes, most: int) -> int:
+    """How many rows there are, counted up to so many."""
+    return int(session.value(query(_SOURCES[source][3]), (low, high, most)))
+
+
+def _read(session: Session, source: Source, parameters: tuple[Any, ...], *, late: bool = False) -> Rows:
+    """Rows as blocks want them: the id and the source's fields."""
+    rows: Rows = json.decode(session.value(query(_SOURCES[source][1 if late else 0]), parameters))
+    return rows

@@ -1,0 +1,1 @@
+delete from block_group where source = ? and first = ?

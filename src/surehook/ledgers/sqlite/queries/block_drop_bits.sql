@@ -1,0 +1,1 @@
+delete from block_bits where source = ? and first = ?

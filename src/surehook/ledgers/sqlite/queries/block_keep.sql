@@ -1,0 +1,1 @@
+insert into block_group (source, first, cuts) values (?, ?, ?)

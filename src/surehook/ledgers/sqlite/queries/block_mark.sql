@@ -1,0 +1,1 @@
+select upto, row, turn from block_mark where source = ?

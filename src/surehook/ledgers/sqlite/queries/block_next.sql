@@ -1,0 +1,1 @@
+select first, cuts from block_group where source = ? and first > ? order by first limit 1

@@ -1,0 +1,1 @@
+select coalesce(max(rowid), 0) from attempt

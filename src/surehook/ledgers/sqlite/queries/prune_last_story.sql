@@ -1,1 +1,0 @@
-select max(rowid) from attempt

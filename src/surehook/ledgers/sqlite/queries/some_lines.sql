@@ -1,0 +1,1 @@
+select count(*) from (select 1 from attempt where delivery >= ? and delivery < ? limit ?)
