@@ -72,8 +72,8 @@ bench-ledger: $(READY) ## CPU per row of the ledger's batches
 	$(BIN)/python bench/ledger.py
 
 ROWS ?= 1000000
-bench-lists: $(READY) ## what every list costs on PostgreSQL over ROWS finished deliveries (10 million: 9 GB, ten minutes)
-	$(BIN)/python bench/lists.py --rows $(ROWS)
+bench-lists: $(READY) ## what every list costs over ROWS finished deliveries; LEDGER=pg for PostgreSQL (10 million: 4 or 9 GB, ten minutes)
+	$(BIN)/python bench/lists$(if $(filter sqlite,$(LEDGER)),_sqlite).py --rows $(ROWS)
 
 LEDGER ?= sqlite
 bench-configuration: $(READY) ## accepts beside fifty changes a second with 100,000 endpoints; LEDGER=pg for two nodes on PostgreSQL
