@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -142,3 +143,26 @@ def test_a_log_that_cannot_be_written_stops_nothing() -> None:
     log.stream.close()
 
     log.telemetry.fact("engine.started")
+
+
+async def test_writes_to_a_connection_that_is_gone_are_ten_dated_lines_a_second_and_a_number() -> None:
+    """The event loop logs a line for each of them: a process that was frozen wakes up to many."""
+    log = Log()
+    logger, records = logging.getLogger("asyncio"), Records(log.lines)
+    logger.addHandler(records)
+    try:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.transport.abort()
+        for _ in range(1_000):
+            writer.transport.write(b"x")
+        server.close()
+        log.clock.seconds += 1
+        log.lines.flush()
+    finally:
+        logger.removeHandler(records)
+    *told, suppressed = log.written
+    assert [line["event"] for line in told] == ["socket.send() raised exception."] * LINES_PER_S
+    assert suppressed["event"] == "log.suppressed"
+    assert suppressed["lines"] > 900
+    assert all(line["at"].endswith("Z") for line in log.written)

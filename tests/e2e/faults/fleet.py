@@ -34,6 +34,17 @@ STILL_S = (
 )
 SENDING_S = 30.0  # a fleet that sends nothing for so long has failed
 TAIL = 600  # characters of a log
+GREETING = (
+    "surehook listens on ",
+    "  ledger ",
+    "  broker ",
+    "  role ",
+    "  redis ",
+    "  API ",
+    "  metrics ",
+    "  ON ",
+)
+LINES_MOST = 2_000  # of one node's log in a run: faults are told of, and nothing is told again and again
 AWAY_S = 10.0  # an API without its ledger has said so by then
 PER_NODE = 1024 + 512  # requests in flight in both lanes, and one record window: what one node may repeat
 SMALL = ("api", "api", "worker", "worker")
@@ -87,6 +98,16 @@ class Fleet:
             if not node.alive()
         }
         return "\n".join(f"{name} has ended: …{tail}" for name, tail in tails.items()) or "all nodes run"
+
+    def undated(self) -> list[str]:
+        """Lines of the nodes' logs that are no log lines, but for what greets who starts one; with too many lines, those
+        last ones."""
+        found = []
+        for name, node in self.nodes.items():
+            lines = node.log.read_text(errors="replace").splitlines()
+            strange = [line for line in lines if not line.startswith(("{", *GREETING))]
+            found += [f"{name}: {line}" for line in strange or lines[LINES_MOST:]]
+        return found
 
     def freeze(self, node: Server) -> int:
         """SIGSTOP for all its processes; the instant just before."""
@@ -165,6 +186,10 @@ class Run:
         )
         if not all(node.alive() for node in self.fleet.nodes.values()):
             verdict.defects.append(self.fleet.ended())
+        if undated := self.fleet.undated():
+            verdict.defects.append(
+                f"{len(undated)} lines of log are undated or too many, first {undated[:3]}"
+            )
         left = self._left()
         if any(left.values()):
             verdict.defects.append(f"the lanes still hold {left}")
