@@ -35,6 +35,15 @@ def test_absent_fields_are_left_out():
     )
 
 
+@given(TEXT, JSON)
+def test_what_plain_events_have_in_common_is_rendered_once_and_is_the_same(tenant, value):
+    data = json.dumps(value).encode()
+    frame = envelope.Frame(type="a.b", tenant=tenant, schema_version="1")
+    given = {**OUT, "tenant": tenant}
+    assert frame.body(id=EVENT_ID, timestamp=OUT["timestamp"], data=data) == render_body(**given, data=data)
+    assert frame.digest(data) == digest(tenant, "a.b", *[None] * 8, data)
+
+
 def test_the_order_of_keys_is_fixed():
     body = render_body(
         **OUT, data=b"1", source="s", causation_id="k", correlation_id="c", workflow_version="7", sequence=0, subject="d"

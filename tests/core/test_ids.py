@@ -1,4 +1,4 @@
-"""Ids as text."""
+"""Ids as text and as bytes."""
 
 from __future__ import annotations
 
@@ -25,3 +25,27 @@ def test_a_delivery_written_after_its_event_is_what_it_is_alone(event: bytes, ch
     delivery = ids.delivery_id(event, chance)
     written = ids.delivery_text(ids.text(ids.EVENT, event).encode(), delivery)
     assert written.decode() == ids.text(ids.DELIVERY, delivery)
+
+
+@given(RAW)
+def test_the_text_is_the_number_in_base_32(raw: bytes) -> None:
+    number, digits = int.from_bytes(raw), ""
+    for _ in range(ids.TEXT_CHARS):
+        number, digit = divmod(number, 32)
+        digits = ids.ALPHABET[digit] + digits
+    assert ids.text(ids.EVENT, raw) == "evt_" + digits
+
+
+@given(st.integers(0, (1 << 48) - 1), st.integers(0, 4095), st.binary(min_size=8, max_size=8))
+def test_an_id_tells_its_instant_its_number_and_its_kind(now: int, count: int, chance: bytes) -> None:
+    raw = ids.counted_uuid7(now, count, chance)
+    assert (len(raw), ids.millis(raw), ids.is_uuid7(raw)) == (16, now, True)
+    assert int.from_bytes(raw[6:8]) & 0xFFF == count
+    assert raw[8] & 0x3F == chance[0] & 0x3F
+    assert raw[9:] == chance[1:]
+
+
+@given(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))
+def test_an_id_of_chance_alone_is_one_too(now: int, chance: bytes) -> None:
+    raw = ids.uuid7(now, chance)
+    assert (len(raw), ids.millis(raw), ids.is_uuid7(raw)) == (16, now, True)

@@ -194,3 +194,20 @@ def test_a_text_that_never_ends_is_judged_in_linear_time():
     begun = time.process_time()
     assert json_text.flaw(raw, depth=64, digits=308) in ("too_deep", "invalid_json")
     assert time.process_time() - begun < 2  # about 0.05; minutes before
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_number_is_too_long_wherever_it_stands(extra):
+    number = b"7" * (DIGITS + extra)
+    for before in range(0, 2 * DIGITS, 7):
+        data = b'["%b",%b,"%b"]' % (b"x" * before, number, b"y" * (before % 50))
+        assert json_text.has_long_number(data, DIGITS) is bool(extra)
+        assert flaw(data.replace(number, b"-0.%b" % number)) == ("number_out_of_range" if extra else None)
+
+
+@pytest.mark.parametrize(
+    ("squares", "curlies"), [(0, 70), (70, 0), (33, 33), (32, 32), (64, 0), (0, 64), (40, 40)]
+)
+def test_brackets_of_both_kinds_count_together(squares, curlies):
+    data = b"[" * squares + b'{"a":' * curlies + b"1" + b"}" * curlies + b"]" * squares
+    assert flaw(data) == ("too_deep" if squares + curlies > DEPTH else None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -115,8 +117,8 @@ def test_what_comes_into_an_empty_line_is_taken_and_what_leaves_makes_room() -> 
     line = admission(waiting_events=2)
     assert line.admit("a", 3, 3, 30) is None
     assert line.admit("b", 1, 1, 10) is not None
-    for _ in range(3):
-        line.leave("a", 1, 10)
+    line.leave("a", 2, 2, 20)
+    line.leave("a", 1, 1, 10)
     assert (line.events, line.size) == (0, 0)
     assert line.admit("b", 1, 1, 10) is None
 
@@ -192,6 +194,40 @@ def test_a_flush_is_a_quarter_where_others_may_come_meanwhile() -> None:
     sizes = [len(flush) for flush in turns(*[("a", 10)] * 32, cost=160, others=True)]
     assert set(sizes) == {4}
     assert len(turns(*[("a", 1)] * 32, cost=1_000, items=16)) == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_of_an_item_wait_as_items_would(seed: int) -> None:
+    """One item of many parts and as many items of one part come to the same flushes."""
+    random = Random(seed)
+    waits = [
+        (random.choice("abc"), random.randint(1, 30), random.randint(1, 40))
+        for _ in range(random.randint(1, 12))
+    ]
+    bounds: dict[str, Any] = {
+        "items": random.randint(1, 60), "cost": random.randint(1, 300), "turn": random.randint(1, 64),
+        "others": lambda: False,
+    }  # fmt: skip
+
+    async def main(is_whole: bool) -> list[list[tuple[int, int]]]:
+        flushes: list[list[tuple[int, int]]] = []
+
+        async def flush(batch: list[list[tuple[int, int]]]) -> None:
+            flushes.append([part for item in batch for part in item])
+
+        def cut(item: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+            first, item[:] = item[:count], item[count:]
+            return first
+
+        line: FairBatches[list[tuple[int, int]]] = FairBatches(flush, cut=cut, **bounds)
+        for number, (who, cost, parts) in enumerate(waits):
+            item = [(number, part) for part in range(parts)]
+            for each in [item] if is_whole else [[part] for part in item]:
+                line.put(who, each, cost, len(each))
+        await line.drained()
+        return flushes
+
+    assert run(main(True)) == run(main(False))
 
 
 def test_one_item_waits_for_no_more_than_a_turn_of_each_other_tenant() -> None:
@@ -329,6 +365,49 @@ def test_a_shutdown_does_not_wait_for_all_of_a_large_request() -> None:
         assert house.facts.names.count("engine.stop_failed") == 0
 
     in_house(tell, settings=EngineSettings(accept_rows=2), stops=False)
+
+
+@story(EngineSettings(accept_rows=24))
+async def test_answers_keep_their_places_whatever_stands_beside_them(house: House, commits: Commits) -> None:
+    """Events of two tenants and of several sizes and fan-outs, in one request."""
+    await house.endpoint()
+    await house.endpoint("https://b.example/hook", types=("big.*",))
+    names = [("acme", "other")[n % 5 == 3] for n in range(60)]
+    raws = [
+        b'{"tenant":"%b","type":"%b","data":"%b"}'
+        % (name.encode(), b"big.one" if n % 7 == 0 else b"small", b"x" * (n * 997 % 5_000))
+        for n, name in enumerate(names)
+    ]
+    answers = await publish(house, *[envelope.decode_event(raw) for raw in raws])
+    written = {item.event.id: item.event for batch in commits.batches for item in batch}
+    for n, (raw, answer) in enumerate(zip(raws, answers, strict=True)):
+        assert isinstance(answer, Taken)
+        event = written[answer.event]
+        assert event.tenant == names[n]
+        assert envelope.split_data(event.body) == json.loads(raw)["data"].join('""').encode()
+        assert answer.fan_out == event.fan_out == (0 if names[n] == "other" else 1 + (n % 7 == 0))
+    assert max(map(len, commits.batches)) <= 6
+    await house.wait(5)
+
+
+@story(EngineSettings(slice_rows=4))
+async def test_an_endpoint_that_is_paused_between_two_slices_is_parked_for(
+    house: House, commits: Commits
+) -> None:
+    """What events have in common holds for one slice of making them, and no longer."""
+    endpoint = await house.endpoint()
+    route = house.route(endpoint)
+    asked = publish(house, *[event(n=n) for n in range(60)])
+    while not route.held:
+        await house.wait(0)
+    route.status = "paused"
+    await asked
+    (batch,) = commits.batches
+    born = [delivery.parked for item in batch for delivery in item.deliveries]
+    assert born == [None] * born.count(None) + ["paused"] * born.count("paused")
+    assert 0 < born.count(None) < 60
+    route.status = "active"
+    await house.wait(30)
 
 
 @story(EngineSettings(large_cost=4))

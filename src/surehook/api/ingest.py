@@ -186,7 +186,7 @@ async def _decoded(raw: bytes) -> list[EventIn | Problem]:
 
 
 def _taken(answer: Taken) -> bytes:
-    return b'{"id":"%b","deliveries":%d}' % (ids.text(ids.EVENT, answer.event).encode(), answer.fan_out)
+    return f'{{"id":"{ids.text(ids.EVENT, answer.event)}","deliveries":{answer.fan_out}}}'.encode()
 
 
 def _problem(

@@ -15,6 +15,7 @@ from surehook.core.published import EventIn, decode_batch, decode_event, decode_
 
 __all__ = [
     "EventIn",
+    "Frame",
     "decode_batch",
     "decode_event",
     "decode_item",
@@ -50,6 +51,7 @@ class _Data(Struct, gc=False):
 _encode = msgspec.json.Encoder().encode
 _decode_data = msgspec.json.Decoder(_Data).decode
 _pack = msgspec.msgpack.Encoder().encode
+_BEGIN, _TIMESTAMP = b'{"id":"', b',"timestamp":"'
 
 
 def render_body(
@@ -86,6 +88,31 @@ def render_body(
     )
 
 
+class Frame:
+    """The bodies of plain events (tenant, type and data are all that was given) of one tenant and type: what they have
+    in common is rendered once."""
+
+    __slots__ = ("_after", "_between", "_head")
+
+    def __init__(self, *, type: str, tenant: str, schema_version: str) -> None:
+        # The type is checked, so neither mark is part of it.
+        whole = render_body(
+            id="", type=type, timestamp="", tenant=tenant, schema_version=schema_version, data=b""
+        )
+        between, after = whole.removeprefix(_BEGIN).split(_TIMESTAMP, 1)
+        self._between = between + _TIMESTAMP
+        self._after = after.removesuffix(b"}")
+        self._head = _pack((tenant, type, *[None] * 8))
+
+    def body(self, *, id: str, timestamp: str, data: bytes) -> bytes:
+        """What `render_body` makes of the same event."""
+        return b"".join((_BEGIN, id.encode(), self._between, timestamp.encode(), self._after, data, b"}"))
+
+    def digest(self, data: bytes) -> bytes:
+        """What `digest` makes of the same event."""
+        return hashlib.sha256(self._head + data).digest()
+
+
 def split_data(body: bytes) -> bytes:
     """The published `data` out of a rendered body, byte for byte."""
     return bytes(_decode_data(body).data)
@@ -108,21 +135,19 @@ def digest(
 
     The fields are framed as one MessagePack array, which knows its own end, so no two events share their bytes.
     """
-    head = _pack(
-        (
-            tenant,
-            type,
-            subject,
-            sequence,
-            schema_version,
-            workflow_version,
-            correlation_id,
-            causation_id,
-            occurred_at,
-            source,
-        )
+    head = (
+        tenant,
+        type,
+        subject,
+        sequence,
+        schema_version,
+        workflow_version,
+        correlation_id,
+        causation_id,
+        occurred_at,
+        source,
     )
-    return hashlib.sha256(head + data).digest()
+    return hashlib.sha256(_pack(head) + data).digest()
 
 
 def digest_of(event: EventIn) -> bytes:

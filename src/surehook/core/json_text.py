@@ -29,6 +29,7 @@ _PAIR_OR_HALF = re.compile(_PAIR.pattern + b"|(" + _HALF.pattern + b")")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
+_DIGIT = re.compile(rb"[0-9]")
 _any = msgspec.json.Decoder().decode
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -79,17 +80,24 @@ def flaw(data: bytes, *, depth: int, digits: int) -> str | None:
 
     Codes: invalid_json, too_deep, number_out_of_range, bad_text.
     """
-    if data.count(b"{") + data.count(b"[") > depth and is_deeper(data, depth):
+    if _opens(data, depth) > depth and is_deeper(data, depth):
         return "too_deep"
     try:
         _any(data)
     except DECODE_ERRORS as error:
         return fault(error).code
-    if b"\\u0000" in data and has_nul(data):
+    if b"\\" in data and b"\\u0000" in data and has_nul(data):
         return "bad_text"
-    if len(data) > digits and b"0" * (digits + 1) in data.translate(_ZEROS) and has_long_number(data, digits):
+    # So many bytes in a row, plus one, pass over one of these places.
+    if _DIGIT.search(data[digits :: digits + 1]) is not None and has_long_number(data, digits):
         return "number_out_of_range"
     return None
+
+
+def _opens(data: bytes, most: int) -> int:
+    """How many brackets are opened, those in strings included; of each kind `most` + 1 at most. Splitting looks for the
+    next one many bytes at a time, where counting looks at each byte."""
+    return len(data.split(b"{", most + 1)) + len(data.split(b"[", most + 1)) - 2
 
 
 def is_deeper(data: bytes, depth: int) -> bool:
@@ -133,7 +141,8 @@ def field_of_half(text: bytes) -> str | None:
 
 def has_long_number(data: bytes, digits: int) -> bool:
     """Whether a number of this valid JSON has more than `digits` digits in a row; digits in strings do not count."""
-    return b"0" * (digits + 1) in _STRING.sub(b"", data).translate(_ZEROS)
+    row = b"0" * (digits + 1)
+    return row in data.translate(_ZEROS) and row in _STRING.sub(b"", data).translate(_ZEROS)
 
 
 def duplicate_key(data: bytes) -> str | None:

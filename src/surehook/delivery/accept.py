@@ -1,4 +1,4 @@
-"""The way in: idempotency → ids → fan-out → the exact body, rendered once → group commit → hand over.
+"""The way in: idempotency → making (ids, fan-out, the exact body) → group commit → hand over.
 
 Events waiting at this moment share one transaction, and tenants take turns in filling it. 202 goes out after the
 commit, and the flusher (not the request, whose client may be gone) gives the deliveries that were born leased to
@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 
-from surehook.core import envelope, ids, instants, lanes
+from surehook.core import instants
 from surehook.core.envelope import EventIn
 from surehook.core.errors import (
     CommitUnknown,
@@ -33,16 +34,17 @@ from surehook.core.errors import (
     Overloaded,
     Problem,
 )
-from surehook.core.model import Delivery, Event, Lane
-from surehook.delivery.admission import EVENT_BYTES, Admission
+from surehook.core.model import Delivery, Lane
+from surehook.delivery.admission import Admission
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.loops import Loops
 from surehook.delivery.lost import Lost
+from surehook.delivery.making import Kind, Making
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.waiting import Request, Waiting, as_problem
+from surehook.delivery.waiting import Request, Waiting, as_problem, line_up
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import NEWER_THAN_CALLS, Incoming, Ledger, Taken
@@ -74,7 +76,6 @@ class Accept:
         """`left` is told of a lane whose work was committed unheld: for want of memory, or because it is not ours."""
         self._ledger = ledger
         self._clock = clock
-        self._entropy = entropy
         self._settings = settings
         self._directory = directory
         self._dispatch = dispatch
@@ -87,8 +88,9 @@ class Accept:
         self._send = send  # to workers elsewhere, where there is a broker
         self.closed = False
         self._ended = False  # nothing more is written
-        self._count = 0  # ids made in the millisecond `_count_ms`
-        self._count_ms = -1
+        self._making = Making(
+            entropy=entropy, settings=settings, directory=directory, dispatch=dispatch, send=send
+        )
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
         self._batches: FairBatches[Waiting] = self._line()
@@ -99,6 +101,7 @@ class Accept:
         return FairBatches(
             self._flush, items=settings.accept_rows, cost=settings.accept_cost, turn=settings.turn_cost,
             others=lambda: len(self._directory.tenants) > 1, wanted=lambda waiting: waiting.request.goes_on,
+            cut=Waiting.cut,
         )  # fmt: skip
 
     async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]:
@@ -112,38 +115,35 @@ class Accept:
         if self.closed:
             raise Overloaded("the server is stopping")
         request = Request([None] * len(events), len(events), asyncio.get_running_loop().create_future())
-        version, fan_out = self._directory.version, self._directory.fan_out
-        line: list[Waiting] = []
-        deliveries = size = 0
-        for place, (event, key) in enumerate(zip(events, keys, strict=True)):
-            count, weight = len(fan_out(event.tenant, event.type)), len(event.data) + EVENT_BYTES
-            line.append(Waiting(request, place, event, key, version, count, weight))
-            deliveries += count
-            size += weight
-        tenants = {event.tenant for event in events}
-        if len(tenants) > 1:
-            line = self._admit_each(line)
-        else:
-            refusal = self._admission.admit(events[0].tenant, len(events), deliveries, size)
-            if refusal is not None:
-                raise refusal
+        directory = self._directory
+        line = line_up(request, events, keys, version=directory.version, fan_out=directory.fan_out)
         most = self._settings.large_cost
-        for waiting in line:
-            cost = 1 + waiting.deliveries + (waiting.size >> 10)
-            (self._batches if cost <= most else self._large).put(waiting.event.tenant, waiting, cost)
+        for waiting in self._admit(line):
+            cost = waiting.cost
+            batches = self._batches if cost <= most else self._large
+            batches.put(waiting.tenant, waiting, cost, len(waiting.events))
         return await request.done
 
-    def _admit_each(self, line: list[Waiting]) -> list[Waiting]:
-        """Those events of a request of several tenants that are let in; the others have their answer. Raises what the
-        first of them is refused for where all are."""
+    def _admit(self, line: list[Waiting]) -> list[Waiting]:
+        """Those events of a request that are let in, all or none of a tenant's; the others have their answer. Raises what
+        the first of them is refused for where all are."""
+        if len(line) == 1:
+            (waiting,) = line
+            refusal = self._admission.admit(
+                waiting.tenant, len(waiting.events), waiting.deliveries, waiting.size
+            )
+            if refusal is not None:
+                raise refusal
+            return line
         by_tenant: dict[str, list[Waiting]] = {}
         for waiting in line:
-            by_tenant.setdefault(waiting.event.tenant, []).append(waiting)
+            by_tenant.setdefault(waiting.tenant, []).append(waiting)
         admitted: list[Waiting] = []
         refused: list[tuple[Waiting, Overloaded]] = []
         for tenant, group in by_tenant.items():
+            events = sum([len(each.events) for each in group])
             deliveries, size = sum([each.deliveries for each in group]), sum([each.size for each in group])
-            refusal = self._admission.admit(tenant, len(group), deliveries, size)
+            refusal = self._admission.admit(tenant, events, deliveries, size)
             if refusal is None:
                 admitted += group
             else:
@@ -151,7 +151,7 @@ class Accept:
         if not admitted:
             raise refused[0][1]
         for each, refusal in refused:
-            each.answer(as_problem(refusal))
+            each.answer([as_problem(refusal)] * len(each.events))
         return admitted
 
     @property
@@ -181,7 +181,7 @@ class Accept:
         except Exception as error:
             self._give_up(batch, error)
         for waiting in line:
-            self._admission.leave(waiting.event.tenant, waiting.deliveries, waiting.size)
+            self._admission.leave(waiting.tenant, len(waiting.events), waiting.deliveries, waiting.size)
             if waiting.request.left and not waiting.is_answered:
                 waiting.refuse(waiting.request.error or Overloaded("the server is stopping"))
 
@@ -203,7 +203,7 @@ class Accept:
         await self._prepare(batch, now)
         unknown = 0
         while True:
-            rows = [waiting.incoming for waiting in batch if waiting.incoming is not None]
+            rows = [made for waiting in batch for made in waiting.made if isinstance(made, Incoming)]
             try:
                 receipt = await self._ledger.accept(rows, node=node, version=version, now=now)
             except CommitUnknown:
@@ -223,141 +223,88 @@ class Accept:
                 self._give_back(waiting)
             await self._prepare(old, now)
         taken = iter(receipt.taken)
-        answers = [waiting.refused or next(taken) for waiting in batch]
+        answers = [
+            [made if isinstance(made, Problem) else next(taken) for made in waiting.made] for waiting in batch
+        ]
         for waiting, answer in zip(batch, answers, strict=True):
             waiting.answer(answer)
         await self._hand_over(batch, answers, node)
 
     async def _prepare(self, batch: list[Waiting], now: int) -> None:
         """Ids, fan-out and body of every event, a slice at a time; before that its judgement, where that is old."""
-        rows, slice_rows = 0, self._settings.slice_rows
+        making, most, written_now = self._making, self._settings.slice_rows, instants.render(now)
+        kinds: dict[tuple[str, str], Kind] = {}
+        rows = 0
         for waiting in batch:
-            event_in = waiting.event
-            waiting.refused = self._directory.refuses(event_in) if self._is_old(waiting) else None
+            is_old = self._is_old(waiting)
             waiting.version = self._directory.version
-            if waiting.refused is not None:
-                continue
-            incoming = self._incoming(waiting, now)
-            waiting.incoming, deliveries = incoming, incoming.deliveries
-            event_id, body = incoming.event.id, incoming.event.body
-            for route in waiting.routes:
-                deliveries.append(self._delivery(route, event_in, event_id, body, now))
-                rows += 1
-                if rows >= slice_rows:
+            for event, key in zip(waiting.events, waiting.keys, strict=True):
+                name = event.tenant, event.type
+                kind = kinds.get(name)
+                if kind is None:
+                    kind = kinds[name] = making.kind(*name, now)
+                refused = self._directory.refuses(event) if is_old else None
+                if refused is not None:
+                    waiting.made.append(refused)
+                    waiting.routes.append(())
+                    continue
+                incoming = making.incoming(event, key, kind, now, written_now)
+                waiting.made.append(incoming)
+                waiting.routes.append(kind.routes)
+                making.deliver(incoming, kind.births, now)
+                rows += 1 + len(kind.births)
+                for start in range(most, len(kind.routes), most):
+                    await asyncio.sleep(0)
+                    births = making.births(kind.routes[start : start + most], event.type, now)
+                    making.deliver(incoming, births, now)
+                    rows = most
+                if rows >= most:
                     rows = 0
                     await asyncio.sleep(0)
-            rows += 1
+                    kinds.clear()
 
     def _is_old(self, waiting: Waiting) -> bool:
-        """True where what was decided for an event may have changed since."""
-        version, event = waiting.version, waiting.event
-        return version != self._directory.version and self._directory.changed.since(
-            version, event.tenant, event.type
+        """True where what was decided for one of these events may have changed since."""
+        version, directory = waiting.version, self._directory
+        return version != directory.version and any(
+            directory.changed.since(version, event.tenant, event.type) for event in waiting.events
         )
 
-    def _incoming(self, waiting: Waiting, now: int) -> Incoming:
-        """An event as it will be written, and the routes of its deliveries, which are still to be made."""
-        event_in = waiting.event
-        given = event_in.id
-        event_id = self._new_id(now) if given is None else given
-        event_type = self._directory.types.get(event_in.type)
-        version = event_in.schema_version or (event_type.schema_version if event_type is not None else "1")
-        body = envelope.render_body(
-            id=ids.text(ids.EVENT, event_id),
-            type=event_in.type,
-            timestamp=instants.render(event_in.occurred_at if event_in.occurred_at is not None else now),
-            tenant=event_in.tenant,
-            schema_version=version,
-            subject=event_in.subject,
-            sequence=event_in.sequence,
-            workflow_version=event_in.workflow_version,
-            correlation_id=event_in.correlation_id,
-            causation_id=event_in.causation_id,
-            source=event_in.source,
-            data=event_in.data,
-        )
-        waiting.routes = self._directory.fan_out(event_in.tenant, event_in.type)
-        event = Event(
-            id=event_id,
-            tenant=event_in.tenant,
-            type=event_in.type,
-            schema_version=version,
-            subject=event_in.subject,
-            sequence=event_in.sequence,
-            workflow_version=event_in.workflow_version,
-            correlation_id=event_in.correlation_id,
-            causation_id=event_in.causation_id,
-            source=event_in.source,
-            occurred_at=event_in.occurred_at,
-            accepted_at=now,
-            body=body,
-            digest=envelope.digest_of(event_in),
-            fan_out=len(waiting.routes),
-        )
-        return Incoming(event=event, deliveries=[], key=waiting.key, given=given is not None)
-
-    def _new_id(self, now: int) -> bytes:
-        """A fresh id that sorts after those made before it in the same millisecond (RFC 9562, fixed-length counter)."""
-        self._count = (self._count + 1) & 0xFFF if now == self._count_ms else 0
-        self._count_ms = now
-        return ids.uuid7(now, self._count.to_bytes(2, "big") + self._entropy.bits(8))
-
-    def _delivery(self, route: Route, event_in: EventIn, event_id: bytes, body: bytes, now: int) -> Delivery:
-        plan = self._directory.plan(route, event_in.type)
-        escalate = plan.policy.escalate_after
-        delivery = Delivery(
-            id=ids.delivery_id(event_id, self._entropy.bits(6)),
-            event=event_id,
-            endpoint=route.endpoint.id,
-            tenant=event_in.tenant,
-            type=event_in.type,
-            lane=lanes.first_lane(plan.policy, is_slow=route.pace.is_slow),
-            attempt=1,
-            due_at=now,
-            born_at=now,
-            body=body,
-            overdue_at=None if escalate is None else now + int(escalate * 1000),
-        )
-        delivery.parked = route.takes
-        mine = delivery.lane in self._settings.lanes
-        if delivery.parked is None and mine and self._dispatch.memory.has_room():
-            if self._dispatch.memory.has_share(route) and "share" not in route.parked:
-                delivery.held = True
-                self._dispatch.memory.hold(route, delivery)
-            else:
-                delivery.parked = "share"
-        elif delivery.parked is None and self._send is not None:
-            delivery.handed = self._send.reserve(delivery.lane)
-        return delivery
-
-    async def _hand_over(self, batch: list[Waiting], answers: Sequence[Taken | Problem], node: bytes) -> None:
+    async def _hand_over(
+        self, batch: list[Waiting], answers: list[list[Taken | Problem]], node: bytes
+    ) -> None:
         """Committed: give what was born leased to dispatch, a slice at a time, and tell of what was born unheld."""
-        rows, slice_rows = 0, self._settings.slice_rows
+        rows, most, push = 0, self._settings.slice_rows, self._dispatch.push
+        is_ours = node == self._node()
         left: set[Lane] = set()
-        for waiting, answer in zip(batch, answers, strict=True):
-            if not isinstance(answer, Taken) or not answer.fresh:
-                self._give_back(waiting)
-                continue
-            incoming, waiting.incoming = waiting.incoming, None
-            assert incoming is not None
-            self.accepted += 1
-            for delivery, route in zip(incoming.deliveries, waiting.routes, strict=True):
-                self._bear(delivery, route, node, left)
-                rows += 1
-                if rows >= slice_rows:
-                    rows = 0
-                    await asyncio.sleep(0)
+        for waiting, answered in zip(batch, answers, strict=True):
+            for made, routes, answer in zip(waiting.made, waiting.routes, answered, strict=True):
+                waiting.handed += 1
+                if isinstance(made, Problem):
+                    continue
+                if not isinstance(answer, Taken) or not answer.fresh:
+                    self._making.give_back(made, routes)
+                    continue
+                self.accepted += 1
+                for delivery, route in zip(made.deliveries, routes, strict=True):
+                    if delivery.held and is_ours:
+                        push(route, delivery)
+                    else:
+                        self._bear(delivery, route, left)
+                    rows += 1
+                    if rows >= most:
+                        rows = 0
+                        await asyncio.sleep(0)
+                        is_ours = node == self._node()
         for lane in sorted(left):
             self._left(lane)
         self._dispatch.pump()
 
-    def _bear(self, delivery: Delivery, route: Route, node: bytes, left: set[Lane]) -> None:
-        """A delivery is in the book. `left` gathers the lanes of what is not ours to send."""
+    def _bear(self, delivery: Delivery, route: Route, left: set[Lane]) -> None:
+        """A delivery is in the book, and dispatch does not get it. `left` gathers the lanes of what is not ours to
+        send."""
         if delivery.held:
-            if node == self._node():
-                self._dispatch.push(route, delivery)
-                return
-            delivery.held = False  # buried before it came here: it is free again
+            delivery.held = False  # we were buried before it came here: it is free again
             self._dispatch.memory.let_go(route, delivery)
             left.add(delivery.lane)
         elif delivery.parked is not None:
@@ -370,16 +317,9 @@ class Accept:
             left.add(delivery.lane)
 
     def _give_back(self, waiting: Waiting) -> None:
-        """What the deliveries of an event were promised, in memory and of the broker, is free again."""
-        incoming, waiting.incoming = waiting.incoming, None
-        if incoming is None:
-            return
-        # Routes come first: where making them was cut short, there are fewer deliveries.
-        for route, delivery in zip(waiting.routes, incoming.deliveries, strict=False):
-            if delivery.held:
-                delivery.held = False
-                self._dispatch.memory.let_go(route, delivery)
-            if delivery.handed:
-                assert self._send is not None
-                delivery.handed = 0
-                self._send.give_back()
+        """Nothing was made of these events: what was promised to their deliveries is free again."""
+        left = zip(waiting.made, waiting.routes, strict=True)
+        for made, routes in islice(left, waiting.handed, None):
+            if isinstance(made, Incoming):
+                self._making.give_back(made, routes)
+        waiting.made, waiting.routes, waiting.handed = [], [], 0

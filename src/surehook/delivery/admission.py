@@ -54,13 +54,13 @@ class Admission:
         self.size += size
         return None
 
-    def leave(self, tenant: str, deliveries: int, size: int) -> None:
-        """One event has its answer."""
+    def leave(self, tenant: str, events: int, deliveries: int, size: int) -> None:
+        """Events of one tenant have their answer."""
         own = self._tenants[tenant]
-        own.events -= 1
+        own.events -= events
         own.deliveries -= deliveries
         own.size -= size
-        self.events -= 1
+        self.events -= events
         self.size -= size
         if not own.events:
             del self._tenants[tenant]

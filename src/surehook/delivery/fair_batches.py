@@ -26,18 +26,19 @@ OTHERS_PART = (
 
 
 class _Line(Generic[T]):
-    """What waits for one tenant, each item with its cost, and where the line stands on the scale."""
+    """What waits for one tenant, each item with its parts and their cost, and where the line stands on the scale."""
 
     __slots__ = ("at", "items")
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.items: deque[tuple[T, int]] = deque()
+        self.items: deque[tuple[T, int, int]] = deque()
 
 
 class FairBatches(Generic[T]):
-    """Lines of items by tenant, flushed by one writer: at most `items` and, unless one alone is dearer, `cost` at a time,
-    of which a tenant brings `turn` before the next one does. Where `others` may come meanwhile, a flush is a quarter of
+    """Lines of items by tenant, flushed by one writer. An item may have many parts that cost the same, and is `cut` where
+    not all of them fit: at most `items` parts and, unless one alone is dearer, `cost` are written at a time, of which a
+    tenant brings `turn` before the next one does. Where `others` may come meanwhile, a flush is a quarter of
     that: who finds one under way waits for what is left of it, and for the next, in which it has its turn.
 
     A flush starts at once when none runs, so a lone item never waits for a timer. `flush` must not raise: what
@@ -53,28 +54,32 @@ class FairBatches(Generic[T]):
         turn: int,
         others: Callable[[], bool],
         wanted: Callable[[T], bool] = lambda item: True,
+        cut: Callable[[T, int], T] = lambda item, parts: item,
     ) -> None:
-        """`wanted` says whether somebody still waits for an item: what nobody waits for costs its line nothing."""
+        """`wanted` says whether somebody still waits for an item: what nobody waits for costs its line nothing. `cut` takes
+        the first so many parts out of an item that has more."""
         self._flush = flush
         self._items = items
         self._cost = cost
         self._turn_cost = turn
         self._others = others
         self._wanted = wanted
+        self._cut = cut
         self._now = 0  # on the scale: where the line stands that had the last turn
         self._count = 0  # of turns given out: who came first goes first where two stand level
         self._lines: dict[str, _Line[T]] = {}  # of this busy period: empty lines keep what they have spent
         self._turns: list[tuple[int, int, _Line[T]]] = []  # a heap of the lines that have something
         self._running: asyncio.Task[None] | None = None
 
-    def put(self, tenant: str, item: T, cost: int) -> None:
+    def put(self, tenant: str, item: T, cost: int, parts: int = 1) -> None:
+        """`cost`: of each part."""
         line = self._lines.get(tenant)
         if line is None:
             line = self._lines[tenant] = _Line(self._now)
         if not line.items:
             line.at = max(line.at, self._now)
             self._queue(line)
-        line.items.append((item, cost))
+        line.items.append((item, cost, parts))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
@@ -103,26 +108,39 @@ class FairBatches(Generic[T]):
         items, room = self._items, self._cost
         if self._others():
             items, room = max(1, items // OTHERS_PART), max(1, room // OTHERS_PART)
-        while self._turns:
+        is_full = False
+        while self._turns and not is_full:
             self._now, _, line = heappop(self._turns)
-            spent, is_full = self._turn(line, batch, items, room)
+            # Where nobody else waits, one turn after another is the same as one long turn.
+            turn = self._turn_cost if self._turns else max(room, 1)
+            spent, parts, is_full = self._turn(line, batch, turn, items, room)
+            items -= parts
             room -= spent
             line.at += spent
             if line.items:
                 self._queue(line)
-            if is_full:
-                break
         return batch
 
-    def _turn(self, line: _Line[T], batch: list[T], most: int, room: int) -> tuple[int, bool]:
-        """Let a line bring what its turn allows; returns the cost, and whether the batch is full."""
-        items, spent = line.items, 0
-        while items and spent < self._turn_cost:
-            item, cost = items[0]
+    def _turn(self, line: _Line[T], batch: list[T], turn: int, most: int, room: int) -> tuple[int, int, bool]:
+        """Let a line bring what its turn allows; returns its cost and parts, and whether the batch is full."""
+        items, spent, brought = line.items, 0, 0
+        while items and spent < turn:
+            item, cost, parts = items[0]
             if self._wanted(item):
-                if batch and (spent + cost > room or len(batch) >= most):
-                    return spent, True
-                spent += cost
+                fit = min(most - brought, (room - spent) // cost)
+                if fit < 1:
+                    if batch:
+                        return spent, brought, True
+                    fit = 1  # dearer than a whole batch
+                fit = min(fit, -((spent - turn) // cost))  # with the last one, the turn is over
+                if fit < parts:
+                    items[0] = item, cost, parts - fit
+                    item, parts = self._cut(item, fit), fit
+                else:
+                    items.popleft()
+                spent += cost * parts
+            else:
+                items.popleft()
             batch.append(item)
-            items.popleft()
-        return spent, False
+            brought += parts
+        return spent, brought, False

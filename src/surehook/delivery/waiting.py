@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from msgspec import Struct
 
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerFull, LedgerUnavailable, Overloaded, Problem
+from surehook.delivery.admission import EVENT_BYTES
 from surehook.delivery.routes import Route
 from surehook.ports.ledger import Incoming, Taken
 
@@ -29,40 +30,95 @@ class Request(Struct, gc=False):
 
 
 class Waiting(Struct, gc=False):
-    """One event in the line, and what was made of it for the flush under way."""
+    """Events in the line, and what was made of them for the flush under way. They follow one another in a request, are
+    of one tenant and cost the same, so that turns and bounds go by numbers; a flush may take the first of them alone.
+    """
 
     request: Request
-    place: int  # in the request
-    event: EventIn
-    key: str | None
-    version: int  # of the configuration by which it was judged and fans out
-    deliveries: int  # to be expected, as it counts in the line
-    size: int  # bytes, as they count in the line
-    incoming: Incoming | None = None
-    routes: Sequence[Route] = ()  # of its deliveries
-    refused: Problem | None = None  # it was judged anew, and is not taken
+    place: int  # of the first one in the request
+    events: Sequence[EventIn]
+    keys: Sequence[str | None]
+    version: int  # of the configuration by which they were judged and fan out
+    fan_out: int  # deliveries of each, to be expected, as they count in the line
+    size: int  # bytes of all, as they count in the line
+    # For each event, what is to be written or why it is not taken (it was judged anew), and its routes.
+    made: list[Incoming | Problem] = []
+    routes: list[Sequence[Route]] = []
+    handed: int = 0  # of `made`: those that are not ours to give back any more
+
+    @property
+    def tenant(self) -> str:
+        return self.events[0].tenant
+
+    @property
+    def cost(self) -> int:
+        """Of each: about 10 µs of writing, for its row, for each delivery and for each KiB."""
+        return 1 + self.fan_out + (_size(self.events[0]) >> 10)
+
+    @property
+    def deliveries(self) -> int:
+        return self.fan_out * len(self.events)
 
     @property
     def is_answered(self) -> bool:
         return self.request.answers[self.place] is not None
 
-    def answer(self, answer: Taken | Problem) -> None:
+    def cut(self, count: int) -> Waiting:
+        """The first so many events, which leave here."""
+        events, keys = self.events[:count], self.keys[:count]
+        size = sum([_size(event) for event in events])
+        first = Waiting(self.request, self.place, events, keys, self.version, self.fan_out, size)
+        self.place += count
+        self.events, self.keys = self.events[count:], self.keys[count:]
+        self.size -= size
+        return first
+
+    def answer(self, answers: Sequence[Taken | Problem]) -> None:
         """With the answer to its last event, a request has its own: an error where nothing of it was taken."""
         request = self.request
-        request.answers[self.place] = answer
-        request.left -= 1
+        request.answers[self.place : self.place + len(answers)] = answers
+        request.left -= len(answers)
         if request.left or request.done.done():
             return
-        answers = cast("list[Taken | Problem]", request.answers)
-        if request.error is not None and not any(isinstance(each, Taken) for each in answers):
+        told = cast("list[Taken | Problem]", request.answers)
+        if request.error is not None and not any(isinstance(each, Taken) for each in told):
             request.done.set_exception(request.error)
         else:
-            request.done.set_result(answers)
+            request.done.set_result(told)
 
     def refuse(self, error: LedgerUnavailable | Overloaded) -> None:
         if self.request.error is None:
             self.request.error = error
-        self.answer(as_problem(error))
+        self.answer([as_problem(error)] * len(self.events))
+
+
+def line_up(
+    request: Request,
+    events: Sequence[EventIn],
+    keys: Sequence[str | None],
+    *,
+    version: int,
+    fan_out: Callable[[str, str], Sequence[Route]],
+) -> list[Waiting]:
+    """A request's events as they will stand in the line. `fan_out`: the routes for a tenant's event of a type."""
+    line: list[Waiting] = []
+    tenant = event_type = ""
+    start = size = count = kib = 0
+    for place, event in enumerate(events):
+        before = tenant, count, kib
+        if event.type != event_type or event.tenant != tenant:
+            tenant, event_type = event.tenant, event.type
+            count = len(fan_out(tenant, event_type))
+        weight = _size(event)
+        kib = weight >> 10
+        if place and before != (tenant, count, kib):
+            line.append(
+                Waiting(request, start, events[start:place], keys[start:place], version, before[1], size)
+            )
+            start, size = place, 0
+        size += weight
+    line.append(Waiting(request, start, events[start:], keys[start:], version, count, size))
+    return line
 
 
 def as_problem(error: Overloaded | LedgerUnavailable) -> Problem:
@@ -72,3 +128,7 @@ def as_problem(error: Overloaded | LedgerUnavailable) -> Problem:
     if isinstance(error, LedgerFull):
         return Problem("disk_full", "there is too little free disk", status=503)
     return Problem("ledger_unavailable", "publish it again", status=503)
+
+
+def _size(event: EventIn) -> int:
+    return len(event.data) + EVENT_BYTES
