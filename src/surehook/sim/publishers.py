@@ -83,8 +83,10 @@ class Publishers:
         self, events: list[EventIn], keys: list[str | None]
     ) -> list[tuple[list[EventIn], list[str | None]]]:
         """Some publish at the same moment from another process too, which several nodes may then write beside each
-        other, and beside claims of what one of them has written."""
-        if self._world.options.nodes == 1 or self._twins.random() >= TWINS_SHARE:
+        other, and beside claims of what one of them has written. Not where changes are told, which are tried by what is
+        published after them and nothing else."""
+        options = self._world.options
+        if options.nodes == 1 or options.configuring or self._twins.random() >= TWINS_SHARE:
             return []
         repeated = _repeatable(events, keys)
         return [repeated] if repeated[0] else []
