@@ -11,7 +11,9 @@ import pytest
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable
 from surehook.ledgers.sqlite import SqliteLedger
-from surehook.ledgers.sqlite.workers import JOINED_MAX
+from surehook.ledgers.sqlite.ledger import LARGE_FAN_OUT
+from surehook.ledgers.sqlite.workers import JOINED_MAX, PASSED_MOST
+from surehook.ports.ledger import Incoming
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 from tests.ledgers.sqlite.watching import WatchedDriver
@@ -40,6 +42,54 @@ async def test_the_steps_of_hot_calls_do_not_grow_with_the_batch(desk: Desk, dri
     assert steps[400][:2] == steps[2][:2]
     assert (accept, record, again) == (5, 5, 5)
     assert claim <= 12  # bodies are read 64 at a time, which bounds the packed row
+
+
+async def test_what_can_wait_is_passed_by_everybody_else_and_not_for_ever(desk: Desk) -> None:
+    go = threading.Event()
+    blocked = asyncio.ensure_future(desk.ledger._write(lambda session: go.wait(5)))
+    done: list[str] = []
+    bulk = asyncio.ensure_future(desk.ledger._later(lambda session: done.append("bulk")))
+    calls = [asyncio.ensure_future(desk.ledger._write(lambda session: done.append("call"))) for _ in range(3)]
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(blocked, bulk, *calls)
+    assert done == ["call", "call", "call", "bulk"]
+    go.clear()
+    done.clear()
+    blocked = asyncio.ensure_future(desk.ledger._write(lambda session: go.wait(5)))
+    bulk = asyncio.ensure_future(desk.ledger._later(lambda session: done.append("bulk")))
+    calls = [
+        asyncio.ensure_future(desk.ledger._write(lambda session: done.append("call"))) for _ in range(20)
+    ]
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(blocked, bulk, *calls)
+    assert done.index("bulk") <= PASSED_MOST + 1
+
+
+@pytest.mark.parametrize("rows", [2, LARGE_FAN_OUT])
+async def test_a_publish_goes_before_an_event_for_thousands(
+    desk: Desk, driver: WatchedDriver, rows: int
+) -> None:
+    """Whatever is small shares a commit instead."""
+    (large, small) = (desk.make.incoming(*[desk.endpoint] * count) for count in (rows, 1))
+    version = await desk.ledger.version()
+    go = threading.Event()
+    blocked = asyncio.ensure_future(desk.ledger._write(lambda session: go.wait(5)))
+    order: list[bytes] = []
+
+    async def accept(item: Incoming) -> None:
+        await desk.ledger.accept([item], node=desk.node, version=version, now=NOW)
+        order.append(item.event.id)
+
+    calls = [asyncio.ensure_future(accept(item)) for item in (large, small)]
+    await asyncio.sleep(0)
+    driver.ran.clear()
+    go.set()
+    await asyncio.gather(blocked, *calls)
+    is_large = rows == LARGE_FAN_OUT
+    assert order == ([small.event.id, large.event.id] if is_large else [large.event.id, small.event.id])
+    assert driver.ran.count("commit") == (2 if is_large else 1)
 
 
 async def test_neighbours_in_the_line_share_one_commit(desk: Desk, driver: WatchedDriver) -> None:

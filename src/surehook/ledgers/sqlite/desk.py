@@ -84,6 +84,12 @@ class Desk:
     ) -> R:
         return await self._writer.call(partial(work, self._writing, *args, **kwargs))
 
+    async def _later(
+        self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Write what can wait a little: behind all others, in a transaction of its own."""
+        return await self._writer.call(partial(work, self._writing, *args, **kwargs), is_bulk=True)
+
     async def _join(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Write, in one transaction with neighbours in the line: for work that leaves nothing but rows."""
         return await self._writer.call(partial(work, self._writing, *args, **kwargs), joins=True)
@@ -92,6 +98,13 @@ class Desk:
         """Write new work, where there is room for it; else like `_join`."""
         work_here = partial(work, self._writing, *args, **kwargs)
         return await self._writer.call(partial(self._with_room, work_here), joins=True)
+
+    async def _add_later(
+        self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Write new work, where there is room for it; else like `_later`."""
+        work_here = partial(work, self._writing, *args, **kwargs)
+        return await self._writer.call(partial(self._with_room, work_here), is_bulk=True)
 
     async def _read(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._reader.call(partial(work, self._reading, *args, **kwargs))

@@ -4,6 +4,9 @@
 a time, in the order they were asked for, and hands results to the loop that asked; a caller that is
 cancelled meanwhile misses the result, not the effect. Its line holds at most `LINE_MAX` jobs.
 
+Jobs that nobody waits for by the millisecond (retention, endings in bulk, an event for thousands of endpoints) stand
+behind all others, and are never passed more often than `PASSED_MOST` times.
+
 Jobs that may be joined and stand next to each other in the line share one transaction, and so one wait
 for the disk: under load an accept and a record nearly always do. Where one of them fails, all are rolled
 back and each is run alone, so a job must leave nothing behind but rows.
@@ -27,6 +30,8 @@ R = TypeVar("R")
 LINE_MAX = 1_000
 # Jobs in one transaction: one each of accept, record, claim and park, so that none waits for many others.
 JOINED_MAX = 4
+# Transactions of others that may go before a job that can wait: a tenth of a second on a busy disk.
+PASSED_MOST = 8
 
 
 class _Job(NamedTuple):
@@ -34,13 +39,14 @@ class _Job(NamedTuple):
     future: asyncio.Future[Any]
     work: Callable[[], Any]
     joins: bool
+    is_bulk: bool
 
 
 _Outcome = tuple[Any, BaseException | None]
 
 
 class Worker(Protocol):
-    async def call(self, work: Callable[[], R], *, joins: bool = False) -> R: ...
+    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R: ...
 
     def dismiss(self) -> None:
         """Take no more work; what is under way ends by itself."""
@@ -52,7 +58,7 @@ class Worker(Protocol):
 
 
 class Inline:
-    async def call(self, work: Callable[[], R], *, joins: bool = False) -> R:
+    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R:
         return work()
 
     def dismiss(self) -> None:
@@ -68,15 +74,20 @@ class Thread:
     def __init__(self, name: str, joint: Callable[[], AbstractContextManager[None]] | None = None) -> None:
         self._joint = joint
         self._line: SimpleQueue[_Job | None] = SimpleQueue()
+        # Out of the line and not yet done. The thread's own, but for their lengths.
+        self._first: deque[_Job] = deque()
+        self._bulk: deque[_Job] = deque()
+        self._passed = 0  # transactions that went before the first of those that can wait
+        self._is_ending = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    async def call(self, work: Callable[[], R], *, joins: bool = False) -> R:
-        if self._line.qsize() >= LINE_MAX:
+    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R:
+        if self._line.qsize() + len(self._first) + len(self._bulk) >= LINE_MAX:
             raise LedgerUnavailable(f"{LINE_MAX} calls wait for the database already")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        self._line.put(_Job(loop, future, work, joins))
+        self._line.put(_Job(loop, future, work, joins, is_bulk))
         return await future
 
     def dismiss(self) -> None:
@@ -87,32 +98,39 @@ class Thread:
         self._thread.join()
 
     def _work(self) -> None:
-        taken: deque[_Job | None] = deque()  # out of the line, not yet done
         while True:
-            job = taken.popleft() if taken else self._line.get()
-            if job is None:
+            self._listen()
+            if not self._first and not self._bulk:
                 return
-            jobs = [job]
-            if job.joins and self._joint is not None:
-                jobs += self._neighbours(taken)
+            jobs = self._next()
             for done, (answer, error) in zip(jobs, self._outcomes(jobs), strict=True):
                 with suppress(RuntimeError):  # the loop that asked is closed: nobody waits
                     done.loop.call_soon_threadsafe(_answer, done.future, answer, error)
-            del job, jobs, done, answer, error  # an idle thread keeps nothing alive
+            del jobs, done, answer, error  # an idle thread keeps nothing alive
 
-    def _neighbours(self, taken: deque[_Job | None]) -> list[_Job]:
-        """The jobs next in line that join, as many as there are by now; one that does not stays in `taken`."""
-        found: list[_Job] = []
-        while len(found) < JOINED_MAX - 1:
+    def _listen(self) -> None:
+        """Take everything out of the line; where nothing is to be done, wait for something."""
+        while not self._is_ending:
             try:
-                job = taken.popleft() if taken else self._line.get_nowait()
+                job = self._line.get(block=not self._first and not self._bulk)
             except Empty:
-                break
-            if job is None or not job.joins:
-                taken.appendleft(job)
-                break
-            found.append(job)
-        return found
+                return
+            if job is None:
+                self._is_ending = True
+            else:
+                (self._bulk if job.is_bulk else self._first).append(job)
+
+    def _next(self) -> list[_Job]:
+        """The jobs of the next transaction: those that stand next to each other and join, or one that can wait."""
+        if self._bulk and (not self._first or self._passed >= PASSED_MOST):
+            self._passed = 0
+            return [self._bulk.popleft()]
+        self._passed += bool(self._bulk)
+        jobs = [self._first.popleft()]
+        if jobs[0].joins and self._joint is not None:
+            while self._first and self._first[0].joins and len(jobs) < JOINED_MAX:
+                jobs.append(self._first.popleft())
+        return jobs
 
     def _outcomes(self, jobs: list[_Job]) -> list[_Outcome]:
         if len(jobs) > 1:
