@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem, TenantOverloaded
 from surehook.core.model import Tenant
 from surehook.delivery.admission import Admission
+from surehook.delivery.company import PAUSE_TURNS, Company, pause
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
@@ -268,6 +270,150 @@ def test_who_comes_one_at_a_time_pays_for_what_went_before() -> None:
     order = run(main())
     second = order.index("dear", 1)
     assert order[:second].count("cheap") >= 90
+
+
+# -- rests ----------------------------------------------------------------------------------------------
+
+
+def when(*comes: tuple[float, str, int], rest_s: float = 0.01) -> list[tuple[str, float]]:
+    """Who is flushed when, of those who come at some time with something of some cost; `rest_s` for one unit of it."""
+
+    async def main() -> list[tuple[str, float]]:
+        loop = asyncio.get_running_loop()
+        began, flushed = loop.time(), []
+
+        async def flush(batch: list[str]) -> None:
+            flushed.extend([(who, round(loop.time() - began, 3)) for who in batch])
+
+        line: FairBatches[str] = FairBatches(
+            flush, items=10, cost=100, turn=64, others=lambda: True, rest=lambda cost: cost * rest_s
+        )
+        for at, who, cost in comes:
+            await asyncio.sleep(began + at - loop.time())
+            line.put(who, who, cost)
+        await asyncio.sleep(60)
+        await line.drained()
+        return flushed
+
+    return run(main())
+
+
+def test_who_brings_much_rests_in_proportion() -> None:
+    assert when(*[(0.0, "a", 100)] * 3) == [("a", 0.0), ("a", 1.0), ("a", 2.0)]
+    assert when((0.0, "a", 50), (0.0, "a", 200), (0.0, "a", 100)) == [("a", 0.0), ("a", 0.5), ("a", 2.5)]
+
+
+def test_who_comes_back_at_once_has_not_escaped_the_rest() -> None:
+    assert when((0.0, "a", 100), (0.1, "a", 100)) == [("a", 0.0), ("a", 1.0)]
+    assert when((0.0, "a", 100), (5.0, "a", 100)) == [("a", 0.0), ("a", 5.0)]
+
+
+def test_who_has_brought_nothing_of_late_goes_at_once() -> None:
+    flushed = when(*[(0.0, "a", 100)] * 3, (0.5, "b", 100), (1.7, "c", 1))
+    assert ("b", 0.5) in flushed
+    assert ("c", 1.7) in flushed
+
+
+def test_however_many_are_greedy_all_of_them_together_have_one_share() -> None:
+    lone = when(*[(0.0, "a", 100)] * 100)
+    crowd = when(*[(0.0, f"t{n}", 100) for n in range(5) for _ in range(20)])
+    within = [len([at for _, at in flushed if at <= 30.5]) for flushed in (lone, crowd)]
+    assert within[0] == 31
+    assert within[1] <= 31 + 5, "each has its first turn at once"
+
+
+def test_what_is_cut_rests_as_single_items_do() -> None:
+    """A run of several that do not fit into one flush: what is left of it waits for the end of the rest."""
+
+    async def main() -> list[tuple[int, float]]:
+        loop = asyncio.get_running_loop()
+        began, flushed = loop.time(), []
+
+        async def flush(batch: list[list[int]]) -> None:
+            flushed.extend([(part, round(loop.time() - began, 3)) for item in batch for part in item])
+
+        def cut(item: list[int], count: int) -> list[int]:
+            first, item[:] = item[:count], item[count:]
+            return first
+
+        line: FairBatches[list[int]] = FairBatches(
+            flush, items=10, cost=100, turn=64, others=lambda: True, rest=lambda cost: cost * 0.01, cut=cut
+        )
+        line.put("a", [1, 2, 3], 100, 3)
+        await asyncio.sleep(10)
+        return flushed
+
+    assert run(main()) == [(1, 0.0), (2, 1.0), (3, 2.0)]
+
+
+def test_nobody_rests_at_the_end() -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+
+        async def flush(batch: list[str]) -> None:
+            pass
+
+        line: FairBatches[str] = FairBatches(
+            flush, items=10, cost=100, turn=64, others=lambda: True, rest=lambda cost: 100.0
+        )
+        for _ in range(10):
+            line.put("a", "a", 100)
+        await asyncio.sleep(1)
+        began = loop.time()
+        await line.drained()
+        return loop.time() - began
+
+    assert run(main()) == 0
+
+
+def test_company_is_somebody_else_within_the_last_second() -> None:
+    company = Company(part=16)
+    assert not company.is_near(0.0)
+    company.seen("a", 0.0)
+    company.seen("a", 0.1)
+    assert not company.is_near(0.1), "a lone publisher makes room for nobody"
+    company.seen("b", 0.2)
+    assert company.is_near(0.2)
+    company.seen("b", 1.0)
+    assert company.is_near(1.0)
+    company.seen("b", 1.2)
+    assert not company.is_near(1.2)
+
+
+@pytest.mark.parametrize(
+    ("waited_for", "is_large", "turns"), [(0, False, 1), (1, False, 1), (0, True, 1), (1, True, PAUSE_TURNS)]
+)
+def test_who_waits_has_several_turns_in_the_middle_of_something_large(
+    waited_for: int, is_large: bool, turns: int
+) -> None:
+    async def main() -> int:
+        dispatch: Any = SimpleNamespace(waited_for=waited_for)
+        paused = asyncio.ensure_future(pause(dispatch, is_large=is_large))
+        passed = -2  # the steps in which it begins and ends
+        while not paused.done():
+            passed += 1
+            await asyncio.sleep(0)
+        return passed
+
+    assert asyncio.run(main()) == turns - 1
+
+
+@story(EngineSettings(accept_cost=4, large_cost=4, large_part=10_000))
+async def test_large_events_rest_while_others_publish_and_only_then(house: House, commits: Commits) -> None:
+    for n in range(9):
+        await house.endpoint(f"https://r{n}.example/hook")
+    await publish(house, event(n=1), event(n=2), event(n=3))
+    assert len(commits.batches) == 3, "nobody else is there: three in a row"
+    await publish(house, event("other"))
+    asked = publish(house, event(n=4), event(n=5))
+    await house.wait(0.1)
+    assert len(commits.batches) == 5, (
+        "the second one rests for a second: ten rows at a ten-thousandth of the time"
+    )
+    await publish(house, event("other"))
+    assert len(commits.batches) == 6, "which keeps nobody else"
+    await house.wait(1.0)
+    assert len(await asked) == 2
 
 
 @story(EngineSettings(accept_rows=16))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from surehook.core.model import FIRST, Delivery
@@ -218,8 +219,10 @@ def test_large_bodies_leave_in_slices() -> None:
     in_house(story, stops=False)
 
 
-def test_a_turn_of_the_loop_starts_one_slice_however_many_pump() -> None:
-    """A start costs about 0.1 ms, and a request from outside passes several turns of the loop."""
+@pytest.mark.parametrize(("waited_for", "starts"), [(0, 8), (1, 2)])
+def test_a_turn_of_the_loop_starts_one_slice_however_many_pump(waited_for: int, starts: int) -> None:
+    """A start costs about 0.1 ms, and a request from outside passes several turns of the loop: the fewer in each, while
+    somebody waits for the answer to one."""
 
     async def story(house: House) -> None:
         await house.tenant("other")  # whom long turns would keep waiting
@@ -233,9 +236,10 @@ def test_a_turn_of_the_loop_starts_one_slice_however_many_pump() -> None:
             )  # fmt: skip
             dispatch.memory.hold(one, row)
             dispatch.push(one, row)
+        dispatch.waited_for = waited_for
         for _ in range(5):  # accept, claim, timers and answers
             dispatch.pump()
-        assert len(house.receivers.calls) == 8
+        assert len(house.receivers.calls) == starts
         await house.wait(0.01)
         assert len(house.receivers.calls) == 40
 

@@ -7,7 +7,8 @@ dispatch through memory: the healthy path never claims and never polls.
 Each event is written whole, with all its deliveries, in one transaction. A request is not: its events are written
 as their turns come, and it is answered when the last one has its answer. Whatever is done row by row pauses after
 `slice_rows`, and the event loop goes on. Events that cost more than `large_cost` (their fan-out is large) have a writer of
-their own: those behind them need not wait until hundreds of rows are made, in pauses of a busy loop.
+their own: those behind them need not wait until hundreds of rows are made, in pauses of a busy loop. While others
+publish, a tenant's large events rest between two of them, so that all of them together have a share of the time.
 
 Events are judged and fan out from memory, and the transaction checks that memory was current. Where it was not,
 nothing is written, what changed is taken over, and events whose tenant or type changed are judged and fan out anew.
@@ -36,6 +37,7 @@ from surehook.core.errors import (
 )
 from surehook.core.model import Delivery, Lane
 from surehook.delivery.admission import Admission
+from surehook.delivery.company import Company, pause
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.handoff.send import Send
@@ -93,15 +95,16 @@ class Accept:
         )
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
-        self._batches: FairBatches[Waiting] = self._line()
-        self._large: FairBatches[Waiting] = self._line()
+        self._company = Company(part=settings.large_part)
+        self._batches: FairBatches[Waiting] = self._line(lambda cost: 0.0)
+        self._large: FairBatches[Waiting] = self._line(self._company.rest)
 
-    def _line(self) -> FairBatches[Waiting]:
+    def _line(self, rest: Callable[[int], float]) -> FairBatches[Waiting]:
         settings = self._settings
         return FairBatches(
             self._flush, items=settings.accept_rows, cost=settings.accept_cost, turn=settings.turn_cost,
             others=lambda: len(self._directory.tenants) > 1, wanted=lambda waiting: waiting.request.goes_on,
-            cut=Waiting.cut,
+            cut=Waiting.cut, rest=rest,
         )  # fmt: skip
 
     async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]:
@@ -114,15 +117,25 @@ class Accept:
         """
         if self.closed:
             raise Overloaded("the server is stopping")
-        request = Request([None] * len(events), len(events), asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        request = Request([None] * len(events), len(events), loop.create_future())
         directory = self._directory
         line = line_up(request, events, keys, version=directory.version, fan_out=directory.fan_out)
-        most = self._settings.large_cost
+        now = loop.time()
+        for waiting in line:
+            self._company.seen(waiting.tenant, now)
+        most, is_small = self._settings.large_cost, True
         for waiting in self._admit(line):
             cost = waiting.cost
-            batches = self._batches if cost <= most else self._large
+            is_large = cost > most
+            is_small = is_small and not is_large
+            batches = self._large if is_large else self._batches
             batches.put(waiting.tenant, waiting, cost, len(waiting.events))
-        return await request.done
+        self._dispatch.waited_for += is_small
+        try:
+            return await request.done
+        finally:
+            self._dispatch.waited_for -= is_small
 
     def _admit(self, line: list[Waiting]) -> list[Waiting]:
         """Those events of a request that are let in, all or none of a tenant's; the others have their answer. Raises what
@@ -254,14 +267,17 @@ class Accept:
                 making.deliver(incoming, kind.births, now)
                 rows += 1 + len(kind.births)
                 for start in range(most, len(kind.routes), most):
-                    await asyncio.sleep(0)
+                    await self._pause(waiting)
                     births = making.births(kind.routes[start : start + most], event.type, now)
                     making.deliver(incoming, births, now)
                     rows = most
                 if rows >= most:
                     rows = 0
-                    await asyncio.sleep(0)
+                    await self._pause(waiting)
                     kinds.clear()
+
+    async def _pause(self, waiting: Waiting) -> None:
+        await pause(self._dispatch, is_large=waiting.fan_out >= self._settings.large_cost)
 
     def _is_old(self, waiting: Waiting) -> bool:
         """True where what was decided for one of these events may have changed since."""
@@ -294,7 +310,7 @@ class Accept:
                     rows += 1
                     if rows >= most:
                         rows = 0
-                        await asyncio.sleep(0)
+                        await self._pause(waiting)
                         is_ours = node == self._node()
         for lane in sorted(left):
             self._left(lane)

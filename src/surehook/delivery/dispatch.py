@@ -27,6 +27,7 @@ Start = Callable[[Route, Delivery, Lane], bool]
 
 # What a lane starts in one go: about a millisecond of work. Small bodies reach the first bound, large ones the second.
 SLICE_STARTS = 8
+PRESSED_STARTS = 2  # … while somebody waits for the answer to a publish
 LONE_STARTS = 64  # where there is one tenant, whom long turns keep from nobody: waves of requests cost less
 SLICE_BYTES = 512 << 10
 
@@ -56,6 +57,7 @@ class Dispatch:
         )
         self.spilled = False  # there is due work that only the book holds, for want of memory
         self._is_pumping = False  # a pump is scheduled
+        self.waited_for = 0  # publishes that wait for their answer: turns of the loop are kept short for them
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
 
     # -- work -------------------------------------------------------------------------------------------
@@ -135,12 +137,17 @@ class Dispatch:
             route.ringed[lane] = True
             self.lanes[lane].ring.add(route)
 
+    def _slice_starts(self) -> int:
+        if self.memory.is_lone:
+            return LONE_STARTS
+        return PRESSED_STARTS if self.waited_for else SLICE_STARTS
+
     def _pump(self, lane: Lane) -> None:
         state = self.lanes[lane]
         ring, suspects = state.ring, state.suspects
         waiting, waiting_suspects = ring.tenants, suspects.tenants
         cap = max(1, state.slots >> 1)
-        starts, size = LONE_STARTS if self.memory.is_lone else SLICE_STARTS, SLICE_BYTES
+        starts, size = self._slice_starts(), SLICE_BYTES
         while state.busy < state.slots and not self.paused:
             if waiting_suspects and state.suspects_busy < cap:
                 ring.add(suspects.take())

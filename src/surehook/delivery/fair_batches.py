@@ -6,6 +6,9 @@ single event so get the same share of every flush, whatever their events cost. A
 where the scale is now, or where its last turn left it if that is higher: nobody saves turns up, and nobody
 escapes what was spent by coming one at a time.
 
+A line may have to rest after a turn, in proportion to what it has brought and to how many others are at it; whoever has
+not had a turn of late goes at once. So the time that all of them take together is a stated share.
+
 Deficit round robin is the road not taken: its quantum must be as large as the dearest item (an event for ten
 thousand endpoints), or rounds pass in which nobody may send.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -28,11 +32,12 @@ OTHERS_PART = (
 class _Line(Generic[T]):
     """What waits for one tenant, each item with its parts and their cost, and where the line stands on the scale."""
 
-    __slots__ = ("at", "items")
+    __slots__ = ("at", "items", "rests")
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.items: deque[tuple[T, int, int]] = deque()
+        self.rests = False
 
 
 class FairBatches(Generic[T]):
@@ -55,9 +60,11 @@ class FairBatches(Generic[T]):
         others: Callable[[], bool],
         wanted: Callable[[T], bool] = lambda item: True,
         cut: Callable[[T, int], T] = lambda item, parts: item,
+        rest: Callable[[int], float] = lambda cost: 0.0,
     ) -> None:
         """`wanted` says whether somebody still waits for an item: what nobody waits for costs its line nothing. `cut` takes
-        the first so many parts out of an item that has more."""
+        the first so many parts out of an item that has more. `rest`: seconds that a line which is alone here rests after a
+        turn of this cost."""
         self._flush = flush
         self._items = items
         self._cost = cost
@@ -65,11 +72,15 @@ class FairBatches(Generic[T]):
         self._others = others
         self._wanted = wanted
         self._cut = cut
+        self._rest = rest
         self._now = 0  # on the scale: where the line stands that had the last turn
         self._count = 0  # of turns given out: who came first goes first where two stand level
         self._lines: dict[str, _Line[T]] = {}  # of this busy period: empty lines keep what they have spent
         self._turns: list[tuple[int, int, _Line[T]]] = []  # a heap of the lines that have something
+        self._resting: list[tuple[float, int, _Line[T]]] = []  # a heap of lines by the end of their rest
         self._running: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()  # somebody came, or nobody is to rest any more
+        self._hurry = False
 
     def put(self, tenant: str, item: T, cost: int, parts: int = 1) -> None:
         """`cost`: of each part."""
@@ -78,15 +89,22 @@ class FairBatches(Generic[T]):
             line = self._lines[tenant] = _Line(self._now)
         if not line.items:
             line.at = max(line.at, self._now)
-            self._queue(line)
+            if not line.rests:
+                self._queue(line)
+                self._woken.set()
         line.items.append((item, cost, parts))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def drained(self) -> None:
-        """Wait until nothing waits and nothing is being flushed."""
-        while self._running is not None:
-            await asyncio.wait((self._running,))
+        """Wait until nothing waits and nothing is being flushed; nobody rests meanwhile."""
+        self._hurry = True
+        self._woken.set()
+        try:
+            while self._running is not None:
+                await asyncio.wait((self._running,))
+        finally:
+            self._hurry = False
 
     def _queue(self, line: _Line[T]) -> None:
         self._count += 1
@@ -94,13 +112,30 @@ class FairBatches(Generic[T]):
 
     async def _run(self) -> None:
         try:
-            while self._turns:
-                await self._flush(self._take())
+            while self._turns or self._resting:
+                if self._resting:
+                    await self._rested()
+                if self._turns:
+                    await self._flush(self._take())
         finally:
             # In this very step, so that whoever comes next finds a writer at work or begins one.
             self._running = None
         self._lines.clear()
         self._now = 0
+
+    async def _rested(self) -> None:
+        """Give those their turns again who have rested; where nobody has one, wait for that, or for somebody new."""
+        now = asyncio.get_running_loop().time()
+        while self._resting and (self._hurry or self._resting[0][0] <= now):
+            *_, line = heappop(self._resting)
+            line.rests = False
+            if line.items:
+                self._queue(line)
+        if self._resting and not self._turns:
+            self._woken.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._resting[0][0]):
+                    await self._woken.wait()
 
     def _take(self) -> list[T]:
         """The next batch: turn by turn, until it is full or nobody waits."""
@@ -117,9 +152,19 @@ class FairBatches(Generic[T]):
             items -= parts
             room -= spent
             line.at += spent
-            if line.items:
-                self._queue(line)
+            self._next(line, spent)
         return batch
+
+    def _next(self, line: _Line[T], spent: int) -> None:
+        """After a turn: into the line for the next one, or to rest."""
+        rest = 0.0 if self._hurry else self._rest(spent)
+        if rest:
+            line.rests = True
+            self._count += 1
+            at = asyncio.get_running_loop().time() + rest * (1 + len(self._turns) + len(self._resting))
+            heappush(self._resting, (at, self._count, line))
+        elif line.items:
+            self._queue(line)
 
     def _turn(self, line: _Line[T], batch: list[T], turn: int, most: int, room: int) -> tuple[int, int, bool]:
         """Let a line bring what its turn allows; returns its cost and parts, and whether the batch is full."""

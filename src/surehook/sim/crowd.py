@@ -7,6 +7,7 @@ storage is late; and only where everything stands in one line: of two writers, o
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -17,6 +18,9 @@ from surehook.core.envelope import EventIn, digest_of
 # Transactions of others between two turns of a tenant: two turns (some eight rows, in transactions of one or two events) of
 # each of three others, and those that were run again.
 PASSED_MOST = 60
+FORGOTTEN_S = (
+    20.0  # with something of a tenant's in its line, no process leaves it without a turn for so long
+)
 ONE_LINE = 256  # a large cost that no event of these worlds reaches
 BUSY = "busy"
 QUIET = "quiet"
@@ -52,6 +56,7 @@ def draw(chance: random.Random, storm_s: float) -> Crowd | None:
             "accept_cost": chance.choice((4, 12, 2_000)),
             "large_cost": chance.choice((3, ONE_LINE)),
             "turn_cost": 8,
+            "large_part": 100,  # rests that are long enough to meet something
             "slice_rows": chance.choice((1, 3, 1_100)),
         },
     )
@@ -71,6 +76,7 @@ class Passing:
         self._find = find
         self._is_on = engine.get("large_cost") == ONE_LINE
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
+        self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
 
     def came(self, process: str, event: EventIn) -> bytes:
         digest = digest_of(event)
@@ -79,6 +85,16 @@ class Passing:
 
     def went(self, process: str, digest: bytes) -> None:
         self._waiting.get(process, {}).pop(digest, None)
+
+    def forgotten(self, process: str, tenant: str) -> bool:
+        """Whether a process has given a tenant no turn for a long time."""
+        now = asyncio.get_running_loop().time()
+        return now - self._turns.get((process, tenant), float("-inf")) > FORGOTTEN_S
+
+    def tried(self, process: str, batch: Any) -> None:
+        """A process is to write a batch: those in it have their turn, and storage that is away is not their line's doing."""
+        now = asyncio.get_running_loop().time()
+        self._turns.update({(process, incoming.event.tenant): now for incoming in batch})
 
     def wrote(self, process: str, batch: Any) -> None:
         """A process has written a batch."""

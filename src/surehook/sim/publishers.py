@@ -13,13 +13,14 @@ from surehook.core.errors import LedgerUnavailable, Overloaded, Problem
 from surehook.ports.ledger import Taken
 from surehook.sim import owed
 from surehook.sim.clock import EPOCH_MS
-from surehook.sim.loop import ProcessDied
+from surehook.sim.loop import Process, ProcessDied
 
 if TYPE_CHECKING:
     from surehook.sim.node import Machine
     from surehook.sim.world import World
 
 PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
+STANDS_STILL = ("freezes", "storage_late")  # with which all of a line may wait for as long
 FOR_NOW = (429, 503)  # statuses of events that were refused within a request that was not
 TWINS_SHARE = 0.1  # of requests, where there are several nodes
 TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
@@ -96,12 +97,15 @@ class Publishers:
         try:
             for _ in range(TRIES):
                 machine = world.a_machine()
+                process = machine.process
                 patience_s = 0.003 if self._chance.random() < 0.1 else PATIENCE_S
                 try:
                     async with asyncio.timeout(patience_s):
                         answers = await self._ask(machine, events, keys)
                 except (ProcessDied, Overloaded, LedgerUnavailable, TimeoutError) as error:
                     world.trace.note("refused", f"{keys[0]} {type(error).__name__}")
+                    if isinstance(error, TimeoutError) and patience_s == PATIENCE_S:
+                        self._gave_up(machine, process, events[0].tenant)
                     events, keys = _repeatable(events, keys)
                     if not events:
                         return
@@ -117,6 +121,14 @@ class Publishers:
                     return
         finally:
             self._open -= 1
+
+    def _gave_up(self, machine: Machine, process: Process | None, tenant: str) -> None:
+        """Somebody was patient, and got no answer: from a process that stood still, or is slow, or has forgotten them."""
+        world = self._world
+        if process is None or process is not machine.process or world.options.has(*STANDS_STILL):
+            return
+        if world.passing.forgotten(process.name, tenant):
+            world.book.find(f"{process.name} let a publish of {tenant} wait for {PATIENCE_S:.0f} s")
 
     def _note(
         self, events: list[EventIn], keys: list[str | None], answers: list[Taken | Problem]

@@ -305,9 +305,8 @@ class World:
 
     async def _build(self, machine: Machine, process: Process) -> Any:
         """Inside a fresh process: its ledger, and the server on it."""
-        inner = self._open_ledger(self)
         ledger = SimLedger(
-            inner,
+            self._open_ledger(self),
             process=process,
             loop=self.loop,
             chance=self.seed.stream(f"storage {process.name}"),
@@ -320,6 +319,7 @@ class World:
             homes=self.homes,
             honest=not self.options.has("storage_away", "storage_unknown"),
             wrote=self.passing.wrote,
+            tried=self.passing.tried,
         )
         self.ledgers[process.name] = ledger
         clock = self._clock_of(machine)
