@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 from surehook.core.instants import DAY_MS, HOUR_MS
+from surehook.ledgers.postgres.days import LARGE_BYTES, days
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import day_of, first_id, name
-from surehook.ledgers.postgres.retention import LARGE_BYTES, MOVED_ROWS, days
+from surehook.ledgers.postgres.retiring import MOVED_ROWS
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
@@ -129,6 +130,101 @@ async def test_many_needed_rows_are_a_day_again(desk: Desk, beside: Any) -> None
     left = await beside.fetchval(f"select count(*) from {name('event', DAY)}")
     assert left == MOVED_ROWS + 1
     assert await beside.fetchval("select count(*) from event_kept") == 0
+
+
+async def test_what_is_left_of_a_day_is_not_retired_again_however_large_it_is(
+    desk: Desk, beside: Any
+) -> None:
+    await make_day(beside, padding=100, unfinished=LARGE)
+    assert await prune(desk) == ALL
+    assert await prune(desk) == 0
+    assert DAY in await day_numbers(desk)
+    assert await beside.fetchval(f"select count(*) from {name('event', DAY)}") == LARGE
+
+
+async def test_a_day_that_very_many_deliveries_need_is_retired_too(desk: Desk, beside: Any) -> None:
+    await make_day(beside, padding=LARGE)
+    wanted = await desk.publish_one(now=OLD, parked="paused")
+    await beside.execute(
+        """
+        insert into delivery (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, parked, parked_at)
+        select substr(id, 1, 10) || decode(lpad(to_hex(n), 12, '0'), 'hex'), event, endpoint, tenant, type, lane,
+          attempt, due_at, born_at, parked, parked_at
+        from delivery, generate_series(1000, 51001) n where id = $1
+        """,
+        wanted.id,
+    )
+    assert await prune(desk) == ALL
+    assert DAY not in await day_numbers(desk)
+    assert [one.id for one in await desk.everything(desk.ledger.events, EventFilter())] == [wanted.event]
+
+
+async def test_copies_that_are_made_stay_good_whatever_happens_until_the_day_goes(
+    desk: Desk, beside: Any
+) -> None:
+    """A dump keeps the day from going; meanwhile retries are recorded, old ids come, and what was delivered is replayed."""
+    await make_day(beside, padding=LARGE)
+    opened, done, dead = (
+        await desk.hold_one(now=OLD),
+        await desk.finish_one(now=OLD),
+        await desk.finish_one("dead", now=OLD),
+    )
+    async with desk.ledger._pruning.lend() as session:
+        while await index_one(session, now=NOW):
+            """Indexes come first, and would wait for the transaction below too, with more patience."""
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        assert await prune(desk) == 0
+        await desk.record(desk.make.failed(opened, due_at=NOW), now=OLD)
+        late = await desk.publish_one(at=OLD, now=NOW, parked="paused")
+        again = desk.make.delivery(await desk.ledger.event(done.event), desk.endpoint, replay_of=done.id)
+        assert await desk.ledger.resend([done.id], [again], now=NOW) == [done.id]
+        await desk.record(desk.make.delivered(await desk.hold_one(at=OLD, now=NOW)), now=NOW)
+    copied = await beside.fetchval(f"select array_agg(ctid::text order by id) from event_stays_{DAY}")
+    assert await prune(desk) == ALL
+    assert DAY not in await day_numbers(desk)
+    assert len(copied) == 2  # that of the open one and of the dead letter: they were not copied anew
+    for one in (opened, late, again, dead):
+        assert (await desk.ledger.event(one.event)).body == one.body
+    assert await desk.kinds(opened) == [("attempt", 1)]
+    assert await desk.kinds(dead) == [("attempt", 1)]
+    assert len(await desk.everything(desk.ledger.deliveries, DeliveryFilter(state="delivered"))) >= 1
+    assert await beside.fetchval("select count(*) from pg_trigger where tgname = 'retiring'") == 0
+    assert await beside.fetchval("select count(*) from retiring_note") == 0
+
+
+async def test_a_restart_goes_on_where_copying_ended(desk: Desk, beside: Any, place: str) -> None:
+    await make_day(beside, padding=LARGE)
+    needed = await desk.publish_one(now=OLD, parked="paused")
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        assert await prune(desk) == 0
+    before = await beside.fetchval(f"select xmin::text from event_stays_{DAY}")
+    other = type(desk.ledger)(place)
+    await other.open(now=NOW)
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        wanted = {"events_before": MONTH_AGO, "bodies_before": MONTH_AGO, "limit": ALL, "now": NOW}
+        assert await other.prune(**wanted) == 0
+    assert await beside.fetchval(f"select xmin::text from event_stays_{DAY}") == before
+    assert await other.prune(**wanted) == ALL
+    assert (await other.event(needed.event)).body == needed.body
+    await other.close()
+
+
+async def test_a_day_whose_retirement_came_to_no_end_makes_room_for_another(desk: Desk, beside: Any) -> None:
+    """Its bodies were to go; by now the day itself is past its life."""
+    await make_day(beside, padding=LARGE)
+    needed = await desk.publish_one(now=OLD, parked="paused")
+    async with desk.ledger._pruning.lend() as session:
+        while await index_one(session, now=NOW):
+            """Indexes come first."""
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        assert await prune(desk, events_before=0) == 0
+    assert await prune(desk) == ALL
+    assert DAY not in await day_numbers(desk)
+    assert (await desk.ledger.event(needed.event)).body == needed.body
 
 
 async def test_a_day_that_is_old_in_part_only_stays(desk: Desk, beside: Any) -> None:

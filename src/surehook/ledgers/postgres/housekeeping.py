@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from surehook.core.errors import Problem
+from surehook.ledgers.postgres.days import Day, days
 from surehook.ledgers.postgres.desk import Desk
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import try_to_make_days
 from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning, add_dead_letters_up
-from surehook.ledgers.postgres.retention import retire_one
+from surehook.ledgers.postgres.retention import drop_one_empty, retire_one
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
@@ -32,21 +34,32 @@ class Housekeeping(Desk):
             try:
                 await index_one(session, now=now)
                 await add_dead_letters_up(session)
+                there = await days(session)
                 if await retire_one(
-                    session, events_before=events_before, bodies_before=bodies_before, now=now
+                    session, there, events_before=events_before, bodies_before=bodies_before, now=now
                 ):
                     return limit
-                return await self._prune_rows(session, events_before, bodies_before, limit, now)
+                removed = await self._prune_rows(session, there, events_before, bodies_before, limit, now)
+                if removed < limit:
+                    await drop_one_empty(session, there, events_before=events_before, now=now)
+                return removed
             finally:
                 await session.value(query("unlock"), PRUNE_LOCK)
 
     async def _prune_rows(
-        self, session: Session, events_before: int, bodies_before: int, limit: int, now: int
+        self,
+        session: Session,
+        days: Sequence[Day],
+        events_before: int,
+        bodies_before: int,
+        limit: int,
+        now: int,
     ) -> int:
         removed, is_end = 0, False
         while removed < limit and not is_end:
             count, is_end = await self._walks.step(
                 session,
+                days,
                 events_before=events_before,
                 bodies_before=bodies_before,
                 limit=limit - removed,

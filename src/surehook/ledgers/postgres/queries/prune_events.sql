@@ -1,19 +1,23 @@
--- Events of one partition from a place on; which are old (with a body left, where bodies are asked for) and needed
--- by no unfinished delivery and no dead letter. A delivery's id begins as its event's does.
+-- Events of one partition from a place on: how many, the last one, and which are old (with a body left, where bodies are
+-- asked for) and needed by no unfinished delivery and no dead letter. A delivery's id begins as its event's does.
 select
-  e.id,
-  case when e.accepted_at < $3 and (not $4 or e.body is not null) then not (
-    exists (
-      select 1 from delivery d
-      where d.id >= substr(e.id, 1, 10) || '\x000000000000'::bytea
-        and d.id <= substr(e.id, 1, 10) || '\xffffffffffff'::bytea and d.event = e.id
-    )
-    or exists (
-      select 1 from dead_letter l join attempt a on a.delivery = l.delivery
-      where l.delivery >= substr(e.id, 1, 10) || '\x000000000000'::bytea
-        and l.delivery <= substr(e.id, 1, 10) || '\xffffffffffff'::bytea and a.event = e.id
-    )
-  ) else false end as is_old
-from {partition} e
-where e.id > $1 and e.id < $2
-order by e.id limit $5
+  count(*) as rows, (array_agg(id))[count(*)::int] as last, coalesce(array_agg(id) filter (where is_old), '{}') as old
+from (
+  select
+    e.id,
+    case when e.accepted_at < $3 and (not $4 or e.body is not null) then not (
+      exists (
+        select 1 from delivery d
+        where d.id >= substr(e.id, 1, 10) || '\x000000000000'::bytea
+          and d.id <= substr(e.id, 1, 10) || '\xffffffffffff'::bytea and d.event = e.id
+      )
+      or exists (
+        select 1 from dead_letter l join attempt a on a.delivery = l.delivery
+        where l.delivery >= substr(e.id, 1, 10) || '\x000000000000'::bytea
+          and l.delivery <= substr(e.id, 1, 10) || '\xffffffffffff'::bytea and a.event = e.id
+      )
+    ) else false end as is_old
+  from {partition} e
+  where e.id > $1 and e.id < $2
+  order by e.id limit $5
+) looked

@@ -1,0 +1,33 @@
+"""On PostgreSQL, how far retention is, and what happened to a day that is being retired (ledgers/postgres/retiring.py).
+
+SQLite's walk begins anew with its one process, and has no days.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    if op.get_context().dialect.name == "sqlite":
+        return
+    op.create_table(
+        "retention_place",
+        sa.Column("walk", sa.Text(), nullable=False),
+        sa.Column("place", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("walk", name=op.f("retention_place_pkey")),
+    )
+    op.create_table("retiring_note", sa.Column("event", sa.LargeBinary(), nullable=False))
+    op.execute(
+        """create function note_retiring() returns trigger language plpgsql as 'begin
+          if tg_argv[0] = ''event'' then insert into retiring_note values (substr(new.id, 1, 10));
+          elsif tg_argv[0] = ''attempt'' then insert into retiring_note values (substr(new.delivery, 1, 10));
+          else insert into retiring_note values (substr(new.original, 1, 10));
+          end if;
+          return null;
+        end'"""
+    )

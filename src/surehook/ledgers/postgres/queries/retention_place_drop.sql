@@ -1,0 +1,1 @@
+delete from retention_place where walk = any($1::text[])

@@ -1,0 +1,1 @@
+select walk, place from retention_place

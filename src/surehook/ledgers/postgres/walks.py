@@ -1,0 +1,226 @@
+"""Walks of retention through rows that go one by one, so that rows which stay cost nothing by lying there.
+
+Two walks lie over one another. The first goes through the small days in the order of ids, from a mark to what is old by
+now: what has grown old since the last round. What it leaves behind its mark is kept (dead letters, events of unfinished
+deliveries) or was finished late. The second goes round and round through all of that, and through the `_kept`
+partitions, a thousand rows a round: a million kept rows are looked through in a day or two.
+
+Marks lie in the ledger (`places.py`): a start does not begin anew. What is found to be old goes at once, and does not
+count: if a million dead letters are dismissed, they are gone within an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from surehook.core.ids import floor
+from surehook.core.instants import HOUR_MS, MINUTE_MS
+from surehook.core.limits import EVENT_ID_AHEAD_S
+from surehook.ledgers.postgres.days import Day
+from surehook.ledgers.postgres.partitions import name
+from surehook.ledgers.postgres.places import Marks
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
+
+AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
+STEP_ROWS = 500  # rows one step looks at: some milliseconds
+KEPT_ROWS = 1_000  # kept rows that one round looks at in vain
+KEPT_LOOKS = 8  # partitions that one round looks into for them
+FRESH_ROWS = 20_000  # rows past the mark that one round looks at in vain
+SETTLED_MS = 10 * MINUTE_MS  # behind this a mark stays: first retries end after their ids were made
+SAVED_MS = HOUR_MS  # a mark is written again when it has moved so far
+KEPT_WALK = "kept"
+_SEQ = 8  # bytes of a line's number in a place, after its delivery
+
+
+class Seen(NamedTuple):
+    """What a look saw: how many rows, the place of the last one, and which of them can go."""
+
+    rows: int
+    last: bytes
+    old: list[bytes]
+
+
+class Kind(NamedTuple):
+    """What a walk is about: the rows of `table`."""
+
+    name: str
+    table: str
+    look: Callable[[Session, str, bytes, bytes, int], Awaitable[Seen]]  # partition, after, below, before
+    remove: Callable[[Session, str, Sequence[bytes]], Awaitable[int]]
+
+
+class Fresh:
+    """The first walk, of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._at: bytes | None = None  # in the middle of a round
+        self._vain = 0
+
+    async def step(
+        self, session: Session, days: Sequence[Day], marks: Marks, *, before: int, limit: int
+    ) -> tuple[int, bool]:
+        """Remove some of the next rows: how many, and whether this round of the walk is over."""
+        settled, ceiling = floor(before - SETTLED_MS), _ceiling(before)
+        mark = min(marks.of(self.kind.name), settled)
+        at = mark if self._at is None else self._at
+        day = _next_day(days, self.kind, at, ceiling)
+        if day is None or self._vain >= FRESH_ROWS:
+            self._at, self._vain = None, 0
+            await marks.move(session, self.kind.name, min(max(at, mark), settled), apart_ms=SAVED_MS)
+            return 0, True
+        partition = name(self.kind.table, day.number)
+        seen = await self.kind.look(session, partition, at, min(ceiling, day.span[1]), before)
+        removed = await _remove(session, self.kind, partition, seen.old[:limit])
+        self._vain += seen.rows - len(seen.old)
+        if len(seen.old) > limit:
+            self._at = _behind(seen.old[limit - 1])
+        else:
+            self._at = seen.last if seen.rows == STEP_ROWS else day.span[1]
+        return removed, False
+
+
+class Kept:
+    """The second walk, of all kinds: through the `_kept` partitions and the days behind the marks."""
+
+    def __init__(self) -> None:
+        self._vain = self._looks = self._ends = 0
+        self._place: bytes | None = None  # in the middle of a round
+        self._is_within = False  # this round began within a part
+
+    async def step(
+        self, session: Session, days: Sequence[Day], marks: Marks, *, befores: dict[Kind, int], limit: int
+    ) -> tuple[int, bool]:
+        """Remove some of the next rows: how many, and whether this round of the walk is over."""
+        parts = [
+            (number, day)
+            for number, kind in enumerate(befores)
+            for day in (None, *(day for day in days if _is_walked(day, kind) and day.span[0] < marks.of(kind.name)))
+        ]  # fmt: skip
+        keys = [_key(number, day) for number, day in parts]
+        cursor = marks.of(KEPT_WALK) if self._place is None else self._place
+        which = next((which for which, key in enumerate(keys) if key >= cursor[:_KEY]), 0)
+        at = cursor[_KEY:] if keys[which] == cursor[:_KEY] else b""
+        if self._place is None:
+            self._is_within = at != b""
+        number, day = parts[which]
+        kind = list(befores)[number]
+        before = befores[kind]
+        below = _ceiling(before) if day is None else min(marks.of(kind.name), day.span[1])
+        partition = f"{kind.table}_kept" if day is None else name(kind.table, day.number)
+        seen = await kind.look(session, partition, at, below, before)
+        removed = await _remove(session, kind, partition, seen.old[:limit])
+        self._vain += seen.rows - len(seen.old)
+        self._looks += not seen.old
+        if len(seen.old) > limit:
+            self._place = keys[which] + _behind(seen.old[limit - 1])
+            return removed, False
+        if seen.rows == STEP_ROWS:
+            self._place = keys[which] + seen.last
+        else:
+            self._place = keys[(which + 1) % len(keys)]
+            self._ends += 1
+        # Once round at most, with the beginning of the part in which it began.
+        once_round = len(keys) + self._is_within
+        if self._vain < KEPT_ROWS and self._looks < KEPT_LOOKS and self._ends < once_round:
+            return removed, False
+        await marks.move(session, KEPT_WALK, self._place)
+        self._vain = self._looks = self._ends = 0
+        self._place = None
+        return removed, True
+
+
+_KEY = 5
+
+
+def _key(number: int, day: Day | None) -> bytes:
+    """A part of the second walk in the order of the walk."""
+    return bytes((number,)) + (0 if day is None else day.number).to_bytes(_KEY - 1, "big")
+
+
+def _is_walked(day: Day, kind: Kind) -> bool:
+    return kind.table in day.tables and not day.goes_whole
+
+
+def _next_day(days: Sequence[Day], kind: Kind, at: bytes, ceiling: bytes) -> Day | None:
+    for day in days:
+        if _is_walked(day, kind) and day.span[1] > at and day.span[0] < ceiling:
+            return day
+    return None
+
+
+def _behind(key: bytes) -> bytes:
+    """The place after every row of this key."""
+    return key + b"\xff" * _SEQ
+
+
+def _ceiling(before: int) -> bytes:
+    """An id that rows older than this instant are below, however far ahead of its time one was made."""
+    return floor(before + AHEAD_MS)
+
+
+async def _remove(session: Session, kind: Kind, partition: str, keys: Sequence[bytes]) -> int:
+    if not keys:
+        return 0
+    async with session.writing():
+        return await kind.remove(session, partition, keys)
+
+
+# -- the kinds ----------------------------------------------------------------------------------------------
+
+
+async def _look_at_stories(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
+    """Lines; finished deliveries that are no dead letters are old."""
+    seq = int.from_bytes(after[16:], "big") if len(after) > 16 else -1
+    parameters = (after[:16], min(seq, (1 << 63) - 1), below, before, STEP_ROWS)
+    (row,) = await session.rows(_over(partition, "prune_stories"), *parameters)
+    last = row["last"] + row["last_seq"].to_bytes(_SEQ, "big") if row["rows"] else after
+    return Seen(row["rows"], last, row["old"])
+
+
+async def _remove_stories(session: Session, partition: str, deliveries: Sequence[bytes]) -> int:
+    await session.run(_over(partition, "prune_story"), deliveries)
+    await session.run(query("prune_replayed"), deliveries)
+    await session.run(query("prune_dismissed"), deliveries)
+    return len(deliveries)
+
+
+async def _look_at_events(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
+    return await _look_along(session, partition, after, below, before, bodies=False)
+
+
+async def _look_at_bodies(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
+    return await _look_along(session, partition, after, below, before, bodies=True)
+
+
+async def _look_along(
+    session: Session, partition: str, after: bytes, below: bytes, before: int, *, bodies: bool
+) -> Seen:
+    statement = _over(partition, "prune_events")
+    (row,) = await session.rows(statement, after[:16], below, before, bodies, STEP_ROWS)
+    return Seen(row["rows"], row["last"] or after, row["old"])
+
+
+async def _remove_events(session: Session, partition: str, events: Sequence[bytes]) -> int:
+    return await _locked(session, partition, "prune_event", events)
+
+
+async def _remove_bodies(session: Session, partition: str, events: Sequence[bytes]) -> int:
+    return await _locked(session, partition, "prune_body", events)
+
+
+async def _locked(session: Session, partition: str, remove: str, events: Sequence[bytes]) -> int:
+    """Another look after the lock: a new delivery of an old event may have come in between."""
+    await session.rows(_over(partition, "prune_lock"), events)
+    return await session.run(_over(partition, remove), events)
+
+
+def _over(partition: str, statement: str) -> str:
+    return query(statement).replace("{partition}", partition)
+
+
+STORIES = Kind("stories", "attempt", _look_at_stories, _remove_stories)
+EVENTS = Kind("events", "event", _look_at_events, _remove_events)
+BODIES = Kind("bodies", "event", _look_at_bodies, _remove_bodies)
