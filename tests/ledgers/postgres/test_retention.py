@@ -73,6 +73,21 @@ async def prune(desk: Desk, **fields: Any) -> int:
     return await desk.ledger.prune(**wanted)
 
 
+async def index(desk: Desk) -> None:
+    """Indexes come first, and would wait for somebody's transaction too, with more patience."""
+    async with desk.ledger._pruning.lend() as session:
+        while await index_one(session, now=NOW):
+            """One more."""
+
+
+async def begin_in_vain(desk: Desk, beside: Any, **fields: Any) -> None:
+    """Everything is copied, and then a dump keeps the day from going."""
+    await index(desk)
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        assert await prune(desk, **fields) == 0
+
+
 async def day_numbers(desk: Desk) -> list[int]:
     async with desk.ledger._pruning.lend() as session:
         return [day.number for day in await days(session)]
@@ -164,31 +179,31 @@ async def test_copies_that_are_made_stay_good_whatever_happens_until_the_day_goe
 ) -> None:
     """A dump keeps the day from going; meanwhile retries are recorded, old ids come, and what was delivered is replayed."""
     await make_day(beside, padding=LARGE)
-    opened, done, dead = (
+    # Each of an instant of its own: a note tells of all events whose ids begin as one does.
+    opened, closed, done, dead = (
         await desk.hold_one(now=OLD),
-        await desk.finish_one(now=OLD),
-        await desk.finish_one("dead", now=OLD),
+        await desk.hold_one(now=OLD + 1),
+        await desk.finish_one(now=OLD + 2),
+        await desk.finish_one("dead", now=OLD + 3),
     )
-    async with desk.ledger._pruning.lend() as session:
-        while await index_one(session, now=NOW):
-            """Indexes come first, and would wait for the transaction below too, with more patience."""
+    await index(desk)
     async with beside.transaction():
         await beside.fetchval("select count(*) from event")
         assert await prune(desk) == 0
         await desk.record(desk.make.failed(opened, due_at=NOW), now=OLD)
-        late = await desk.publish_one(at=OLD, now=NOW, parked="paused")
+        late = await desk.publish_one(at=OLD + 4, now=NOW, parked="paused")
         again = desk.make.delivery(await desk.ledger.event(done.event), desk.endpoint, replay_of=done.id)
         assert await desk.ledger.resend([done.id], [again], now=NOW) == [done.id]
-        await desk.record(desk.make.delivered(await desk.hold_one(at=OLD, now=NOW)), now=NOW)
+        await desk.record(desk.make.delivered(closed), now=NOW)
     copied = await beside.fetchval(f"select array_agg(ctid::text order by id) from event_stays_{DAY}")
     assert await prune(desk) == ALL
     assert DAY not in await day_numbers(desk)
-    assert len(copied) == 2  # that of the open one and of the dead letter: they were not copied anew
+    assert len(copied) == 3  # of the two open ones and of the dead letter: they were not copied anew
     for one in (opened, late, again, dead):
         assert (await desk.ledger.event(one.event)).body == one.body
     assert await desk.kinds(opened) == [("attempt", 1)]
     assert await desk.kinds(dead) == [("attempt", 1)]
-    assert len(await desk.everything(desk.ledger.deliveries, DeliveryFilter(state="delivered"))) >= 1
+    assert await desk.kinds(closed) == [("attempt", 1)]
     assert await beside.fetchval("select count(*) from pg_trigger where tgname = 'retiring'") == 0
     assert await beside.fetchval("select count(*) from retiring_note") == 0
 
@@ -196,9 +211,7 @@ async def test_copies_that_are_made_stay_good_whatever_happens_until_the_day_goe
 async def test_a_restart_goes_on_where_copying_ended(desk: Desk, beside: Any, place: str) -> None:
     await make_day(beside, padding=LARGE)
     needed = await desk.publish_one(now=OLD, parked="paused")
-    async with beside.transaction():
-        await beside.fetchval("select count(*) from event")
-        assert await prune(desk) == 0
+    await begin_in_vain(desk, beside)
     before = await beside.fetchval(f"select xmin::text from event_stays_{DAY}")
     other = type(desk.ledger)(place)
     await other.open(now=NOW)
@@ -216,15 +229,65 @@ async def test_a_day_whose_retirement_came_to_no_end_makes_room_for_another(desk
     """Its bodies were to go; by now the day itself is past its life."""
     await make_day(beside, padding=LARGE)
     needed = await desk.publish_one(now=OLD, parked="paused")
-    async with desk.ledger._pruning.lend() as session:
-        while await index_one(session, now=NOW):
-            """Indexes come first."""
-    async with beside.transaction():
-        await beside.fetchval("select count(*) from event")
-        assert await prune(desk, events_before=0) == 0
+    await begin_in_vain(desk, beside, events_before=0)
     assert await prune(desk) == ALL
     assert DAY not in await day_numbers(desk)
     assert (await desk.ledger.event(needed.event)).body == needed.body
+
+
+async def test_bodies_that_come_to_be_needed_after_the_copying_stay(desk: Desk, beside: Any) -> None:
+    await make_day(beside, padding=LARGE)
+    done, other = await desk.finish_one(now=OLD), await desk.finish_one(now=OLD + 1)
+    await index(desk)
+    async with beside.transaction():
+        await beside.fetchval("select count(*) from event")
+        assert await prune(desk, events_before=0) == 0
+        late = await desk.publish_one(at=OLD + 2, now=NOW, parked="paused")
+        again = desk.make.delivery(await desk.ledger.event(done.event), desk.endpoint, replay_of=done.id)
+        assert await desk.ledger.resend([done.id], [again], now=NOW) == [done.id]
+    assert await prune(desk, events_before=0) == ALL
+    assert (await desk.ledger.event(other.event)).body == b""
+    for one in (late, again):
+        assert (await desk.ledger.event(one.event)).body == one.body
+
+
+async def test_copies_that_were_made_for_a_shorter_life_are_made_anew(desk: Desk, beside: Any) -> None:
+    await make_day(beside, padding=LARGE)
+    lately = await desk.finish_one(at=OLD, now=MONTH_AGO - HOUR_MS)
+    await begin_in_vain(desk, beside, events_before=NOW)
+    assert await prune(desk, events_before=MONTH_AGO - 2 * HOUR_MS) == ALL
+    assert await desk.kinds(lately) == [("attempt", 1)]
+
+
+async def test_copies_are_made_anew_for_tables_that_have_changed_since(desk: Desk, beside: Any) -> None:
+    await make_day(beside, padding=LARGE)
+    needed = await desk.publish_one(now=OLD, parked="paused")
+    await begin_in_vain(desk, beside)
+    await beside.execute("alter table event add column more text")
+    assert await prune(desk) == ALL
+    assert DAY not in await day_numbers(desk)
+    assert (await desk.ledger.event(needed.event)).body == needed.body
+
+
+async def test_notes_of_another_schema_are_not_taken_for_ours(desk: Desk, beside: Any) -> None:
+    """A program of the version before has put another table into the day's place; a ledger beside it retires too."""
+    await make_day(beside, padding=LARGE)
+    await begin_in_vain(desk, beside)
+    await beside.execute(f"drop trigger retiring on {name('event', DAY)}")
+    late = await desk.publish_one(at=OLD, now=NOW, parked="paused")
+    await beside.execute("create temp table another (id bytea)")
+    await beside.execute(
+        "create trigger retiring after insert on another for each row execute function note_retiring('event')"
+    )
+    assert await prune(desk) == ALL
+    assert (await desk.ledger.event(late.event)).body == late.body
+
+
+async def test_what_the_version_before_has_copied_goes(desk: Desk, beside: Any) -> None:
+    await make_day(beside, padding=LARGE)
+    await beside.execute(f"create table event_left_{DAY} (like event)")
+    assert await prune(desk) == ALL
+    assert await beside.fetchval(f"select to_regclass('event_left_{DAY}')") is None
 
 
 async def test_a_day_that_is_old_in_part_only_stays(desk: Desk, beside: Any) -> None:
@@ -250,9 +313,7 @@ async def test_bodies_of_a_large_day_go_before_it(desk: Desk, beside: Any) -> No
 async def test_a_day_waits_while_somebody_holds_its_table(desk: Desk, beside: Any) -> None:
     """And nobody else waits behind it for longer than the lock's own patience."""
     await make_day(beside, padding=LARGE)
-    async with desk.ledger._pruning.lend() as session:
-        while await index_one(session, now=NOW):
-            """Indexes come first, and would wait for the transaction below too, with more patience."""
+    await index(desk)
     async with beside.transaction():
         await beside.fetchval("select count(*) from event")
         pruning = asyncio.create_task(prune(desk))

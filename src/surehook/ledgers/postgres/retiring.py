@@ -45,7 +45,7 @@ class Retirement:
 
     async def run(self, session: Session, day: Day, *, before: int) -> bool:
         """Begin or go on; False where nobody can be alone with the day now."""
-        if not await self._begin(session, day):
+        if not await self._begin(session, day, before):
             return False
         for table in self.tables:
             await self._copy(session, day, table, before)
@@ -68,13 +68,22 @@ class Retirement:
 
     # -- the copies -------------------------------------------------------------------------------------
 
-    async def _begin(self, session: Session, day: Day) -> bool:
-        """Make the tables for the copies, and have noted what happens from now on."""
-        mine = f"{day.number} {self.name}".encode()
+    async def _begin(self, session: Session, day: Day, before: int) -> bool:
+        """Make the tables for the copies, and have noted what happens from now on; or go on with those that are good."""
+        noting = [*(name(table, day.number) for table in self.tables), "replayed"]
+        (state,) = await session.rows(query("retiring_state"), noting)
+        mine = f"{day.number} {self.name} {state['columns']}".split()
         found = (await places(session)).get(_RETIRING)
-        # A partition that the version before has put into the day's place has no trigger.
-        if found == mine and await session.value(query("retiring_triggers")) == len(self.tables) + 1:
-            return True
+        place = " ".join([*mine, str(before)]).encode()
+        # A partition that the version before has put into the day's place has no trigger, and copies that were made
+        # before a table got another column do not fit it.
+        if found is not None and state["noting"] == len(noting):
+            *others, until = found.decode().split()
+            # Copies that were made for a shorter life may lack what is to be kept by now.
+            if others == mine and int(until) <= before:
+                async with session.writing():
+                    await keep_place(session, _RETIRING, place)
+                return True
 
         async def begin() -> None:
             if found is not None:  # another way or day that came to no end
@@ -86,7 +95,9 @@ class Retirement:
             low, high = (bound.hex() for bound in day.span)
             for table in self.tables:
                 partition, copy, key = name(table, day.number), _copy(table, day.number), TABLES[table]
-                await session.say(f"drop table if exists {copy}")
+                await session.say(
+                    f"drop table if exists {copy}, {table}_left_{day.number}"
+                )  # … of the version before
                 await session.say(
                     f"create table {copy} (like {partition} including defaults including indexes)"
                 )
@@ -100,7 +111,7 @@ class Retirement:
             )  # fmt: skip
             await session.say("delete from retiring_note")
             await drop_places(session, *(_COPYING + table for table in TABLES))
-            await keep_place(session, _RETIRING, mine)
+            await keep_place(session, _RETIRING, place)
 
         return await in_brief_locks(session, begin, tries=LOCK_TRIES)
 

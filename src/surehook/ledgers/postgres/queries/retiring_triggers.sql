@@ -1,1 +1,0 @@
-select count(*) from pg_trigger where tgname = 'retiring' and tgenabled <> 'D'
