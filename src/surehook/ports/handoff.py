@@ -75,6 +75,11 @@ class LaneMarks(Struct, frozen=True):
     generation: int
     passed: int
 
+    @property
+    def under_way(self) -> int:
+        """How many tides were sent since the last one that came."""
+        return self.generation - 1 - self.passed
+
 
 class Handing(Protocol):
     """The ledger's side. Every row mark is a generation > 0; 0 is no mark. Only unheld, unparked rows have one:

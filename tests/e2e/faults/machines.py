@@ -140,7 +140,7 @@ def rabbit_stands_still(place: Place) -> dict[str, Any]:
                     stand()
                     at = time.monotonic_ns()
                     quiet = at + int(IN_HAND_S * 1e9)
-                    still = IN_HAND_S + run.sends_after(quiet, STILL_MOST_S - IN_HAND_S)
+                    still = IN_HAND_S + run.sends_after(quiet, STILL_MOST_S)
                     figures[name] = max(figures.get(name, 0.0), round(still, 2))
                     uptime(place.dice, 4.0, 8.0)
                     go_on()

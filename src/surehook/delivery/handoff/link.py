@@ -4,7 +4,8 @@ A line is made, its lane is sent to and swept, and taken from where this node wo
 is made anew after a pause that doubles. Until then accept marks nothing, the sweeper rests, and after a short
 while this node's claims go to the ledger directly (`may_claim`), which is always allowed: a row is leased once,
 whoever asks. The same holds where a line stands but nothing moves on it (a broker that is frozen, or takes nothing in
-its memory alarm): what we send is not confirmed, or no tide has come for long and this worker has nothing to do.
+its memory alarm): what we send is not confirmed, or this worker has nothing to do while a tide does not come out of the
+queue it was sent through, or while none comes at all.
 A new line proves nothing: only a confirm, or a tide, says that things move again.
 
 Lanes have a link each and share nothing but the ledger: a queue that has lost its leader (a quorum that is not
@@ -28,9 +29,10 @@ from surehook.ports.telemetry import Telemetry
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
 FALLBACK_S = 3.0  # without a line for so long, work is claimed from the ledger
 UNCONFIRMED_S = 3.0  # nothing that was sent is confirmed for so long: the same
-STALL_S = (
-    12.0  # two tides and a little: an idle worker whose lane saw none believes that its queue does not flow
+UNDER_WAY_S = (
+    3.0  # a tide is under way for so long, and nothing waits at an idle worker: its queue does not flow
 )
+STALL_S = 12.0  # two tides and a little: where none was even sent, a lane that saw none is not swept or does not flow
 MARKS_S = 1.0  # how old the generation may be that accept marks with
 
 
@@ -66,6 +68,9 @@ class Link:
         self._line: Line | None = None
         self._lost_at = clock.boot()  # since when there is no line
         self._flowed_at = clock.boot()  # when the lane's last tide came, as far as we know
+        self._under_way_at: float | None = (
+            None  # since when a tide is under way, or another one after the last that came
+        )
         self._marks: LaneMarks | None = None
         self._stopping = False
         self._to_resign = False  # we may be the sweeper and have no line
@@ -81,8 +86,13 @@ class Link:
             return self._clock.boot() - self._lost_at >= FALLBACK_S
         if self._send.unconfirmed_s(self.lane) >= UNCONFIRMED_S:
             return True
-        stalled = self._clock.boot() - self._flowed_at >= STALL_S
-        return stalled and self.take is not None and self.take.is_idle
+        return self.take is not None and self.take.is_idle and self._is_still()
+
+    def _is_still(self) -> bool:
+        now = self._clock.boot()
+        if self._under_way_at is not None and now - self._under_way_at >= UNDER_WAY_S:
+            return True
+        return now - self._flowed_at >= STALL_S
 
     def stop(self) -> None:
         """Open no more messages and sweep no more: this node is about to leave."""
@@ -170,8 +180,13 @@ class Link:
             await self._clock.sleep(wait_s)
 
     def _learn(self, marks: LaneMarks) -> None:
-        if self._marks is None or marks.passed != self._marks.passed:
+        came = self._marks is None or marks.passed != self._marks.passed
+        if came:
             self._flowed_at = self._clock.boot()
+        if not marks.under_way:
+            self._under_way_at = None
+        elif came or self._under_way_at is None:
+            self._under_way_at = self._clock.boot()
         self._marks = marks
         if self._line is not None:
             self._send.marks[self.lane] = marks.generation

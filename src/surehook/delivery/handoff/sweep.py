@@ -71,5 +71,4 @@ class Sweep:
         generation = await self._handing.raise_tide(self._lane, node=self._node(), now=self._clock.now())
         if generation is not None:
             self._send.put_tide(self._lane, generation)
-        under_way = marks.generation - 1 - marks.passed
-        self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, under_way - TIDES_OFTEN))
+        self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, marks.under_way - TIDES_OFTEN))
