@@ -255,7 +255,7 @@ class House:
     def take(self, delivery: str) -> Delivery:
         """Lease a delivery, as a worker does before it sends."""
         raw = ids.parse(ids.DELIVERY, delivery)
-        (taken,) = self.run(self.ledger.claim_ids([raw], node=NODE, now=self.engine.clock.now()))
+        (taken,) = self.run(self.ledger.claim_ids([raw], node=NODE, now=self.engine.clock.now())).rows
         return taken
 
     def finish(self, delivery: str, end: str = "dead", **entry: Any) -> None:

@@ -273,6 +273,56 @@ def test_a_full_worker_takes_no_more_than_its_memory_holds() -> None:
     in_firm(story, worker=EngineSettings(memory_deliveries=8, endpoint_share=8))
 
 
+def test_large_bodies_come_as_memory_has_room_and_what_is_left_is_asked_for_again() -> None:
+    """Messages bound rows alone. What a claim left for want of bytes stays in its message: nothing is handed over twice."""
+    large = 20 << 10
+
+    async def story(firm: SimFirm) -> None:
+        urls = [A, *(f"https://a{number}.example/hook" for number in range(1, 10))]
+        for url in urls[1:]:
+            await firm.house.endpoint(url)
+        for worker in firm.workers:
+            await worker.changed()
+        for url in urls:
+            firm.house.receivers.scripts[url] = answers(200, after=0.1)
+        await firm.house.publish(12, size=large)
+        highest = 0
+        for _ in range(400):
+            await firm.house.wait(0.01)
+            highest = max(highest, *(worker.dispatch.memory.held_bytes for worker in firm.workers))
+        assert highest < 5 * large, "what fits, and the row that goes beyond"
+        assert firm.sent == 120
+        assert await firm.house.states() == {"delivered": 120}
+        assert firm.broker.published == 120
+        assert firm.claimed == 120
+        assert not any(line.unacked for line in firm.broker.lines)
+
+    in_firm(story, workers=1, worker=EngineSettings(memory_bytes=4 * large, memory_deliveries=1_000))
+
+
+def test_a_message_with_the_ids_of_one_in_front_of_it_is_acknowledged_once() -> None:
+    """Where what was left stands in two messages, and one of them has nothing else."""
+    large = 20 << 10
+
+    async def story(firm: SimFirm) -> None:
+        firm.house.receivers.scripts[A] = answers(200, after=0.1)
+        for worker in firm.workers:
+            worker.dispatch.paused = True
+        await firm.house.publish(8, size=large)
+        await firm.house.wait(0.5)
+        ids = sorted(row.id for row in firm.house.ledger.book.rows.values())
+        firm.broker.append(0, parcel.encode_ids(ids[:1]))
+        firm.broker.append(0, parcel.encode_ids(ids))
+        firm.broker.hand_out(0)
+        for worker in firm.workers:
+            worker.dispatch.paused = False
+        await firm.house.wait(3)
+        assert (firm.sent, firm.claimed) == (8, 8)
+        assert not any(line.unacked for line in firm.broker.lines)
+
+    in_firm(story, workers=1, worker=EngineSettings(memory_bytes=4 * large))
+
+
 def test_one_node_sweeps_and_another_goes_on_when_it_loses_its_line() -> None:
     async def story(firm: SimFirm) -> None:
         book = firm.house.ledger.book

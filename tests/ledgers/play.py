@@ -25,7 +25,7 @@ from surehook.core.model import (
 from surehook.core.receipt import STAGES, word
 from surehook.core.receipt_message import Said
 from surehook.ledgers.memory.ledger import MemoryLedger
-from surehook.ports.ledger import Incoming
+from surehook.ports.ledger import ANY_SIZE, Incoming
 from surehook.ports.reading import ReplayJob
 from surehook.ports.receipts import Awaited
 from surehook.ports.registry import ApiKey
@@ -177,7 +177,8 @@ class Play:
 
     def claim_ids(self) -> Call:
         ids = [one.id for one in self._rows(most=4)]
-        return Call("claim_ids", (ids,), {"node": self._node(), "now": self.now})
+        size = self._one_of((1, 300, ANY_SIZE))
+        return Call("claim_ids", (ids,), {"node": self._node(), "now": self.now, "size": size})
 
     def unpark(self) -> Call:
         wanted = {

@@ -69,8 +69,9 @@ async def test_claiming_by_id_skips_what_is_held_parked_ahead_or_gone(desk: Desk
     held, parked = await desk.hold_one(), await desk.publish_one(parked="breaker")
     asked = [held.id, ready.id, parked.id, ahead.id, desk.make.id()]
     claimed = await desk.ledger.claim_ids(asked, node=desk.node, now=NOW)
-    assert [one.id for one in claimed] == [ready.id]
-    assert await desk.ledger.claim_ids([ready.id], node=desk.node, now=NOW) == []
+    assert ([one.id for one in claimed.rows], claimed.rest) == ([ready.id], [])
+    claimed = await desk.ledger.claim_ids([ready.id], node=desk.node, now=NOW)
+    assert (claimed.rows, claimed.rest) == ([], [])
 
 
 async def test_released_rows_are_ready_again_and_leave_no_trace(desk: Desk) -> None:
@@ -266,6 +267,34 @@ async def test_a_call_ends_with_the_row_that_reaches_the_bytes(desk: Desk, call:
     assert await take(1001) == 2
     assert await take(2000) == 2
     assert await take(1) == 0
+
+
+async def test_claiming_by_id_tells_what_its_bytes_left_apart_from_what_is_not_to_be_had(desk: Desk) -> None:
+    """In the order of the ids, whatever it is. What stands behind the last row and could not be had is no reason to ask
+    again."""
+    rows = [(await publish_big(desk))[0].id for _ in range(5)]
+    parked = (await publish_big(desk, parked="breaker"))[0].id
+    second, fifth, first, fourth, third = rows
+    asked = [first, desk.make.id(), second, parked, second, third, fourth, parked, fifth, desk.make.id()]
+
+    async def take(asked: list[bytes], size: int) -> tuple[list[bytes], list[bytes]]:
+        claimed = await desk.ledger.claim_ids(asked, node=desk.node, now=NOW, size=size)
+        assert [len(row.body) for row in claimed.rows] == [1000] * len(claimed.rows)
+        return [row.id for row in claimed.rows], claimed.rest
+
+    taken, rest = await take(asked, 1001)
+    assert (taken, rest) == ([first, second], asked[5:7] + asked[8:])
+    assert await take([first, *rest], 1) == ([third], [fourth, fifth, asked[-1]]), "one row always comes"
+    assert await take([fourth, parked, first], 1000) == ([fourth], []), "nothing is left behind it"
+    assert await take([fifth], 1000) == ([fifth], [])
+
+
+async def test_a_body_counts_once_where_rows_are_claimed_by_id(desk: Desk) -> None:
+    endpoints = [await desk.new_endpoint() for _ in range(5)]
+    ids = [row.id for _ in range(2) for row in await publish_big(desk, *endpoints)]
+    claimed = await desk.ledger.claim_ids(ids, node=desk.node, now=NOW, size=1001)
+    assert ([row.id for row in claimed.rows], claimed.rest) == (ids[:6], ids[6:])
+    assert [len(row.body) for row in claimed.rows] == [1000] * 6
 
 
 async def test_an_events_body_counts_once_and_is_one_object(desk: Desk) -> None:

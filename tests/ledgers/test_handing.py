@@ -58,7 +58,7 @@ async def test_ready_rows_are_handed_over_once_the_earliest_due_first(office: De
 async def test_a_mark_leaves_the_row_free_for_a_claim(office: Desk) -> None:
     one, other = await office.publish_one(), await office.publish_one()
     await over(office)
-    (claimed,) = await office.ledger.claim_ids([one.id], node=office.node, now=NOW)
+    (claimed,) = (await office.ledger.claim_ids([one.id], node=office.node, now=NOW)).rows
     assert claimed.id == one.id
     assert [row.id for row in await office.claim()] == [other.id]
 
@@ -80,7 +80,7 @@ async def test_a_lease_takes_the_mark_off(office: Desk) -> None:
     rows = [await office.publish_one() for _ in range(4)]
     ids = [row.id for row in rows]
     await over(office)
-    first, second = await office.ledger.claim_ids(ids[:2], node=office.node, now=NOW)
+    first, second = (await office.ledger.claim_ids(ids[:2], node=office.node, now=NOW)).rows
     third, fourth = await office.claim()
     await office.ledger.release([first, third], node=office.node, now=NOW)
     await office.ledger.free([second.id], node=office.node, now=NOW)

@@ -183,7 +183,7 @@ async def test_a_later_delivery_of_the_event_waits_unless_it_was_final(desk: Des
         await desk.ledger.event(first.event), desk.endpoint, held=True, replay_of=first.id
     )
     await desk.ledger.resend([first.id], [again], now=NOW)
-    (again,) = await desk.ledger.claim_ids([again.id], node=desk.node, now=NOW)
+    (again,) = (await desk.ledger.claim_ids([again.id], node=desk.node, now=NOW)).rows
     await _record(desk, again, finalize_by=T + 5)
     assert await _late(desk, T + 5) == ([] if stage == "finalized" else [again.id])
     assert (await _shown(desk, again)).stage == stage

@@ -1,10 +1,10 @@
 """Plant a bug: apply a patch of `mutants/` to a copy of the package, and hunt it with worlds in a process of its own.
 
 The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
-processes it needs, with which world the hunt begins where that is not world 0, and the world that found it last,
-which is tried first. Worlds change with the package, so that
-is a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and
-writes them anew, all or those that `ONLY` names. Hunks are found by their lines, not their numbers, so that the package may move under them.
+processes it needs, whether it needs a broker, with which world the hunt begins where that is not world 0, and the world
+that found it last, which is tried first. Worlds change with the package, so that is a hint and no more: where it fails,
+the hunt goes through all of them. `make mutants` hunts without hints and writes them anew, all or those that `ONLY`
+names. Hunks are found by their lines, not their numbers, so that the package may move under them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ seeds, hint, start = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[6])
 found = None
 for first, count in ((hint, 1), (start, seeds)) if start <= hint < start + seeds else ((start, seeds),):
     result = campaign(
-        first, count, ledger=sys.argv[3], nodes=int(sys.argv[4]), inbox=sys.argv[5] == "yes", failures_max=1, tail=0
+        first, count, ledger=sys.argv[3], nodes=int(sys.argv[4]), inbox=sys.argv[5] == "yes",
+        broker=sys.argv[7] == "yes", failures_max=1, tail=0,
     )
     if result.failed:
         found = result.failed[0]
@@ -52,6 +53,7 @@ class Mutant(Struct, frozen=True):
     patch: str
     world: int = -1  # that found it last
     first: int = 0  # world of the hunt
+    broker: str = "no"
 
 
 class Hunt(Struct, frozen=True):
@@ -79,6 +81,7 @@ def _read(path: Path) -> Mutant:
         text,
         world,
         first,
+        said.get("broker", "no"),
     )
 
 
@@ -88,7 +91,9 @@ def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = Tru
     shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     apply(mutant.patch, package)
     hint = mutant.world if hinted else -1
-    told = (str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, str(mutant.first))
+    told = (
+        str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, str(mutant.first), mutant.broker,
+    )  # fmt: skip
     ran = subprocess.run(
         [sys.executable, "-c", _HUNT, *told],
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},

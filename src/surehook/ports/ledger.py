@@ -105,6 +105,14 @@ def is_full(rows: Sequence[Delivery], *, limit: int, size: int) -> bool:
     return len(rows) >= limit or weight(rows) >= size
 
 
+class ClaimedIds(Struct, gc=False):
+    """Answer to `claim_ids`. `rest` are ids that this call says nothing about, because it had reached its bytes: from the
+    first one that could still have been leased. All the others are leased now, or not ours to take."""
+
+    rows: list[Delivery]
+    rest: list[bytes]
+
+
 class ParkedGroup(Struct, frozen=True):
     """Parked deliveries of one endpoint for one reason: it exists and has at least one row."""
 
@@ -197,8 +205,11 @@ class Ledger(Receipts, Protocol):
         last call ended. A call that brings less than was asked for has not seen everything."""
         ...
 
-    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        """Lease exactly these rows; held, parked or not yet due ones are skipped."""
+    async def claim_ids(
+        self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE
+    ) -> ClaimedIds:
+        """Lease these rows in their order; held, parked or not yet due ones are skipped. `size` as in `claim`: what lies
+        behind the row that reaches it is told of as `rest`."""
         ...
 
     async def unpark(

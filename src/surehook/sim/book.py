@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from surehook.core import ids
 from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import END_STATES, Attempt, BreakerRow, Delivery, Event, Settled
-from surehook.ports.ledger import Incoming, Receipt, Recorded
+from surehook.ports.ledger import Incoming, Receipt, Recorded, weight
 from surehook.ports.reading import ReplayJob
 
 CHURN = 40  # moves of one delivery within a second; honest ones are a claim and a result for each attempt
@@ -74,8 +74,10 @@ class Row(Struct):
 class Book:
     """Every event, delivery, node and breaker, by the committed calls seen so far."""
 
-    def __init__(self, time: Callable[[], float]) -> None:
+    def __init__(self, time: Callable[[], float], *, memory_bytes: int | None = None) -> None:
+        """`memory_bytes`: of bodies, that a process may keep."""
         self._time = time
+        self._memory_bytes = memory_bytes
         self.events: dict[bytes, Event] = {}
         self.rows: dict[bytes, Row] = {}
         self.living: set[bytes] = set()
@@ -182,6 +184,8 @@ class Book:
         self, taken: Sequence[Delivery], node: bytes, *, due_by: int | None, unpark: bool = False
     ) -> None:
         self._fenced(node, "claim")
+        if self._memory_bytes is not None and weight(taken[:-1]) >= self._memory_bytes:
+            self.find(f"one call leased {weight(taken)} bytes, where memory holds {self._memory_bytes}")
         for delivery in taken:
             row = self._known(delivery.id)
             if row is None:

@@ -227,7 +227,9 @@ class SimLine:
             self._take(SimParcel(self, tag, body))
 
     def acked(self, tag: int) -> None:
-        if self._reason is None and self.unacked.pop(tag, None) is not None:
+        if self._reason is None:
+            assert tag in self.unacked, "acknowledged twice, for which the real one ends the channel"
+            del self.unacked[tag]
             self._broker.hand_out(self.lane)
 
     def end(self, reason: str) -> None:

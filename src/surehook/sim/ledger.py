@@ -269,9 +269,10 @@ class SimLedger:
     def _saw_claim_others(self, taken: Any, lane: int, *, node: bytes, due_by: int, **rest: Any) -> None:
         self._saw_claim(taken, lane, node=node, due_by=due_by)
 
-    def _saw_claim_ids(self, taken: Any, ids: Any, *, node: bytes, now: int) -> None:
-        self._trace.note("ledger", f"{self._process.name} claim_ids {_named(taken)}")
-        self._book.claimed(taken, node, due_by=now)
+    def _saw_claim_ids(self, taken: Any, ids: Any, *, node: bytes, now: int, **rest: Any) -> None:
+        left = f" left {len(taken.rest)}" if taken.rest else ""
+        self._trace.note("ledger", f"{self._process.name} claim_ids {_named(taken.rows)}{left}")
+        self._book.claimed(taken.rows, node, due_by=now)
 
     def _saw_unpark(self, taken: Any, endpoint: bytes, reasons: Any, *, node: bytes, **rest: Any) -> None:
         if taken:

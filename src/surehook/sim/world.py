@@ -67,7 +67,7 @@ class World:
         self.seed = Seed(options.seed)
         self.trace = Trace(loop)
         self.began = loop.time()
-        self.book = Book(loop.time)
+        self.book = Book(loop.time, memory_bytes=options.engine.get("memory_bytes"))
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
         self.checkers.began, self.checkers.stalls = self.began, None if options.broker else options.stalls

@@ -103,5 +103,6 @@ class Handoff:
         if any(link.is_connected for link in self.links):
             await self.send.emptied(within_s=LEAVE_S)
 
-    def _room(self) -> int:
-        return 0 if self._dispatch.paused else self._dispatch.memory.room()
+    def _room(self) -> tuple[int, int]:
+        memory = self._dispatch.memory
+        return (0, 0) if self._dispatch.paused else (memory.room(), memory.room_bytes())

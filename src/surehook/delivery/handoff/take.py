@@ -5,7 +5,7 @@ unacknowledged, and `prefetch` bounds how many do, so that a full worker takes n
 claim does not give is held by somebody, parked, finished or not due: it is not ours. When the last row of a
 message has left memory (recorded, parked, handed back) the message is acknowledged. Should it not be, because
 this process dies, it comes to another worker, which finds its rows held until the burial and drops it; the
-sweeper hands them over after that.
+sweeper hands them over after that. What the claim left for want of bytes stays in its message, and is asked for again.
 
 Several small messages share one claim, as requests share a commit.
 """
@@ -20,6 +20,7 @@ from surehook.core import parcel
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, Lane
 from surehook.core.parcel import Tide
+from surehook.delivery.claim import CLAIM_BYTES
 from surehook.delivery.lost import Lost
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -46,7 +47,7 @@ class Opened:
 
 
 class Take:
-    """One lane. `claimed` takes leased rows into memory, `room` says how many fit now."""
+    """One lane. `claimed` takes leased rows into memory, `room` says how many fit now, and how many bytes."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Take:
         clock: Clock,
         settings: EngineSettings,
         node: Callable[[], bytes],
-        room: Callable[[], int],
+        room: Callable[[], tuple[int, int]],
         claimed: Callable[[list[Delivery]], None],
         lost: Lost,
         fail: Callable[[BaseException], None],
@@ -155,38 +156,42 @@ class Take:
                 self._line.popleft()
             message.ack()
             return 0.0
-        limit = min(self._room(), self._settings.claim_rows)
-        if limit <= 0:
+        rows, size = self._room()
+        if rows <= 0:
             return FULL_S
         with self._lost.leasing():
-            await self._claim(limit)
+            await self._claim(min(rows, self._settings.claim_rows), min(size, CLAIM_BYTES))
         return 0.0
 
-    async def _claim(self, limit: int) -> None:
-        """One claim for the messages at the head of the line, at most `limit` rows."""
+    async def _claim(self, limit: int, size: int) -> None:
+        """One claim for the messages at the head of the line: at most `limit` rows, and `size` bytes of bodies."""
         asked: dict[bytes, Opened] = {}
         shares: list[tuple[Opened, int]] = []
         for opened in self._line:
             if not isinstance(opened, Opened) or limit <= 0:
                 break
             share = opened.left[:limit]
+            if not share:
+                continue  # all of its ids stand in a message in front
             limit -= len(share)
             shares.append((opened, len(share)))
             for delivery in share:
                 asked.setdefault(delivery, opened)
         ahead = self._clock.now() + int(self._settings.claim_ahead_s * 1000)
         node = self._node()
-        rows = await self._ledger.claim_ids(list(asked), node=node, now=ahead)
-        if node != self._node():
-            rows = []  # buried before the answer came: they are free again
+        claimed = await self._ledger.claim_ids(list(asked), node=node, now=ahead, size=size)
+        rest = frozenset(claimed.rest)
+        rows = (
+            claimed.rows if node == self._node() else []
+        )  # buried before the answer came: they are free again
         for row in rows:
             opened = asked[row.id]
             opened.open += 1
             self._in_memory[row.id] = opened
         self.taken += len(rows)
         for opened, count in shares:
-            del opened.left[:count]
-            if self._line and self._line[0] is opened and not opened.left:
-                self._line.popleft()
+            opened.left[:count] = [delivery for delivery in opened.left[:count] if delivery in rest]
             opened.ack_if_done()
+        while self._line and isinstance(self._line[0], Opened) and not self._line[0].left:
+            self._line.popleft()
         self._claimed(rows)

@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.memory.hooks import Hooked, writes
 from surehook.ledgers.memory.rows import Row
-from surehook.ports.ledger import ANY_SIZE, Skip
+from surehook.ports.ledger import ANY_SIZE, ClaimedIds, Skip
 
 
 class Claiming(Hooked):
@@ -34,15 +34,18 @@ class Claiming(Hooked):
         return [self.book.lease(row, node) for row in list(islice(self.up_to(size, others), limit))]
 
     @writes
-    def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+    def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE) -> ClaimedIds:
         self.book.fence(node)
-        leased = []
-        for delivery in ids:
-            row = self.book.rows.get(delivery)
-            if row is None or row.holder is not None or row.parked is not None or row.due_at > now:
-                continue
-            leased.append(self.book.lease(row, node))
-        return leased
+        asked = list(dict.fromkeys(ids))
+        found = (self.book.rows.get(delivery) for delivery in asked)
+        free = [
+            row
+            for row in found
+            if row is not None and row.holder is None and row.parked is None and row.due_at <= now
+        ]
+        chosen = list(self.up_to(size, free))
+        rest = asked[asked.index(free[len(chosen)].id) :] if len(chosen) < len(free) else []
+        return ClaimedIds([self.book.lease(row, node) for row in chosen], rest)
 
     @writes
     def unpark(

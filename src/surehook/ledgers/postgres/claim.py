@@ -19,7 +19,7 @@ from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.ledger import is_full
+from surehook.ports.ledger import ClaimedIds, is_full
 
 _END = b"\xff" * 16
 
@@ -39,11 +39,14 @@ async def next_due(session: Session, marks: Marks, lane: Lane) -> int | None:
     return due
 
 
-async def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+async def claim_ids(
+    session: Session, ids: Sequence[bytes], *, node: bytes, now: int, size: int
+) -> ClaimedIds:
     asked = list(dict.fromkeys(ids))
-    found = await session.change(query("claim_ids"), node, sorted(asked), now)
-    by_id = {delivery.id: delivery for delivery in leased_of(found, node)}
-    return [by_id[id] for id in asked if id in by_id]
+    rows = await session.change(query("claim_ids"), node, asked, now, size)
+    leased = leased_of([row[:-1] for row in rows], node)
+    cut: int | None = rows[0]["cut"]
+    return ClaimedIds(leased, [] if cut is None else asked[cut - 1 :])
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
@@ -23,6 +23,7 @@ from surehook.ports.ledger import (
     AgedGroup,
     AgedPage,
     Burial,
+    ClaimedIds,
     Incoming,
     ParkedGroup,
     Receipt,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from surehook.ports.registry import Registry
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PostgresLedger(Registering, Reads, Housekeeping):
@@ -118,8 +120,12 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size,
         )  # fmt: skip
 
-    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        return await self._lease(node, claim.claim_ids, ids, node=node, now=now)
+    async def claim_ids(
+        self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE
+    ) -> ClaimedIds:
+        claimed = await self._leasing(claim.claim_ids, ids, node=node, now=now, size=size)
+        self._leased(node, claimed.rows)
+        return claimed
 
     async def unpark(
         self,
@@ -140,14 +146,20 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     async def _lease(
         self, by: bytes, work: Work[P, list[Delivery]], *args: P.args, **kwargs: P.kwargs
     ) -> list[Delivery]:
+        leased = await self._leasing(work, *args, **kwargs)
+        self._leased(by, leased)
+        return leased
+
+    async def _leasing(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            leased = await self._once(work, *args, **kwargs)
+            return await self._once(work, *args, **kwargs)
         except LedgerUnavailable:
             self._held_from.lost()
             raise
+
+    def _leased(self, by: bytes, leased: Sequence[Delivery]) -> None:
         if leased:
             self._held_from.leased(by, min([delivery.id for delivery in leased]))
-        return leased
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
         await self._surely(self._parked.park, deliveries, reason, node=node, now=now)

@@ -15,6 +15,7 @@ from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.ledger import ClaimedIds
 
 BODY_MOST = EVENT_BODY_BYTES + 8192  # bytes of a body: the data, and the envelope around it
 
@@ -30,11 +31,14 @@ def claim(
         return lease(session, up_to(session, found, size), number)
 
 
-def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
+def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int, size: int) -> ClaimedIds:
     with session.writing():
         number = fence(session, node).number
-        found = ids_among(session, "ready_among", dict.fromkeys(ids), after=(now,))
-        return lease(session, found, number)
+        asked = list(dict.fromkeys(ids))
+        free = ids_among(session, "ready_among", asked, after=(now,))
+        chosen = up_to(session, free, size)
+        rest = asked[asked.index(free[len(chosen)]) :] if len(chosen) < len(free) else []
+        return ClaimedIds(lease(session, chosen, number), rest)
 
 
 def unpark(

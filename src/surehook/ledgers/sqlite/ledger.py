@@ -28,6 +28,7 @@ from surehook.ports.ledger import (
     AgedGroup,
     AgedPage,
     Burial,
+    ClaimedIds,
     Incoming,
     ParkedGroup,
     Receipt,
@@ -109,8 +110,10 @@ class SqliteLedger(Registering, Reads):
             self._others.claim, lane, node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size
         )
 
-    async def claim_ids(self, ids: Sequence[bytes], *, node: bytes, now: int) -> list[Delivery]:
-        return await self._join(claim.claim_ids, ids, node=node, now=now)
+    async def claim_ids(
+        self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE
+    ) -> ClaimedIds:
+        return await self._join(claim.claim_ids, ids, node=node, now=now, size=size)
 
     async def unpark(
         self,
