@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from surehook.core.model import FIRST, Delivery
+from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.turns import Turns
@@ -247,6 +248,55 @@ def test_a_turn_of_the_loop_starts_one_slice_however_many_pump(waited_for: int, 
 
 
 # -- claims -------------------------------------------------------------------------------------------------
+
+
+class Waiting:
+    """An endpoint in line. `Waiting.asked` counts how often anybody was asked what it could start."""
+
+    asked = 0
+
+    def __init__(self, tenant: str, queued: int, *, slots: int = 32, flying: int = 0) -> None:
+        self.endpoint = SimpleNamespace(tenant=tenant)
+        self.limits = (SimpleNamespace(now=slots),)
+        self.flying = [flying]
+        self._queued = queued
+
+    @property
+    def queues(self) -> tuple[range]:
+        Waiting.asked += 1
+        return (range(self._queued),)
+
+
+def in_line(*waiting: Any) -> Dispatch:
+    directory: Any = SimpleNamespace(tenants={})
+    dispatch = Dispatch(EngineSettings(), directory, lambda *_: True)
+    for one in waiting:
+        dispatch.lanes[FIRST].ring.add(one)
+    return dispatch
+
+
+def test_what_could_start_is_counted_by_tenant() -> None:
+    dispatch = in_line(
+        Waiting("a", 5),
+        Waiting("a", 50, flying=2),
+        Waiting("b", 9, slots=4),
+        Waiting("c", 9, slots=1, flying=8),
+    )
+    assert dispatch.startable(FIRST, of_all=544) == {"a": 35, "b": 4, "c": 0}, (
+        "a limit that shrank takes nothing from others"
+    )
+    assert (dispatch.has_startable(FIRST, 39), dispatch.has_startable(FIRST, 40)) == (True, False)
+
+
+@pytest.mark.parametrize(("tenants", "endpoints"), [(1, 5_000), (10, 500), (500, 3)])
+def test_a_look_costs_what_the_lane_has_use_for_however_many_wait(tenants: int, endpoints: int) -> None:
+    dispatch = in_line(*(Waiting(f"t{number % tenants}", 3) for number in range(tenants * endpoints)))
+    Waiting.asked = 0
+    counts = dispatch.startable(FIRST, of_all=100)
+    assert len(counts) == tenants
+    assert all(count * tenants >= 100 for count in counts.values()), "each has enough"
+    assert dispatch.has_startable(FIRST, 100)
+    assert Waiting.asked <= 100
 
 
 def test_nobody_waits_behind_a_slow_endpoints_due_rows() -> None:

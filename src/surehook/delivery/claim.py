@@ -130,7 +130,7 @@ class Claim:
         if self._barred and self._may_claim():
             self._wake.set()
         for lane, look in self._looks.items():
-            if look.starved and self._wanted(lane) >= AHEAD_LEAST:
+            if look.starved and self._has_use(lane):
                 look.starved, look.at = False, self._clock.boot()
                 self._wake.set()
 
@@ -221,7 +221,7 @@ class Claim:
         there, or all that it may hold; an endpoint where its queue is as long as taking back from parking makes it.
         """
         free = self._free(lane)
-        waiting = self._dispatch.startable(lane)
+        waiting = self._dispatch.startable(lane, of_all=free)
         tenants: set[str] = set()
         if not self._dispatch.memory.is_lone:
             tenants.update(name for name, count in waiting.items() if count * len(waiting) >= free)
@@ -239,9 +239,9 @@ class Claim:
         state = self._dispatch.lanes[lane]
         return max(0, state.slots - state.busy) + AHEAD_LEAST
 
-    def _wanted(self, lane: Lane) -> int:
-        """How many more rows the lane's slots can use soon, whosever they are."""
-        return max(0, self._free(lane) - sum(self._dispatch.startable(lane).values()))
+    def _has_use(self, lane: Lane) -> bool:
+        """Whether the lane's slots can use a batch of rows soon, whosever they are."""
+        return not self._dispatch.has_startable(lane, self._free(lane) - AHEAD_LEAST + 1)
 
     def take(self, rows: list[Delivery]) -> int:
         """Leased rows come into memory: queued, timed, or parked where their endpoint cannot take them now. Returns

@@ -119,15 +119,24 @@ class Dispatch:
         route.queues[RETRY].clear()
         return taken
 
-    def startable(self, lane: Lane) -> dict[str, int]:
+    def startable(self, lane: Lane, *, of_all: int) -> dict[str, int]:
         """By tenant, how many of the lane's queued deliveries have a slot of their endpoint's: what waits for the lane
-        alone."""
-        counts: dict[str, int] = {}
-        for route in self.lanes[lane].ring:
-            count = min(len(route.queues[lane]), route.limits[lane].now - route.flying[lane])
-            tenant = route.endpoint.tenant
-            counts[tenant] = counts.get(tenant, 0) + count
-        return counts
+        alone. Counted up to an equal part of `of_all`: as many endpoints in line are enough, whatever each could start, so
+        that a tenant with thousands of them costs no more than what the lane has use for. (Some may have nothing to start
+        any more; they leave the line as soon as the lane has a free slot.)"""
+        ring = self.lanes[lane].ring
+        enough = -(-of_all // max(1, len(ring.tenants)))
+        return {
+            tenant: len(line) if len(line) >= enough else sum(_startable(route, lane) for route in line)
+            for tenant, line in ring.lines()
+        }
+
+    def has_startable(self, lane: Lane, count: int) -> bool:
+        """Whether the lane has so many, of all tenants together."""
+        ring = self.lanes[lane].ring
+        if len(ring) >= count:
+            return True
+        return sum(_startable(route, lane) for _, line in ring.lines() for route in line) >= count
 
     def in_flight(self) -> dict[str, int]:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}
@@ -182,3 +191,7 @@ class Dispatch:
                 ring.add(route)
             else:
                 route.ringed[lane] = False
+
+
+def _startable(route: Route, lane: Lane) -> int:
+    return max(0, min(len(route.queues[lane]), route.limits[lane].now - route.flying[lane]))

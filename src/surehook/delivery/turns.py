@@ -7,7 +7,7 @@ whatever waits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable
 
 from surehook.delivery.routes import Route
 
@@ -26,9 +26,12 @@ class Turns:
     def __bool__(self) -> bool:
         return bool(self.tenants)
 
-    def __iter__(self) -> Iterator[Route]:
-        for line in self._lines.values():
-            yield from line
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def lines(self) -> Iterable[tuple[str, Collection[Route]]]:
+        """Each tenant that has somebody in line, and whom."""
+        return self._lines.items()
 
     def add(self, route: Route) -> None:
         """Stand at the end of the tenant's line."""
