@@ -131,6 +131,7 @@ class SimLedger:
         async def call(*args: Any, **named: Any) -> Any:
             return await self._pass(name, method, args, named)
 
+        self.__dict__[name] = call  # found there from now on
         return call
 
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:

@@ -12,8 +12,9 @@ a frozen one wait until it thaws. CPython runs the `finally` blocks of a corouti
 `bury` does that at once, in one place, and drops whatever those blocks try to schedule. What they do
 through an adapter the adapter must drop by asking `process.alive`.
 
-This leans on loop internals (`_run_once`, `_ready`, `_scheduled`) that are the same on CPython 3.11 to
-3.13; `tests/sim/test_loop.py` holds them.
+This leans on loop internals (`_run_once`, `_ready`, `Handle._run`) that are the same on CPython 3.11 to
+3.13; `tests/sim/test_loop.py` holds them. Most of a world's time is spent between its steps, so they are taken in one
+place, without a call for each part of them.
 """
 
 from __future__ import annotations
@@ -83,14 +84,23 @@ class Process:
 PROCESS: ContextVar[Process | None] = ContextVar("surehook_sim_process", default=None)
 
 
+class _Instant(float):
+    """When a timer is due. A heap compares plain numbers, many times over for each timer."""
+
+    __slots__ = ("timer",)
+    timer: events.TimerHandle
+
+
+# What one step scheduled: mostly one callback.
+_Strand = events.Handle | deque[events.Handle]
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """The loop. `time()` is virtual seconds since `start`."""
 
     # Internals of BaseEventLoop that this class works with.
     _ready: deque[events.Handle]
-    _scheduled: list[events.TimerHandle]
     _stopping: bool
-    _timer_cancelled_count: int
 
     def __init__(self, seed: int | str = 0, *, start: float = 1_000.0, inline_executor: bool = False) -> None:
         super().__init__()
@@ -99,7 +109,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.on_step: Callable[[events.Handle, Process | None], None] | None = None
         self._now = start
         self._chance = random.Random(f"{seed}/loop")
-        self._strands: list[deque[events.Handle]] = []
+        self._strands: list[_Strand] = []
+        self._timers: list[_Instant] = []  # a heap
         self._still = 0
         self._inline_executor = inline_executor
         self._burying = False
@@ -116,56 +127,61 @@ class SimLoop(asyncio.BaseEventLoop):
         return self._now
 
     def _run_once(self) -> None:
-        """Run one callback, after moving time if none is ready. One callback a turn lets `stop` act at once."""
-        self._collect()
-        if not self._strands:
-            if not self._scheduled and not self._stopping:
-                raise Deadlock(f"nothing can happen any more at {self._now:.3f} s: {self._waiting()}")
-            self._jump()
-        if self._strands:
-            handle = self._pick()
-            self._step(handle)
+        """Run callbacks until the loop is to stop, and move time whenever none is ready."""
+        ready, strands, draw = self._ready, self._strands, self._chance.getrandbits
+        if ready:
             self._collect()
-            while self._graves:
-                self._bury(self._graves.pop())
+        while True:
+            if not strands:
+                if not self._timers and not self._stopping:
+                    raise Deadlock(f"nothing can happen any more at {self._now:.3f} s: {self._waiting()}")
+                self._jump()
+            if strands:
+                at, count = 0, len(strands)
+                if count > 1:
+                    at = count
+                    while at >= count:
+                        at = draw(count.bit_length())
+                strand = strands[at]
+                if isinstance(strand, deque):
+                    handle = strand.popleft()
+                    is_over = not strand
+                else:
+                    handle, is_over = strand, True
+                if is_over:
+                    strands[at] = strands[-1]
+                    strands.pop()
+                self._step(handle)
+                if ready:
+                    self._collect()
+                while self._graves:
+                    self._bury(self._graves.pop())
+            if self._stopping:
+                return
 
     def _collect(self) -> None:
         """What the last step scheduled becomes one strand."""
-        if self._ready:
-            self._strands.append(deque(self._ready))
-            self._ready.clear()
+        ready = self._ready
+        self._strands.append(ready[0] if len(ready) == 1 else deque(ready))
+        ready.clear()
 
     def _jump(self) -> None:
-        scheduled = self._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
-            self._timer_cancelled_count -= 1
-        if not scheduled:
+        timers = self._timers
+        while timers and timers[0].timer._cancelled:
+            heapq.heappop(timers)
+        if not timers:
             return
-        if scheduled[0].when() > self._now:
-            self._now = scheduled[0].when()
+        if timers[0] > self._now:
+            self._now = float(timers[0])
             self._still = 0
             if self._chance.random() < 0.125:
                 self._now += self._chance.random() * LATENESS_S_MAX
-        while scheduled and scheduled[0].when() <= self._now:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            if timer._cancelled:
-                self._timer_cancelled_count -= 1
-            else:
-                self._strands.append(deque((timer,)))
+        while timers and timers[0] <= self._now:
+            timer = heapq.heappop(timers).timer
+            if not timer._cancelled:
+                self._strands.append(timer)
 
     # -- steps -----------------------------------------------------------------------------------
-
-    def _pick(self) -> events.Handle:
-        strands = self._strands
-        at = self._chance.randrange(len(strands)) if len(strands) > 1 else 0
-        strand = strands[at]
-        handle = strand.popleft()
-        if not strand:
-            strands[at] = strands[-1]
-            strands.pop()
-        return handle
 
     def _step(self, handle: events.Handle) -> None:
         if handle._cancelled:
@@ -288,9 +304,13 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
-        timer = super().call_at(when, callback, *args, context=context)
+        timer = events.TimerHandle(when, callback, args, self, context)
         if self._burying:
             timer.cancel()
+        else:
+            instant = _Instant(when)
+            instant.timer = timer
+            heapq.heappush(self._timers, instant)
         return timer
 
     def run_in_executor(  # type: ignore[override]
