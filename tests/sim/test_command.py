@@ -34,3 +34,13 @@ def test_a_finding_names_its_seed_its_story_and_how_to_see_it_again(
 
 def test_an_unknown_ledger_is_a_usage_error():
     assert run(["sim", "--ledger", "paper"]) == 2
+
+
+def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str]):
+    def told(jobs: int) -> dict[str, object]:
+        assert run(["sim", "--seed", "2", "--seeds", "6", "--json", "--jobs", str(jobs)]) == 0
+        document: dict[str, object] = json.loads(capsys.readouterr().out)
+        del document["seconds"]
+        return document
+
+    assert told(2) == told(1)

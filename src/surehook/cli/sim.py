@@ -15,6 +15,7 @@ from surehook.cli.output import Json, document, line, note
 app = command()
 
 LINE_EVERY = 100  # worlds, where there is no terminal to redraw
+MANY = 20  # worlds, for which it pays to begin processes
 TAIL = 40  # of a failing world's last lines shown; --trace shows up to 2,000
 
 
@@ -35,6 +36,10 @@ def sim(
         bool,
         typer.Option("--inbox", help="The receiver has an inbox, which is in trouble as well (memory only)."),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Processes that play them.  [default: one a core from {MANY} worlds on]"),
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write the figures to this file, JSON.", dir_okay=False)
     ] = None,
@@ -51,7 +56,7 @@ def sim(
     if inbox and (ledger != "memory" or nodes != 1 or broker):
         raise typer.BadParameter("draws its own sender, on the memory ledger", param_hint="--inbox")
     count = seeds if seeds is not None else 1 if trace else 100
-    result = _play(seed, count, ledger, nodes, broker=broker, inbox=inbox, trace=trace, json=json)
+    result = _play(seed, count, ledger, nodes, broker=broker, inbox=inbox, jobs=jobs, trace=trace, json=json)
     if record is not None:
         record.write_text(render(_as_record(result, seed), indent=2) + "\n")
     if json:
@@ -62,9 +67,18 @@ def sim(
 
 
 def _play(
-    seed: int, count: int, ledger: Any, nodes: int, *, broker: bool, inbox: bool, trace: bool, json: bool
+    seed: int,
+    count: int,
+    ledger: Any,
+    nodes: int,
+    *,
+    broker: bool,
+    inbox: bool,
+    jobs: int | None,
+    trace: bool,
+    json: bool,
 ) -> Any:
-    from surehook.sim.campaign import campaign
+    from surehook.sim.campaign import campaign, cores
 
     done = 0
 
@@ -89,6 +103,7 @@ def _play(
         nodes=nodes,
         broker=broker,
         inbox=inbox,
+        jobs=jobs or (cores() if count >= MANY else 1),
         told=told,
         tail=2_000 if trace else TAIL,
     )

@@ -2,19 +2,28 @@
 
 A check that no fault ever came near proves nothing, so a campaign of a hundred worlds or more also fails if
 one of the faults and rare branches in `MUST_FIRE` was never seen.
+
+Worlds know nothing of each other, so `jobs` processes play them; what comes of it is told in the order of seeds, and
+is the same for any number of them.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from functools import partial
 
 from msgspec import Struct
 
 from surehook.sim.run import TAIL_LINES, Report, Storage, run
 
 ENOUGH = 100  # worlds after which every fault should have been met
+HANDED = 4  # worlds that a process is given at a time
+GARBAGE_EVERY = 50_000  # objects: a world makes them by the thousand, and is gone after a second
 MUST_FIRE = (
     "accepted", "refused", "request", "died", "blow-kill", "blow-power", "blow-ledger_death", "blow-stop", "blow-freeze",
     "blow-step", "stall", "fault", "mood", "dns", "order-pause", "order-delete", "order-rotate", "order-resend",
@@ -62,22 +71,25 @@ def campaign(
     inbox: bool = False,
     failures_max: int = 5,
     tail: int = TAIL_LINES,
+    jobs: int = 1,
     told: Callable[[Report], None] = lambda report: None,
 ) -> Campaign:
-    """Run `seeds` worlds from seed `first` on; stop after `failures_max` findings. `told` hears of each run."""
+    """Run `seeds` worlds from seed `first` on, in `jobs` processes; stop after `failures_max` findings. `told` hears of
+    each run."""
     counts: Counter[str] = Counter()
     failed: list[Report] = []
     began, virtual_s, runs, events, applied = time.perf_counter(), 0.0, 0, 0, 0
-    for seed in range(first, first + seeds):
-        report = run(seed, ledger=ledger, nodes=nodes, broker=broker, inbox=inbox, tail=tail)
-        runs, events, applied = runs + 1, events + report.events, applied + report.applied
-        counts.update(report.counts)
-        virtual_s += report.virtual_s
-        told(report)
-        if report.finding is not None:
-            failed.append(report)
-            if len(failed) >= failures_max:
-                break
+    play = partial(run, ledger=ledger, nodes=nodes, broker=broker, inbox=inbox, tail=tail)
+    with closing(_played(play, range(first, first + seeds), jobs)) as reports:
+        for report in reports:
+            runs, events, applied = runs + 1, events + report.events, applied + report.applied
+            counts.update(report.counts)
+            virtual_s += report.virtual_s
+            told(report)
+            if report.finding is not None:
+                failed.append(report)
+                if len(failed) >= failures_max:
+                    break
     expected = MUST_FIRE_INBOX if inbox else MUST_FIRE
     never = tuple(name for name in expected if not counts[name]) if runs >= ENOUGH else ()
     return Campaign(
@@ -92,3 +104,29 @@ def campaign(
         events=events,
         applied=applied,
     )
+
+
+def cores() -> int:
+    """How many processes find a core of their own."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _played(play: Callable[[int], Report], seeds: Iterable[int], jobs: int) -> Generator[Report, None, None]:
+    """The reports of `seeds` in their order."""
+    if jobs == 1:
+        yield from map(play, seeds)
+        return
+    from concurrent.futures import ProcessPoolExecutor  # dear to import, and needed by campaigns only
+    from multiprocessing import get_context
+
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_process)
+    try:
+        yield from pool.map(play, seeds, chunksize=HANDED)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_process() -> None:
+    """What is imported stays, and worlds leave little behind: look for garbage seldom."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE_EVERY)
