@@ -84,8 +84,8 @@ SECONDS ?= 8
 bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
 	$(BIN)/python bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
 
-bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 MiB, a crowd of endpoints, 50,000 due rows; PART=owed,crowd …
-	$(BIN)/python -m bench.fairness --seconds $(SECONDS) $(if $(PART),--part '$(PART)')
+bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 MiB, a crowd of endpoints, 50,000 and 1,000,000 due rows; PART=owed,deep … LEDGER=pg
+	$(BIN)/python -m bench.fairness --seconds $(SECONDS) $(if $(PART),--part '$(PART)') $(if $(LEDGER),--ledger '$(LEDGER)')
 
 bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
 	$(BIN)/python bench/inbox.py $(if $(RECORD),--record $(RECORD))

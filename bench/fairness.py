@@ -1,13 +1,16 @@
-"""What one tenant notices of what another is owed: `python -m bench.fairness [--part owed,crowd,claims] [--seconds 8]`.
+"""What one tenant notices of what another is owed: `python -m bench.fairness [--part owed,crowd …] [--ledger sqlite,pg]`.
 
 A tenant publishes 10 events/s to a receiver that answers at once; accept to arrival is measured alone and then beside
 
     owed    `--megabytes` in events of 20 KB for one receiver that answers after 1.5 s
     crowd   20 events of 255 KB to `--endpoints` endpoints whose receivers answer after 1.5 s
-    claims  `--rows` due rows of one endpoint that answers after 1.5 s, which a worker finds as it starts: API and worker
-            apart on a private PostgreSQL. Here 20 events are published at once, and the last arrival counts
+    claims  `--rows` due rows of one endpoint that answers after 1.5 s, which a worker finds as it starts. Here 20 events are
+            published at once, and the last arrival counts (PostgreSQL alone)
+    deep    `--due` due rows of one such endpoint, found at a start
+    wide    the same of 1,000 endpoints
 
-`owed` and `crowd` run on SQLite, and with `--postgres` on a private PostgreSQL.
+On PostgreSQL, a private server, API and worker are apart in `claims`, `deep` and `wide`. Beside each figure stands its
+bound; the program ends with 1 where one is broken. Figures of a machine that does nothing else.
 """
 # ruff: noqa: T201 (a program that prints)
 
@@ -15,13 +18,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench.fairness_fill import fill
 from tests.servers.postgres import Postgres
 
 from surehook.benches import processes
@@ -29,11 +34,17 @@ from surehook.benches.figures import Joined
 from surehook.benches.records import Plan
 from surehook.benches.server import KEY, Launch, Server, product_command
 from surehook.benches.stage import TENANT, Load, Setup, Sink, Stage, receiver, stage
+from surehook.core import ids
 
 OTHER = "other"
 RATE = 10.0  # events/s of the tenant that is measured
 SLOW = "/d/1500"  # answers after so many milliseconds
 LATE_S = 30.0  # what has not arrived by then is counted as lost
+WIDE_ENDPOINTS = 1_000
+SETTLED_S = 3.0  # from a start beside a backlog until it is measured
+START_MS = 500.0  # the last of twenty events, as a worker starts beside a backlog
+MORE_MS = 10.0  # … or twice as long as alone, where that is more
+MEMORY_MB = 600.0
 
 
 def publish(port: int, tenant: str, **plan: Any) -> Load:
@@ -55,28 +66,45 @@ def figures(joined: Joined) -> dict[str, Any]:
     return {"accept_ms": joined.accept_ms(), "arrival_ms": joined.arrival_ms(), "lost": joined.lost}
 
 
-def beside(scene: Stage, seconds: float, flood: dict[str, Any]) -> dict[str, Any]:
-    """Alone, and while another tenant is owed what `flood` brings."""
-    scene.api.tenant(OTHER)
-    scene.api.endpoint(OTHER, scene.sink.url("/ok/0"), [OTHER], None)
-    arrivals(scene.server.port, scene.sink, rate=RATE, seconds=1.0)
-    alone = arrivals(scene.server.port, scene.sink, rate=RATE, seconds=seconds)
-    load = publish(scene.server.port, TENANT, **flood)
-    sent = load.wait()
-    began, used = time.monotonic(), processes.cpu_seconds(scene.server.pid)
-    joined = arrivals(scene.server.port, scene.sink, rate=RATE, seconds=seconds)
-    used = processes.cpu_seconds(scene.server.pid) - used
+def judged(
+    alone: Joined, beside: Joined, servers: dict[str, Server], *, more_ms: float = 0.0
+) -> dict[str, Any]:
+    """Both figures, and p95 of arrivals and the peaks of memory with their bounds."""
+    before, after = alone.arrival_ms()["p95"] or 0.0, beside.arrival_ms()["p95"]
+    bound = max(2 * before, before + more_ms)
+    peaks = {name: processes.memory_mb(server.pid)[1] for name, server in servers.items()}
     return {
-        "server_cpu": round(used / (time.monotonic() - began), 2),
         "alone": figures(alone),
-        "beside": figures(joined),
-        "owed_deliveries": sent.deliveries,
-        "peak_memory_mb": processes.memory_mb(scene.server.pid)[1],
+        "beside": figures(beside),
+        "p95_ms": {"alone": before, "beside": after, "bound": round(bound, 2)},
+        "peak_memory_mb": {**peaks, "bound": MEMORY_MB},
+        "holds": after is not None
+        and after <= bound
+        and not beside.lost
+        and max(peaks.values()) <= MEMORY_MB,
     }
 
 
-def owed(setup: Setup, wanted: argparse.Namespace) -> dict[str, Any]:
-    with stage(setup) as scene:
+def beside(scene: Stage, seconds: float, flood: dict[str, Any]) -> dict[str, Any]:
+    """Alone, and while another tenant is owed what `flood` brings."""
+    port, server = scene.server.port, scene.server
+    scene.api.tenant(OTHER)
+    scene.api.endpoint(OTHER, scene.sink.url("/ok/0"), [OTHER], None)
+    arrivals(port, scene.sink, rate=RATE, seconds=1.0)
+    alone = arrivals(port, scene.sink, rate=RATE, seconds=seconds)
+    sent = publish(port, TENANT, **flood).wait()
+    began, used = time.monotonic(), processes.cpu_seconds(server.pid)
+    joined = arrivals(port, scene.sink, rate=RATE, seconds=seconds)
+    used = processes.cpu_seconds(server.pid) - used
+    return {
+        "owed_deliveries": sent.deliveries,
+        "server_cpu": round(used / (time.monotonic() - began), 2),
+        **judged(alone, joined, {"server": server}, more_ms=MORE_MS),
+    }
+
+
+def owed(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    with stage(Setup(database_url=url)) as scene:
         slow = scene.another_sink()
         scene.api.endpoint(TENANT, slow.url(SLOW), [TENANT], None)
         events = (wanted.megabytes << 20) // 20_000
@@ -84,8 +112,8 @@ def owed(setup: Setup, wanted: argparse.Namespace) -> dict[str, Any]:
         return beside(scene, wanted.seconds, {**flood, "seconds": 60.0})
 
 
-def crowd(setup: Setup, wanted: argparse.Namespace) -> dict[str, Any]:
-    with stage(setup) as scene:
+def crowd(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    with stage(Setup(database_url=url)) as scene:
         slow = scene.another_sink()
         for number in range(wanted.endpoints):
             scene.api.endpoint(TENANT, slow.url(f"{SLOW}/{number}"), [TENANT], None)
@@ -99,30 +127,49 @@ def crowd(setup: Setup, wanted: argparse.Namespace) -> dict[str, Any]:
         return beside(scene, wanted.seconds, flood)
 
 
+class Place(NamedTuple):
+    """Servers on one ledger, of which `door` takes events, and two receivers."""
+
+    door: Server
+    servers: dict[str, Server]
+    sink: Sink
+    slow: Sink
+
+    def start(self) -> None:
+        for server in self.servers.values():
+            server.start()
+        for server in self.servers.values():
+            server.wait_ready()
+
+    def stop(self) -> None:
+        for server in self.servers.values():
+            server.stop()
+
+
 @contextmanager
-def apart(url: str) -> Iterator[tuple[Server, Server, Sink, Sink]]:
-    """An API process that runs, a worker that does not yet, and two receivers."""
+def place(url: str | None) -> Iterator[Place]:
+    """One process on SQLite, an API process and a worker on PostgreSQL. They run."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="surehook-bench-")))
-        servers = []
-        for role in ("api", "worker"):
-            place = folder / role
-            place.mkdir()
+        servers: dict[str, Server] = {}
+        for role in ("all",) if url is None else ("api", "worker"):
+            (folder / role).mkdir()
             command = (*product_command(), "--role", role)
-            servers.append(Server(Launch(folder=place, command=command, database_url=url)))
-            stack.callback(servers[-1].stop)
-        servers[0].start()
-        servers[0].wait_ready()
-        yield servers[0], servers[1], stack.enter_context(receiver()), stack.enter_context(receiver())
+            servers[role] = Server(Launch(folder=folder / role, command=command, database_url=url))
+            stack.callback(servers[role].stop)
+        first = next(iter(servers.values()))
+        made = Place(first, servers, stack.enter_context(receiver()), stack.enter_context(receiver()))
+        made.start()
+        for tenant in (TENANT, OTHER):
+            first.api.tenant(tenant)
+        first.api.endpoint(OTHER, made.sink.url("/ok/0"), [OTHER], None)
+        yield made
 
 
-def claims(url: str, wanted: argparse.Namespace) -> dict[str, Any]:
-    with apart(url) as (api, worker, sink, slow):
-        for tenant, where in ((TENANT, slow.url(SLOW)), (OTHER, sink.url("/ok/0"))):
-            api.api.tenant(tenant)
-            api.api.endpoint(tenant, where, [tenant], None)
-        worker.start()
-        worker.wait_ready()
+def claims(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    with place(url) as here:
+        api, worker, sink = here.door, here.servers["worker"], here.sink
+        api.api.endpoint(TENANT, here.slow.url(SLOW), [TENANT], None)
         arrivals(api.port, sink, rate=RATE, seconds=1.0)
         alone = arrivals(api.port, sink, rate=RATE, seconds=wanted.seconds)
         worker.stop()
@@ -132,42 +179,70 @@ def claims(url: str, wanted: argparse.Namespace) -> dict[str, Any]:
         worker.wait_ready()
         at_start = arrivals(api.port, sink, mode="batch", batch=20, events=20, seconds=5.0)
         later = arrivals(api.port, sink, rate=RATE, seconds=wanted.seconds)
-        return {
-            "rows": rows,
-            "alone": figures(alone),
-            "twenty_at_start": figures(at_start),
-            "beside": figures(later),
-        }
+        result = judged(alone, later, here.servers)
+        last = at_start.arrival_ms()["max"]
+        result["last_of_twenty_at_start_ms"] = {"figure": last, "bound": START_MS}
+        result["holds"] &= last is not None and last <= START_MS and not at_start.lost
+        return {"rows": rows, **result}
 
 
-def main() -> None:
+def due(url: str | None, wanted: argparse.Namespace, endpoints: int) -> dict[str, Any]:
+    """Alone, and beside due rows that the servers find as they start."""
+    with place(url) as here:
+        api, port = here.door.api, here.door.port
+        made = [api.endpoint(TENANT, here.slow.url(f"{SLOW}/{n}"), [TENANT], None) for n in range(endpoints)]
+        arrivals(port, here.sink, rate=RATE, seconds=1.0)
+        alone = arrivals(port, here.sink, rate=RATE, seconds=wanted.seconds)
+        here.stop()
+        theirs = [ids.parse(ids.ENDPOINT, endpoint) for endpoint in made]
+        took = fill(url, here.door.launch.folder / "surehook.db", theirs, wanted.due)
+        here.start()
+        time.sleep(SETTLED_S)
+        joined = arrivals(port, here.sink, rate=RATE, seconds=wanted.seconds)
+        return {"rows": wanted.due, "filled_s": round(took, 1), **judged(alone, joined, here.servers)}
+
+
+def deep(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    return due(url, wanted, 1)
+
+
+def wide(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    return due(url, wanted, WIDE_ENDPOINTS)
+
+
+PARTS = {"owed": owed, "crowd": crowd, "claims": claims, "deep": deep, "wide": wide}
+APART = ("claims",)  # parts that one process cannot play
+
+
+def main() -> int:
     asks = argparse.ArgumentParser()
-    asks.add_argument("--part", default="owed,crowd,claims")
+    asks.add_argument("--part", default=",".join(PARTS))
+    asks.add_argument("--ledger", default="sqlite,pg")
     asks.add_argument("--seconds", type=float, default=8.0)
     asks.add_argument("--megabytes", type=int, default=64)
     asks.add_argument("--endpoints", type=int, default=5_000)
     asks.add_argument("--rows", type=int, default=50_000)
-    asks.add_argument("--postgres", action="store_true")
+    asks.add_argument("--due", type=int, default=1_000_000)
     wanted = asks.parse_args()
-    parts = wanted.part.split(",")
+    holds = True
     with ExitStack() as stack:
-        url: str | None = None
-        if wanted.postgres or "claims" in parts:
+        server: Postgres | None = None
+        if "pg" in wanted.ledger.split(","):
             server = Postgres.new(durable=True)
-            server.start()
             stack.callback(server.stop)
-        for part in parts:
-            if wanted.postgres or part == "claims":
-                server.ask(f"create database {part}")
-                url = server.url(part)
-            setup = Setup(database_url=url)
-            answer = (
-                claims(url or "", wanted)
-                if part == "claims"
-                else {"owed": owed, "crowd": crowd}[part](setup, wanted)
-            )
-            print(json.dumps({part: answer}), flush=True)
+        for part in wanted.part.split(","):
+            for ledger in wanted.ledger.split(","):
+                url: str | None = None
+                if ledger == "pg" and server is not None:
+                    server.ask(f"create database {part}")
+                    url = server.url(part)
+                elif part in APART:
+                    continue
+                answer = PARTS[part](url, wanted)
+                holds &= answer["holds"]
+                print(json.dumps({f"{part} {ledger}": answer}), flush=True)
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -19,7 +19,8 @@ from surehook.ledgers.postgres.statements import query
 GROWING = re.compile(r"(delivery|event|attempt|idempotency)(_day_\d+|_kept)?$")
 BY_ID, BY_GROUP = r"^\(*id [>=]", r"^\(*ROW\(endpoint, parked"
 READY, HELD = r"^\(*lane = .*due_at >", r"^\(*holder ="
-FROM = r"^\(*ROW\(lane, due_at, id\) >"
+# A comparison of rows that begins with `lane` is no place to begin beside `lane = …`: the walk would begin at the lane's oldest.
+FROM = r"^\(*lane = .*due_at >= .*ROW\(due_at, id\) >"
 HELD_FROM = r"^\(*holder = .*lane = l.*id >="
 # Statement → what each scan of a growing table must be conditioned by, by the index's name.
 HOT = {

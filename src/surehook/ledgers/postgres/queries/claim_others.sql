@@ -3,8 +3,8 @@
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 looked as materialized (
   select id, due_at, endpoint, tenant from delivery
-  where holder is null and parked is null and (lane, due_at, id) > ($2::smallint, $3, $4) and lane = $2::smallint
-    and due_at <= $5
+  where holder is null and parked is null and lane = $2::smallint and due_at <= $5
+    and due_at >= $3 and (due_at, id) > ($3, $4)  -- the first of which is where the walk begins, beside an equality
   order by due_at, id limit $7
 ), others as materialized (
   select id from looked where endpoint <> all($8::bytea[]) and tenant <> all($9::text[]) order by due_at, id limit $6
