@@ -10,6 +10,7 @@ from typing import Any
 from surehook.core import envelope
 from surehook.core.errors import CommitUnknown, Problem
 from surehook.core.model import EventType, Tenant
+from surehook.delivery.engine import BEHIND_S
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Incoming, Taken
 from tests.delivery.house import TENANT, House, in_house
@@ -131,15 +132,36 @@ def test_not_even_changes_of_its_own_tenant() -> None:
     in_house(story)
 
 
-def test_a_change_of_another_tenant_costs_a_batch_no_new_fan_out() -> None:
+def test_a_change_of_another_tenant_costs_a_batch_nothing() -> None:
+    """It is written at once, and memory is brought up to the change afterwards, though nobody tells of it."""
+
     async def story(house: House) -> None:
         await house.ledger.add_tenant(Tenant(OTHER, OTHER, False, 0))
         await house.endpoint()
         watched = Watched(house)
         await house.ledger.change_tenant(OTHER, {"strict": True})
         assert await take(house, event()) == [None]
+        assert len(watched.batches) == 1
+        assert house.engine.directory.version < await house.ledger.version()
+        await house.wait(BEHIND_S + 0.01)
+        assert house.engine.directory.version == await house.ledger.version()
+        assert house.engine.directory.tenants[OTHER].strict
+
+    in_house(story)
+
+
+def test_where_a_change_concerns_some_of_a_batch_the_others_are_not_made_anew() -> None:
+    async def story(house: House) -> None:
+        await house.ledger.add_tenant(Tenant(OTHER, OTHER, False, 0))
+        await house.endpoint()
+        watched = Watched(house)
+        await house.ledger.change_tenant(OTHER, {"strict": True})
+        answers = await take(house, event(), event(tenant=OTHER), event())
+        assert answers == [None, "unknown_event_type", None]
         stale, taken = watched.batches
-        assert stale[0] is taken[0]
+        ours = [one for one in stale if one.event.tenant == TENANT]
+        assert len(ours) == len(taken) == 2
+        assert all(one is before for one, before in zip(taken, ours, strict=True))
 
     in_house(story)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from surehook.core.instants import DAY_MS
-from surehook.core.model import Event
-from surehook.ports.ledger import Incoming
+from surehook.core.model import Event, EventType
+from surehook.ports.ledger import Incoming, Receipt
 from surehook.ports.reading import EventFilter
+from surehook.ports.registry import ApiKey
 
 from .adapters import Adapter
 from .desk import ALL, Desk, bare
 from .making import NOW
+from .test_changes import raise_without_note
 
 OTHER = b"\x02" * 32  # the digest of other content
 
@@ -86,6 +89,61 @@ async def test_a_stale_fan_out_writes_nothing(desk: Desk) -> None:
     assert await desk.ledger.event(item.event.id) is None
     assert await desk.ledger.delivery(item.deliveries[0].id) is None
     assert (await desk.accept(item))[0].fresh
+
+
+async def _accept_with(desk: Desk, since: int, **fields: Any) -> Receipt:
+    item = desk.make.incoming(desk.endpoint, event={"type": "a.b"}, **fields)
+    receipt: Receipt = await desk.ledger.accept([item], node=desk.node, version=since, now=NOW)
+    assert not receipt.stale or await desk.ledger.event(item.event.id) is None
+    return receipt
+
+
+async def test_changes_of_others_hold_no_batch_up(desk: Desk) -> None:
+    """Their tenant, their endpoints, a type that the batch has nothing of, a key: memory is behind, and the batch is taken."""
+    await desk.ledger.add_tenant(desk.make.tenant("globex"))
+    theirs = await desk.new_endpoint(tenant="globex")
+    since = await desk.ledger.version()
+    await desk.ledger.change_tenant("globex", {"strict": True})
+    await desk.ledger.change_endpoint(theirs, {"status": "paused"}, now=NOW)
+    await desk.ledger.add_event_type(EventType("a.c", None, None, "1", None, NOW))
+    await desk.ledger.add_key(ApiKey(desk.make.id(), b"d" * 32, "k", NOW))
+    tries: tuple[dict[str, Any], ...] = ({}, {"key": "k"}, {"key": "k"})  # the last one is a repeat
+    for fields in tries:
+        receipt = await _accept_with(desk, since, **fields)
+        assert (receipt.stale, receipt.version) == (False, since + 4)
+
+
+CONCERNING: dict[str, Callable[[Desk], Any]] = {
+    "its tenant": lambda desk: desk.ledger.change_tenant("acme", {"strict": True}),
+    "its type": lambda desk: desk.ledger.add_event_type(EventType("a.b", None, None, "1", None, NOW)),
+    "an endpoint of its tenant": lambda desk: desk.ledger.change_endpoint(
+        desk.endpoint, {"status": "paused"}, now=NOW
+    ),
+    "an endpoint that is gone": lambda desk: desk.ledger.remove_endpoint(desk.endpoint),
+}
+
+
+@pytest.mark.parametrize("concerned", CONCERNING)
+@pytest.mark.parametrize("repeated", [False, True])
+async def test_a_change_that_concerns_a_batch_is_met_among_those_of_others(
+    desk: Desk, concerned: str, repeated: bool
+) -> None:
+    fields: dict[str, Any] = {"key": "k"} if repeated else {}
+    if repeated:
+        await _accept_with(desk, await desk.ledger.version(), **fields)
+    since = await desk.ledger.version()
+    await desk.ledger.add_tenant(desk.make.tenant("globex"))
+    await CONCERNING[concerned](desk)
+    await desk.ledger.add_tenant(desk.make.tenant("initech"))
+    assert await _accept_with(desk, since, **fields) == Receipt(True, [], since + 3)
+
+
+async def test_a_version_that_no_note_explains_concerns_every_batch(desk: Desk) -> None:
+    await desk.ledger.add_tenant(desk.make.tenant("globex"))
+    since = await desk.ledger.version()
+    await raise_without_note(desk.ledger)
+    await desk.ledger.change_tenant("globex", {"strict": True})
+    assert (await _accept_with(desk, since)).stale
 
 
 # -- repeats by key ---------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def book(*, held: bool = True, parked: str | None = None, due_at: int = 1_000) -
         digest=b"", fan_out=1,
     )  # fmt: skip
     row = delivery(held=held, parked=parked, due_at=due_at)
-    made.accepted([Incoming(event, [row])], NODE, Receipt(stale=False, taken=[Taken(EVENT, 1, fresh=True)]))
+    made.accepted(
+        [Incoming(event, [row])], NODE, Receipt(stale=False, taken=[Taken(EVENT, 1, fresh=True)], version=0)
+    )
     assert made.findings == []
     return made
 

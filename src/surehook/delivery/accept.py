@@ -10,12 +10,12 @@ as their turns come, and it is answered when the last one has its answer. Whatev
 their own: those behind them need not wait until hundreds of rows are made, in pauses of a busy loop. While others
 publish, a tenant's large events rest between two of them, so that all of them together have a share of the time.
 
-Events are judged and fan out from memory, and the transaction checks that memory was current. Where it was not,
-nothing is written, what changed is taken over, and events whose tenant or type changed are judged and fan out anew.
-The next try is not checked again: memory is now newer than every request of the batch, and a change beside a call
-may come before it or after it. So whatever was answered 201 anywhere holds for the next call, and no number of
-changes holds a batch up for longer than one reading. A refusal on memory's word is checked against the book's
-version first (`current`).
+Events are judged and fan out from memory, and the transaction checks that nothing has changed since which concerns their
+tenants or types. Where it has, nothing is written, what changed is taken over, and events whose tenant or type changed
+are judged and fan out anew. The next try is not checked again: memory is now newer than every request of the batch, and
+a change beside a call may come before it or after it. So whatever was answered 201 anywhere holds for the next call,
+and no number of changes holds a batch up for longer than one reading. A refusal on memory's word is checked against the
+book's version first (`current`).
 """
 
 from __future__ import annotations
@@ -69,13 +69,15 @@ class Accept:
         dispatch: Dispatch,
         node: Callable[[], bytes],
         reload: Callable[[], Awaitable[None]],
+        behind: Callable[[int], None],
         loops: Loops,
         hungry: Callable[[Route], None],
         left: Callable[[Lane], None],
         lost: Lost,
         send: Send | None = None,
     ) -> None:
-        """`left` is told of a lane whose work was committed unheld: for want of memory, or because it is not ours."""
+        """`behind` is told of a newer version than memory's where nobody had to wait for it; `left` of a lane whose work
+        was committed unheld: for want of memory, or because it is not ours."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
@@ -83,6 +85,7 @@ class Accept:
         self._dispatch = dispatch
         self._node = node
         self._reload = reload
+        self._behind = behind
         self._loops = loops
         self._hungry = hungry
         self._left = left
@@ -235,6 +238,8 @@ class Accept:
             for waiting in old:
                 self._give_back(waiting)
             await self._prepare(old, now)
+        if receipt.version > self._directory.version:
+            self._behind(receipt.version)
         taken = iter(receipt.taken)
         answers = [
             [made if isinstance(made, Problem) else next(taken) for made in waiting.made] for waiting in batch

@@ -59,6 +59,7 @@ from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
 
+BEHIND_S = 0.1  # memory may be older than the version that an accept has met
 STOP_S = 5.0  # beyond the grace time a shutdown may take this long to write what it knows
 
 
@@ -100,6 +101,8 @@ class Engine:
         self._health = health
         self._leasing: list[asyncio.Task[None]] = []
         self._refreshing = False  # a reload that a beat or a hint asked for is about to begin
+        self._newest = -1  # version that accepts have met
+        self._is_behind = False  # it is about to be looked at whether memory has come up to it
         self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_heads=static_heads, slots=self.settings.endpoint_slots
@@ -211,6 +214,7 @@ class Engine:
             dispatch=self.dispatch,
             node=node,
             reload=self.loader.reload,
+            behind=self._behind,
             loops=self.loops,
             hungry=self.park.hungry,
             left=lambda lane: self.neighbours.left(lane),
@@ -379,6 +383,20 @@ class Engine:
         if not self._refreshing:
             self._refreshing = True
             self.loops.do("reload", self._reload_once)
+
+    def _behind(self, version: int) -> None:
+        """Accepts have met a newer version that does not concern them. Nearly always our own call, or another's hint, is
+        about to bring it into memory; where nothing does, we do."""
+        self._newest = max(self._newest, version)
+        if not self._is_behind:
+            self._is_behind = True
+            self.loops.do("catch up", self._catch_up)
+
+    async def _catch_up(self) -> None:
+        await self.clock.sleep(BEHIND_S)
+        self._is_behind = False
+        if self.directory.version < self._newest:
+            await self.loader.reload()
 
     def _endpoints_changed(self) -> None:
         """The book has changed endpoints with our results."""

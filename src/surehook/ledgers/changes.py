@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -11,6 +11,8 @@ from surehook.ports.registry import Changes
 
 TENANT, EVENT_TYPE, ENDPOINT, API_KEY = "tenant", "event_type", "endpoint", "api_key"
 ORDER = (TENANT, EVENT_TYPE, ENDPOINT)  # of a walk through everything
+
+MEETINGS_MOST = 1_000  # versions that a batch under way is compared with; an older one is made anew
 
 # One note: the version that the change raised the configuration to, and the row's kind and key.
 Note = tuple[int, str, bytes]
@@ -51,6 +53,31 @@ def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted
         sorted(named.get(ENDPOINT, ())),
         more,
     )
+
+
+def concern(
+    notes: Iterable[tuple[int, str, bytes, str | None]],
+    *,
+    since: int,
+    newest: int,
+    tenants: Collection[str],
+    event_types: Collection[str],
+) -> bool:
+    """Whether what changed after version `since` may concern events of these tenants and types. Beside each note stands the
+    tenant of its endpoint, None where that is gone: nobody can say then whose it was. Versions without a note concern
+    everybody."""
+    explained = set()
+    for version, kind, key, tenant in notes:
+        explained.add(version)
+        if kind == ENDPOINT:
+            concerns = tenant is None or tenant in tenants
+        else:
+            concerns = key.decode() in (
+                tenants if kind == TENANT else event_types if kind == EVENT_TYPE else ()
+            )
+        if concerns:
+            return True
+    return len(explained) != newest - since
 
 
 def found(noted: Noted, rows: Configuration) -> Changes:

@@ -70,11 +70,13 @@ class Burial(Struct, gc=False):
 
 
 class Receipt(Struct, gc=False):
-    """Answer to `accept`. `stale` True: configuration is newer than the caller's memory and *nothing was
-    written*; reload, judge and fan out again, call again. `taken` is in the order of the batch."""
+    """Answer to `accept`. `stale` True: what changed after the caller's memory concerns events of the batch, or may do so,
+    and *nothing was written*; reload, judge and fan out again, call again. `taken` is in the order of the batch, `version`
+    that of the configuration now: memory may be behind it although nothing of the batch was concerned."""
 
     stale: bool
     taken: list[Taken]
+    version: int
 
 
 class Recorded(Struct, gc=False):
@@ -182,7 +184,8 @@ class Ledger(Receipts, Protocol):
     async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
         """Append events, deliveries and idempotency keys in one transaction.
 
-        `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS. Running the same batch again after
+        `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and
+        types than the batch's do no harm. Running the same batch again after
         CommitUnknown counts rows with the batch's own ids as fresh. A row the database refuses is answered
         alone (`unstorable`); the others are written. Expired idempotency keys (24 h) count as absent.
         """

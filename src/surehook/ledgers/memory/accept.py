@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Event
+from surehook.ledgers import changes as notes
 from surehook.ledgers.memory.hooks import Hooked, writes
 from surehook.ledgers.memory.rows import KnownKey, take_in
 from surehook.ports.ledger import Incoming, Receipt, Taken
@@ -18,9 +19,24 @@ class Accepting(Hooked):
     @writes
     def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
         self.book.fence(node)
-        if version < self.book.version:
-            return Receipt(stale=True, taken=[])
-        return Receipt(stale=False, taken=[self._take(item, node, now) for item in batch])
+        newest = self.book.version
+        if version < newest and self._is_concerned(batch, version):
+            return Receipt(stale=True, taken=[], version=newest)
+        return Receipt(stale=False, taken=[self._take(item, node, now) for item in batch], version=newest)
+
+    def _is_concerned(self, batch: Sequence[Incoming], since: int) -> bool:
+        endpoints = self.book.endpoints
+        return notes.concern(
+            [
+                (version, kind, key, endpoints[key].tenant if key in endpoints else None)
+                for version, kind, key in self.book.changes
+                if version > since
+            ],
+            since=since,
+            newest=self.book.version,
+            tenants={item.event.tenant for item in batch},
+            event_types={item.event.type for item in batch},
+        )
 
     def _take(self, item: Incoming, node: bytes, now: int) -> Taken:
         event = item.event

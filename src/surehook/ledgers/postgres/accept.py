@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Delivery, Event
+from surehook.ledgers import changes as notes
 from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.errors import Unstorable
 from surehook.ledgers.postgres.nodes import check_fence
@@ -70,10 +71,10 @@ class Accepting:
             name, more = "accept_keyed", (*_of_keys(keyed), now + KEY_LIFE_MS)
         found = await session.change(query(name), node, version, now, *parameters, *more)
         check_fence(found, node)
-        _, newest, self._lag_ms = found[0]
-        if version < newest:
-            return Receipt(True, [])
-        return Receipt(False, [Taken(item.event.id, item.event.fan_out, True) for item in batch])
+        _, newest, self._lag_ms, is_stale = found[0]
+        if is_stale:
+            return Receipt(True, [], newest)
+        return Receipt(False, [Taken(item.event.id, item.event.fan_out, True) for item in batch], newest)
 
     # -- with care --------------------------------------------------------------------------------------
 
@@ -84,10 +85,10 @@ class Accepting:
             found = await session.rows(query("fence"), node)
             check_fence(found, node)
             number, newest, self._lag_ms = found[0]
-            if version < newest:
-                return Receipt(True, [])
+            if version < newest and await _is_concerned(session, batch, version, newest):
+                return Receipt(True, [], newest)
             taken = await self._take(session, batch, number, now)
-        return Receipt(False, taken)
+        return Receipt(False, taken, newest)
 
     async def _take(self, session: Session, batch: Sequence[Incoming], number: int, now: int) -> list[Taken]:
         """Take a batch; where it repeats itself or the server refuses it, its halves, down to the one item refused."""
@@ -142,6 +143,18 @@ class Accepting:
         if greatest > self._lag_ms:
             self._lag_ms = 1 << greatest.bit_length()
             await session.run(query("raise_lag"), self._lag_ms)
+
+
+async def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
+    if newest - since > notes.MEETINGS_MOST:
+        return True
+    return notes.concern(
+        [tuple(row) for row in await session.rows(query("noted_since"), since)],
+        since=since,
+        newest=newest,
+        tenants={item.event.tenant for item in batch},
+        event_types={item.event.type for item in batch},
+    )
 
 
 def _place(item: Incoming) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
+from surehook.ledgers import changes as notes
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
@@ -35,16 +36,30 @@ def accept(session: Session, batch: Sequence[Incoming], *, node: bytes, version:
     try:
         with session.writing():
             seen = fence(session, node)
-            if version < seen.version:
-                return Receipt(True, [])
-            return Receipt(False, _take(session, batch, seen.number, now, seen.lag_ms, careful=False))
+            if version < seen.version and _is_concerned(session, batch, version, seen.version):
+                return Receipt(True, [], seen.version)
+            taken = _take(session, batch, seen.number, now, seen.lag_ms, careful=False)
+            return Receipt(False, taken, seen.version)
     except Unstorable:
         pass
     with session.writing():
         seen = fence(session, node)
-        if version < seen.version:
-            return Receipt(True, [])
-        return Receipt(False, [_take_alone(session, item, seen.number, now, seen.lag_ms) for item in batch])
+        if version < seen.version and _is_concerned(session, batch, version, seen.version):
+            return Receipt(True, [], seen.version)
+        taken = [_take_alone(session, item, seen.number, now, seen.lag_ms) for item in batch]
+        return Receipt(False, taken, seen.version)
+
+
+def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
+    if newest - since > notes.MEETINGS_MOST:
+        return True
+    return notes.concern(
+        session.rows(query("noted_since"), (since,)),
+        since=since,
+        newest=newest,
+        tenants={item.event.tenant for item in batch},
+        event_types={item.event.type for item in batch},
+    )
 
 
 def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: int) -> Taken:

@@ -1,9 +1,20 @@
 -- Everything that is new, in one statement that fails where something is not. $1 node, $2 version, $3 now,
 -- $4.. events by column, $19.. deliveries by column. Columns that are the same for all are not sent.
+-- Stale: a note after $2 is of a tenant ($5), of a type ($6) or of an endpoint of a tenant of these events, or of an
+-- endpoint that is gone, or a version has no note.
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), seen as materialized (
-  select f.number, c.version, c.lag_ms from fence f, configuration c
+  select f.number, c.version, c.lag_ms,
+    case when c.version <= $2 then false when c.version > $2 + 1000 then true else (
+      select count(distinct n.version) < c.version - $2 or bool_or(case n.kind
+        when 'tenant' then convert_from(n.key, 'UTF8') = any($5::text[])
+        when 'event_type' then convert_from(n.key, 'UTF8') = any($6::text[])
+        when 'endpoint' then coalesce((select e.tenant = any($5::text[]) from endpoint e where e.id = n.key), true)
+        else false end)
+      from configuration_change n where n.version > $2
+    ) end as is_stale
+  from fence f, configuration c
 ), events as (
   insert into event (
     id, tenant, type, schema_version, subject, sequence, workflow_version, correlation_id, causation_id, source,
@@ -20,7 +31,7 @@ with fence as materialized (
     id, tenant, type, schema_version, subject, sequence, workflow_version, correlation_id, causation_id, source,
     occurred_at, accepted_at, body, digest, fan_out
   )
-  where s.version <= $2
+  where not s.is_stale
 ), deliveries as (
   insert into delivery (
     id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at,
@@ -34,6 +45,6 @@ with fence as materialized (
     $19::bytea[], $20::bytea[], $21::bytea[], $22::text[], $23::text[], $24::smallint[], $25::int[], $26::bigint[],
     $27::bigint[], $28::bigint[], $29::bool[], $30::text[], $31::int[]
   ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked, handed)
-  where s.version <= $2
+  where not s.is_stale
 )
-select number, version, lag_ms from seen
+select number, version, lag_ms, is_stale from seen
