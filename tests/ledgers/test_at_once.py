@@ -79,6 +79,25 @@ async def test_one_call_that_fails_takes_no_other_with_it(desk: Desk) -> None:
     assert {one.event for one in await desk.claim()} == {item.event.id for item in good}
 
 
+async def test_changes_at_once_have_a_version_and_a_note_each(desk: Desk) -> None:
+    """Of one row and of several, by one statement and by many."""
+    others = [await desk.new_endpoint() for _ in range(3)]
+    since = await desk.ledger.version()
+    calls: list[Any] = []
+    for number in range(8):
+        of_one = {"failure_count": number, "url": f"https://{number}.example/"}
+        calls.append(desk.ledger.change_endpoint(desk.endpoint, of_one, now=NOW))
+        calls.append(desk.ledger.change_endpoint(others[number % 3], {"status": "paused"}, now=NOW))
+        calls.append(desk.ledger.rotate_secret(desk.make.secret(desk.endpoint), old_expires_at=NOW))
+    answers = await asyncio.gather(*calls)
+    assert await desk.ledger.version() == since + len(calls)
+    for number, answer in enumerate(answers[::3]):
+        assert (answer.failure_count, answer.url) == (number, f"https://{number}.example/")
+    found = await desk.ledger.changes(since, limit=ALL)
+    assert found is not None and found.version == since + len(calls)
+    assert {one.id for one in found.rows.endpoints} == {desk.endpoint, *others}
+
+
 async def test_a_caller_that_is_cancelled_leaves_whole_calls(desk: Desk) -> None:
     """Whether its call was carried out is open; what it left is all of it or nothing, and others are well."""
     batches = [[desk.make.incoming(desk.endpoint, held=True) for _ in range(2)] for _ in range(20)]

@@ -32,6 +32,8 @@ END_ROWS = 500  # deliveries of a deleted endpoint ended in one transaction
 END_ROUNDS = 10  # transactions before the rest is left to the background
 # Changes after which work that waits may be sent: a look for it is two claims on every node, so no other asks for one.
 MAY_SEND_NOW = frozenset({"status", "url", "authentication", "tls", "policy"})
+# Fields that are judged by themselves: changing nothing else asks nothing of the endpoint before.
+ALONE = frozenset({"event_types", "description", "status", "receipts", "method", "order"})
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
@@ -104,19 +106,23 @@ async def find(manager: Manager, endpoint: bytes) -> Endpoint:
 async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Mapping[str, Any]) -> Endpoint:
     """Set the given fields. Status `active` also forgets the failures and the reason; work that was parked
     for the old status drains."""
-    before = _there(await manager.ledger.endpoint(endpoint))
-    if not changes:
-        return before
-    checked = await _checked(manager, changes, tenant=before.tenant, before=before)
+    before = None
+    if changes and changes.keys() <= ALONE:
+        checked = _judged(changes)
+    else:
+        before = _there(await manager.ledger.endpoint(endpoint))
+        if not changes:
+            return before
+        checked = await _checked(manager, changes, tenant=before.tenant, before=before)
     if checked.get("status") == "active":
         checked |= {"reason": None, "failure_count": 0}
     elif checked.get("status") == "paused":
         checked["reason"] = None
-    if checked.get("url", before.url) != before.url:
+    if before is not None and checked.get("url", before.url) != before.url:
         checked["failure_count"] = 0  # it counts calls of the URL before
     changed = _there(await manager.ledger.change_endpoint(endpoint, checked, now=manager.clock.now()))
     await manager.changed()
-    if changed.policy != before.policy:
+    if before is not None and changed.policy != before.policy:
         begin_ending_retries(manager, chores, endpoint=endpoint)
     if checked.keys() & MAY_SEND_NOW:
         manager.wake()
@@ -180,16 +186,25 @@ async def _checked(
     manager: Manager, given: Mapping[str, Any], *, tenant: str, before: Endpoint | None
 ) -> dict[str, Any]:
     """The given fields, judged: rules first, the addresses last, since those may ask the network."""
-    checked = dict(given)
-    if "event_types" in given:
-        checked["event_types"] = subscription.check_filters(given["event_types"])
-    if given.get("policy") is not None:
-        parse_policy(given["policy"], PROFILES)
+    checked = _judged(given)
     custom.check(given, before)
     if "tls" in given:
         checked["tls"] = custom.checked_tls(given["tls"])
     if "tls" in given or "url" in given:
         _check_tls(manager, checked, before)
+    if "url" in given:
+        await manager.transport.check(given["url"], tenant=tenant)
+    await custom.check_token_url(manager, given, tenant=tenant)
+    return checked
+
+
+def _judged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given fields, judged as far as each can be by itself."""
+    judged = dict(given)
+    if "event_types" in given:
+        judged["event_types"] = subscription.check_filters(given["event_types"])
+    if given.get("policy") is not None:
+        parse_policy(given["policy"], PROFILES)
     if given.get("order", "none") != "none":
         raise Problem(
             "order_not_available",
@@ -197,10 +212,7 @@ async def _checked(
             field="order",
             hint='leave it out, or "none"',
         )
-    if "url" in given:
-        await manager.transport.check(given["url"], tenant=tenant)
-    await custom.check_token_url(manager, given, tenant=tenant)
-    return checked
+    return judged
 
 
 def _check_tls(manager: Manager, checked: Mapping[str, Any], before: Endpoint | None) -> None:

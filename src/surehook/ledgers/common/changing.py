@@ -2,8 +2,9 @@
 
 A change is a generator: it yields a statement and is sent its rows, or yields a `Note` of what it has changed. Whoever
 follows it has begun a transaction, sees to it that no other change runs beside it, and at a note raises the version: the
-one place where it goes up (but for `record`). A statement whose data the database refuses is answered by throwing
-`Refused` into the work.
+one place where it goes up (but for `record`). Where one row is all that is changed, it yields `Noted` and nothing else: a
+statement and its note in one, which needs no transaction round it. A statement whose data the database refuses is
+answered by throwing `Refused` into the work.
 
 In plain text, not composed: loading and running what composes was a good part of what a change cost, and each statement
 is a wait of its own (docs/design.md, "Configuration follows by differences").
@@ -42,7 +43,17 @@ class Note(NamedTuple):
     key: bytes
 
 
-Changing: TypeAlias = Generator[Statement | Note, Sequence[Row], R]
+class Noted(NamedTuple):
+    """A statement that changes one row, the columns that it tells of the row as it is now, and the note that is made
+    where there is such a row."""
+
+    sql: str
+    returning: str
+    parameters: Sequence[Any]
+    note: Note
+
+
+Changing: TypeAlias = Generator[Statement | Note | Noted, Sequence[Row], R]
 
 
 class Refused(Exception):
@@ -161,18 +172,17 @@ def _change(
     columns, first = _columns(kind), kind.__struct_fields__[0]
     if fields:
         setting = ", ".join([f'"{name}" = ?' for name in fields])
-        sql = f"update {table} set {setting} where {first} = ? returning {columns}"
-        found = yield from _written(table, Statement(sql, (*fields.values(), key)))
+        sql, parameters = f"update {table} set {setting} where {first} = ?", (*fields.values(), key)
+        step: Statement | Noted = Statement(f"{sql} returning {columns}", parameters)
+        if not changes.keys() <= FOR_PEOPLE[table]:
+            step = Noted(sql, columns, parameters, Note(table, noted))
+        found = yield from _written(table, step)
     else:
         found = yield Statement(f"select {columns} from {table} where {first} = ?", (key,))
-    if not found:
-        return None
-    if not changes.keys() <= FOR_PEOPLE[table]:
-        yield Note(table, noted)
-    return made(found[0])
+    return made(found[0]) if found else None
 
 
-def _written(table: str, statement: Statement) -> Changing[Sequence[Row]]:
+def _written(table: str, statement: Statement | Noted) -> Changing[Sequence[Row]]:
     try:
         return (yield statement)
     except Refused as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from surehook.ledgers.common.changing import Changing, Note, Refused, Statement
+from surehook.ledgers.common.changing import Changing, Note, Noted, Refused, Statement
 from surehook.ledgers.sqlite.session import Session, Unstorable
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.registry import NOTES_KEPT
@@ -36,11 +36,20 @@ def _follow(session: Session, steps: Changing[R]) -> R:
         return answer
 
 
-def _done(session: Session, step: Statement | Note) -> list[tuple[object, ...]]:
+def _done(session: Session, step: Statement | Note | Noted) -> list[tuple[object, ...]]:
     if isinstance(step, Statement):
         return session.rows(step.sql, step.parameters)
+    if isinstance(step, Note):
+        _note(session, step)
+        return []
+    changed = session.rows(f"{step.sql} returning {step.returning}", step.parameters)
+    if changed:
+        _note(session, step.note)
+    return changed
+
+
+def _note(session: Session, note: Note) -> None:
     version: int = session.value(query("raise_version"))
-    session.run(query("note"), (step.kind, step.key))
+    session.run(query("note"), (note.kind, note.key))
     if version % DROP_EVERY == 0:
         session.run(query("drop_notes"), (version - NOTES_KEPT,))
-    return []
