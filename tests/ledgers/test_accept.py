@@ -106,7 +106,7 @@ async def test_changes_of_others_hold_no_batch_up(desk: Desk) -> None:
     await desk.ledger.change_tenant("globex", {"strict": True})
     await desk.ledger.change_endpoint(theirs, {"status": "paused"}, now=NOW)
     await desk.ledger.add_event_type(EventType("a.c", None, None, "1", None, NOW))
-    await desk.ledger.add_key(ApiKey(desk.make.id(), b"d" * 32, "k", NOW))
+    await desk.ledger.add_key(ApiKey(b"\xff" * 16, b"d" * 32, "k", NOW))
     tries: tuple[dict[str, Any], ...] = ({}, {"key": "k"}, {"key": "k"})  # the last one is a repeat
     for fields in tries:
         receipt = await _accept_with(desk, since, **fields)

@@ -66,16 +66,13 @@ def concern(
     """Whether what changed after version `since` may concern events of these tenants and types. Beside each note stands the
     tenant of its endpoint, None where that is gone: nobody can say then whose it was. Versions without a note concern
     everybody."""
+    named = {TENANT: tenants, EVENT_TYPE: event_types}
     explained = set()
     for version, kind, key, tenant in notes:
         explained.add(version)
-        if kind == ENDPOINT:
-            concerns = tenant is None or tenant in tenants
-        else:
-            concerns = key.decode() in (
-                tenants if kind == TENANT else event_types if kind == EVENT_TYPE else ()
-            )
-        if concerns:
+        if kind == ENDPOINT and (tenant is None or tenant in tenants):
+            return True
+        if kind in named and key.decode() in named[kind]:
             return True
     return len(explained) != newest - since
 

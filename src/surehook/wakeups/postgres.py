@@ -2,7 +2,8 @@
 
 A notification takes a lock on the whole cluster while its transaction commits, so it is sent neither by a
 trigger nor with the commit that it speaks of: what was published within `PAUSE_S` goes out together afterwards,
-in a transaction of its own that changes nothing. A lost connection is made again for ever; when it is back, those
+in a transaction of its own that changes nothing and does not wait for the disk: other notifications, and commits that
+share the disk, would wait with it. A lost connection is made again for ever; when it is back, those
 who listen are told of every kind that they may have missed. Through a pooler that lends a connection for one
 transaction nothing is ever heard, and polling does all the work.
 """
@@ -21,6 +22,7 @@ from surehook.ports.wakeups import CONFIGURATION, WORK, Heard
 CHANNEL = "surehook"
 PAUSE_S = 0.003  # between two notifications of this process, at least
 KINDS_MOST = 100  # in one notification, whose text has at most 8,000 bytes; the rest is found by looks
+TELL = "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 CONNECT_S = 5.0
 TELL_S = 5.0  # a notification that takes longer is given up, with its connection
 ALIVE_S = 15.0  # an idle connection is asked this often whether it is one
@@ -119,7 +121,7 @@ class PostgresWakeups:
         kinds, self._waiting = self._waiting, {}
         if kinds:
             async with asyncio.timeout(TELL_S):
-                await self._line.execute("select pg_notify($1, $2)", CHANNEL, ",".join(kinds))
+                await self._line.execute(TELL, CHANNEL, ",".join(kinds))
 
     def _notified(self, line: Any, pid: int, channel: str, payload: object) -> None:
         if pid == line.get_server_pid():
