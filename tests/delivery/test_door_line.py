@@ -16,7 +16,16 @@ from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem, TenantOverloaded
 from surehook.core.model import Tenant
 from surehook.delivery.admission import Admission
-from surehook.delivery.company import PAUSE_TURNS, Company, pause
+from surehook.delivery.company import (
+    BUCKETS,
+    CALM_BURST,
+    CALM_COST,
+    COST_S,
+    NEAR_S,
+    PAUSE_TURNS,
+    Company,
+    pause,
+)
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
@@ -29,6 +38,7 @@ class Commits:
 
     def __init__(self, house: House) -> None:
         self.batches: list[list[Any]] = []
+        self.quick: list[bool] = []  # of each transaction
         self.begun = 0
         self.gate = asyncio.Event()
         self.gate.set()
@@ -44,6 +54,7 @@ class Commits:
         await self.gate.wait()
         receipt = await self._accept(batch, **named)
         self.batches.append(list(batch))
+        self.quick.append(named["is_quick"])
         return receipt
 
     def tenants(self) -> list[list[str]]:
@@ -369,15 +380,61 @@ def test_nobody_rests_at_the_end() -> None:
 def test_company_is_somebody_else_within_the_last_second() -> None:
     company = Company(part=16)
     assert not company.is_near(0.0)
-    company.seen("a", 0.0)
-    company.seen("a", 0.1)
+    company.seen("a", 1, 0.0)
+    company.seen("a", 1, 0.1)
     assert not company.is_near(0.1), "a lone publisher makes room for nobody"
-    company.seen("b", 0.2)
+    company.seen("b", 1, 0.2)
     assert company.is_near(0.2)
-    company.seen("b", 1.0)
+    company.seen("b", 1, 1.0)
     assert company.is_near(1.0)
-    company.seen("b", 1.2)
+    company.seen("b", 1, 1.2)
     assert not company.is_near(1.2)
+
+
+def test_who_publishes_more_than_a_pace_rushes_until_it_has_been_calm_for_a_while() -> None:
+    company = Company(part=16)
+    assert company.seen("a", CALM_BURST, 0.0), "a burst"
+    assert not company.is_rushed(0.0)
+    assert not company.seen("a", 1, 0.0)
+    assert company.is_rushed(0.9)
+    assert not company.is_rushed(1.0)
+    assert company.seen("b", 1, 0.0), "which says nothing about others"
+    assert company.seen("a", CALM_BURST - 1, 1.0)
+    paced = [company.seen("c", CALM_COST // 100, 2.0 + n / 100) for n in range(1_000)]
+    assert all(paced)
+    faster = [company.seen("d", CALM_COST // 50, 20.0 + n / 100) for n in range(100)]
+    assert faster.index(False) < 20
+    assert not any(faster[20:])
+
+
+def test_whoever_rushed_and_however_much_is_calm_a_second_later() -> None:
+    company = Company(part=16)
+    company.seen("a", 1_000_000, 0.0)
+    assert company.seen("a", 1, NEAR_S)
+
+
+def test_tenants_that_were_here_once_are_forgotten() -> None:
+    company = Company(part=16)
+    for n in range(10_000):
+        company.seen(str(n), 1, n / 1_000)
+    assert len(company._buckets) <= BUCKETS + 2
+
+
+def test_large_events_have_a_part_of_the_time_and_few_publishes_wait_for_long() -> None:
+    """A publish that comes while a large event is written waits for the rest of it."""
+
+    async def rests(cost: int) -> float:
+        company, now = Company(part=8), asyncio.get_running_loop().time()
+        assert company.rest(cost) == 0
+        company.seen("a", 1, now)
+        company.seen("b", 1, now)
+        return company.rest(cost)
+
+    for cost in (1_000, 2_614, 5_000, 10_000):
+        takes = cost * COST_S
+        period = takes + run(rests(cost))
+        assert takes / period <= 1 / 8
+        assert max(0.0, takes - 0.010) / period <= 1 / 20
 
 
 @pytest.mark.parametrize(
@@ -430,6 +487,70 @@ async def test_a_publish_shares_the_next_transaction_with_a_tenant_that_has_hund
     await asyncio.gather(one, many)
     assert len(commits.batches) == 76
     assert [n for n, tenants in enumerate(commits.tenants()) if "other" in tenants] == [1]
+
+
+@story(EngineSettings(accept_rows=16))
+async def test_a_calm_tenant_waits_for_no_flush_of_one_that_rushes(house: House, commits: Commits) -> None:
+    await house.endpoint()
+    commits.gate.clear()
+    many = publish(house, *[event(n=n) for n in range(300)])
+    await house.wait(0.5)
+    assert commits.begun == 1
+    one = publish(house, event("other"))
+    await house.wait(0.5)
+    assert commits.begun == 2, "it has a writer of its own"
+    commits.gate.set()
+    await asyncio.gather(one, many)
+    assert [tenants for tenants in commits.tenants() if "other" in tenants] == [["other"]]
+    assert commits.quick == [tenants == ["other"] for tenants in commits.tenants()]
+
+
+@story(EngineSettings(accept_rows=16, turn_cost=8))
+async def test_who_is_calm_and_has_much_waiting_takes_turns(house: House, commits: Commits) -> None:
+    """What goes beside a line takes from its time, so it is bounded."""
+    await house.endpoint()
+    commits.gate.clear()
+    asked = [publish(house, *[event(n=n) for n in range(300)])]
+    await house.wait(0.5)
+    asked += [publish(house, event("other")) for _ in range(20)]
+    await house.wait(0.1)
+    commits.gate.set()
+    await asyncio.gather(*asked)
+    counts = [
+        (is_quick, tenants.count("other"))
+        for is_quick, tenants in zip(commits.quick, commits.tenants(), strict=True)
+    ]
+    assert 0 < sum(count for is_quick, count in counts if is_quick) <= 8
+    assert sum(count for _, count in counts) == 20
+
+
+@story(EngineSettings(accept_rows=64))
+async def test_where_nobody_rushes_all_share_a_transaction(house: House, commits: Commits) -> None:
+    await house.endpoint()
+    commits.gate.clear()
+    asked = [publish(house, event(who)) for who in ("acme", "other", "acme", "other", "acme")]
+    await house.wait(0.1)
+    commits.gate.set()
+    await asyncio.gather(*asked)
+    assert [len(tenants) for tenants in commits.tenants()] == [1, 4]
+    assert not any(commits.quick)
+
+
+@story(EngineSettings(accept_rows=16))
+async def test_only_who_is_calm_keeps_turns_of_the_loop_short(house: House, commits: Commits) -> None:
+    """Else several tenants at full speed would all send in short turns, and each delivery would cost more."""
+    await house.endpoint()
+    dispatch = house.engine.dispatch
+    commits.gate.clear()
+    many = publish(house, *[event(n=n) for n in range(300)])
+    await house.wait(0.1)
+    assert dispatch.waited_for == 0
+    one = publish(house, event("other"))
+    await house.wait(0.1)
+    assert dispatch.waited_for == 1
+    commits.gate.set()
+    await asyncio.gather(one, many)
+    assert dispatch.waited_for == 0
 
 
 # -- more than a flush ----------------------------------------------------------------------------------

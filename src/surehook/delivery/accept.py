@@ -8,7 +8,9 @@ Each event is written whole, with all its deliveries, in one transaction. A requ
 as their turns come, and it is answered when the last one has its answer. Whatever is done row by row pauses after
 `slice_rows`, and the event loop goes on. Events that cost more than `large_cost` (their fan-out is large) have a writer of
 their own: those behind them need not wait until hundreds of rows are made, in pauses of a busy loop. While others
-publish, a tenant's large events rest between two of them, so that all of them together have a share of the time.
+publish, a tenant's large events rest between two of them, so that all of them together have a share of the time. A third
+writer is for calm tenants while somebody rushes (`company.py`): their few events need not wait until a whole flush of
+somebody else's is made and committed, and then for the next one, which they would share.
 
 Events are judged and fan out from memory, and the transaction checks that nothing has changed since which concerns their
 tenants or types. Where it has, nothing is written, what changed is taken over, and events whose tenant or type changed
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import islice
 
 from surehook.core import instants
@@ -99,13 +102,17 @@ class Accept:
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
         self._company = Company(part=settings.large_part)
-        self._batches: FairBatches[Waiting] = self._line(lambda cost: 0.0)
+        self._batches: FairBatches[Waiting] = self._line()
+        self._beside: FairBatches[Waiting] = self._line(is_quick=True)
         self._large: FairBatches[Waiting] = self._line(self._company.rest)
 
-    def _line(self, rest: Callable[[int], float]) -> FairBatches[Waiting]:
+    def _line(
+        self, rest: Callable[[int], float] = lambda cost: 0.0, *, is_quick: bool = False
+    ) -> FairBatches[Waiting]:
         settings = self._settings
         return FairBatches(
-            self._flush, items=settings.accept_rows, cost=settings.accept_cost, turn=settings.turn_cost,
+            partial(self._flush, is_quick=is_quick),
+            items=settings.accept_rows, cost=settings.accept_cost, turn=settings.turn_cost,
             others=lambda: len(self._directory.tenants) > 1, wanted=lambda waiting: waiting.request.goes_on,
             cut=Waiting.cut, rest=rest,
         )  # fmt: skip
@@ -124,21 +131,33 @@ class Accept:
         request = Request([None] * len(events), len(events), loop.create_future())
         directory = self._directory
         line = line_up(request, events, keys, version=directory.version, fan_out=directory.fan_out)
-        now = loop.time()
-        for waiting in line:
-            self._company.seen(waiting.tenant, now)
-        most, is_small = self._settings.large_cost, True
+        is_calm = self._seen(line, loop.time())
+        most, is_small = self._settings.large_cost, is_calm
         for waiting in self._admit(line):
             cost = waiting.cost
-            is_large = cost > most
-            is_small = is_small and not is_large
-            batches = self._large if is_large else self._batches
+            if cost > most:
+                batches, is_small = self._large, False
+            else:
+                batches = self._beside if is_calm and self._goes_beside(waiting) else self._batches
             batches.put(waiting.tenant, waiting, cost, len(waiting.events))
         self._dispatch.waited_for += is_small
         try:
             return await request.done
         finally:
             self._dispatch.waited_for -= is_small
+
+    def _seen(self, line: list[Waiting], now: float) -> bool:
+        """Tell who publishes what; whether all of them are calm."""
+        if len(self._directory.tenants) < 2:
+            return True
+        seen = [self._company.seen(each.tenant, each.cost * len(each.events), now) for each in line]
+        return all(seen)
+
+    def _goes_beside(self, waiting: Waiting) -> bool:
+        """Whether events of a calm tenant need not stand in line with those who rush: all that it has waiting is a turn."""
+        if not self._company.is_rushed(asyncio.get_running_loop().time()):
+            return False
+        return self._admission.cost(waiting.tenant) <= self._settings.turn_cost
 
     def _admit(self, line: list[Waiting]) -> list[Waiting]:
         """Those events of a request that are let in, all or none of a tenant's; the others have their answer. Raises what
@@ -179,6 +198,7 @@ class Accept:
         """Write what waits, for `DRAIN_S` at most: a large request may be a minute's work. What is left is refused."""
         end = asyncio.get_running_loop().call_later(DRAIN_S, self._end)
         await self._batches.drained()
+        await self._beside.drained()
         await self._large.drained()
         end.cancel()
 
@@ -187,13 +207,13 @@ class Accept:
 
     # -- the flusher ------------------------------------------------------------------------------------
 
-    async def _flush(self, line: list[Waiting]) -> None:
+    async def _flush(self, line: list[Waiting], *, is_quick: bool) -> None:
         """Write what was taken out of the line, but for what nobody waits for any more."""
         batch = [] if self._ended else [each for each in line if each.request.goes_on]
         try:
             if batch:
                 with self._lost.leasing():  # what is born leased
-                    await self._commit(batch)
+                    await self._commit(batch, is_quick=is_quick)
         except Exception as error:
             self._give_up(batch, error)
         for waiting in line:
@@ -214,14 +234,16 @@ class Accept:
         if isinstance(error, LedgerBroken | NodeBuried):
             self._loops.fail(error)
 
-    async def _commit(self, batch: list[Waiting]) -> None:
+    async def _commit(self, batch: list[Waiting], *, is_quick: bool) -> None:
         node, now, version = self._node(), self._clock.now(), self._directory.version
         await self._prepare(batch, now)
         unknown = 0
         while True:
             rows = [made for waiting in batch for made in waiting.made if isinstance(made, Incoming)]
             try:
-                receipt = await self._ledger.accept(rows, node=node, version=version, now=now)
+                receipt = await self._ledger.accept(
+                    rows, node=node, version=version, now=now, is_quick=is_quick
+                )
             except CommitUnknown:
                 unknown += 1
                 self._lost.suspect()  # should the ledger go before it has told us

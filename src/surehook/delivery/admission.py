@@ -54,6 +54,11 @@ class Admission:
         self.size += size
         return None
 
+    def cost(self, tenant: str) -> int:
+        """Of what a tenant has waiting, in the unit of turns."""
+        own = self._tenants[tenant]
+        return own.events + own.deliveries + (own.size >> 10)
+
     def leave(self, tenant: str, events: int, deliveries: int, size: int) -> None:
         """Events of one tenant have their answer."""
         own = self._tenants[tenant]

@@ -181,13 +181,16 @@ class Ledger(Receipts, Protocol):
 
     # -- the way in -------------------------------------------------------------------------------------
 
-    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+    async def accept(
+        self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
+    ) -> Receipt:
         """Append events, deliveries and idempotency keys in one transaction.
 
         `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and
         types than the batch's do no harm. Running the same batch again after
         CommitUnknown counts rows with the batch's own ids as fresh. A row the database refuses is answered
-        alone (`unstorable`); the others are written. Expired idempotency keys (24 h) count as absent.
+        alone (`unstorable`); the others are written. Expired idempotency keys (24 h) count as absent. `is_quick`: a few
+        events, which a ledger that has one writer lets go before what others wait for.
         """
         ...
 

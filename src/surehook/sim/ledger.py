@@ -254,7 +254,7 @@ class SimLedger:
         if set(burial.nodes) & set(self.identities) and not self._leaving():
             self._book.find(f"{self._process.name} buried itself, and nobody had judged it dead")
 
-    def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, version: int, now: int) -> None:
+    def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, **rest: Any) -> None:
         rows = sum(len(incoming.deliveries) for incoming in batch)
         self._trace.note(
             "ledger", f"{self._process.name} accept {len(batch)} events {rows} rows {receipt.stale}"

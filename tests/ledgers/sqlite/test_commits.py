@@ -92,6 +92,55 @@ async def test_a_publish_goes_before_an_event_for_thousands(
     assert driver.ran.count("commit") == (2 if is_large else 1)
 
 
+async def hold_up(desk: Desk) -> tuple[threading.Event, asyncio.Future[object]]:
+    """The writer is in the middle of something, until the event is set."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work(session: object) -> None:
+        begun.set()
+        go.wait(5)
+
+    blocked = asyncio.ensure_future(desk.ledger._write(work))
+    assert await asyncio.to_thread(begun.wait, 5)
+    return go, blocked
+
+
+async def test_a_quick_publish_goes_before_others_and_alone(desk: Desk, driver: WatchedDriver) -> None:
+    items = [desk.make.incoming(desk.endpoint) for _ in range(6)]
+    version = await desk.ledger.version()
+    order: list[int] = []
+
+    async def accept(number: int, *, is_quick: bool) -> None:
+        await desk.ledger.accept([items[number]], node=desk.node, version=version, now=NOW, is_quick=is_quick)
+        order.append(number)
+
+    go, blocked = await hold_up(desk)
+    calls = [asyncio.ensure_future(accept(number, is_quick=number in (2, 4))) for number in range(6)]
+    await asyncio.sleep(0)
+    driver.ran.clear()
+    go.set()
+    await asyncio.gather(blocked, *calls)
+    assert order == [2, 4, 0, 1, 3, 5]
+    assert driver.ran.count("commit") == 5, (
+        "the quick ones share a transaction, and then nobody does for a while"
+    )
+
+
+async def test_quick_publishes_pass_others_so_many_times_and_no_more(desk: Desk) -> None:
+    done: list[str] = []
+    add, write = desk.ledger._add_quickly, desk.ledger._write
+    go, blocked = await hold_up(desk)
+    calls = [asyncio.ensure_future(write(lambda session: done.append("call")))]
+    calls += [
+        asyncio.ensure_future(add(lambda session: done.append("quick")))
+        for _ in range((PASSED_MOST + 2) * JOINED_MAX)
+    ]
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(blocked, *calls)
+    assert done.index("call") == PASSED_MOST * JOINED_MAX
+
+
 async def test_neighbours_in_the_line_share_one_commit(desk: Desk, driver: WatchedDriver) -> None:
     items = [desk.make.incoming(desk.endpoint) for _ in range(JOINED_MAX)]
     version = await desk.ledger.version()

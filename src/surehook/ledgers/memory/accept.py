@@ -17,7 +17,9 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 class Accepting(Hooked):
     @writes
-    def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+    def accept(
+        self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
+    ) -> Receipt:
         self.book.fence(node)
         newest = self.book.version
         if version < newest and self._is_concerned(batch, version):

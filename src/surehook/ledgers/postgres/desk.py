@@ -38,7 +38,7 @@ class Desk:
     """Sessions on one database.
 
     url      postgresql://…; several hosts and `target_session_attrs` are asyncpg's to understand
-    writers  connections for accept, and as many for record
+    writers  connections for record; for accept, which has one more writer, one more
     workers  connections for everything else that writes
     listers  connections for lists
     """
@@ -46,7 +46,7 @@ class Desk:
     def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
         self.url = url
         self.warnings: list[str] = []  # what a start found about the server; people should read it
-        self._accepting = self._pool("hot", writers)
+        self._accepting = self._pool("hot", writers + 1)
         self._recording = self._pool("hot", writers)
         self._working = self._pool("hot", workers)
         self._beating = self._pool("beat", 1)

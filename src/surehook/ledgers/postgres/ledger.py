@@ -98,7 +98,9 @@ class PostgresLedger(Registering, Reads, Housekeeping):
 
     # -- the way of an event ----------------------------------------------------------------------------
 
-    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+    async def accept(
+        self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
+    ) -> Receipt:
         if batch:
             self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
         return await self._with(

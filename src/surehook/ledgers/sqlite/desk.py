@@ -13,7 +13,7 @@ from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.opening import open_reader, open_writer
 from surehook.ledgers.sqlite.place import FLOOR_BYTES, Nowhere, Place
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.workers import Inline, Thread, Worker
+from surehook.ledgers.sqlite.workers import Inline, Rank, Thread, Worker
 from surehook.ports.reading import Room
 
 P = ParamSpec("P")
@@ -88,7 +88,7 @@ class Desk:
         self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
         """Write what can wait a little: behind all others, in a transaction of its own."""
-        return await self._writer.call(partial(work, self._writing, *args, **kwargs), is_bulk=True)
+        return await self._writer.call(partial(work, self._writing, *args, **kwargs), rank=Rank.BULK)
 
     async def _join(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Write, in one transaction with neighbours in the line: for work that leaves nothing but rows."""
@@ -99,12 +99,19 @@ class Desk:
         work_here = partial(work, self._writing, *args, **kwargs)
         return await self._writer.call(partial(self._with_room, work_here), joins=True)
 
+    async def _add_quickly(
+        self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Write a little new work, where there is room for it, before all others; else like `_add`."""
+        work_here = partial(work, self._writing, *args, **kwargs)
+        return await self._writer.call(partial(self._with_room, work_here), joins=True, rank=Rank.QUICK)
+
     async def _add_later(
         self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
         """Write new work, where there is room for it; else like `_later`."""
         work_here = partial(work, self._writing, *args, **kwargs)
-        return await self._writer.call(partial(self._with_room, work_here), is_bulk=True)
+        return await self._writer.call(partial(self._with_room, work_here), rank=Rank.BULK)
 
     async def _read(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._reader.call(partial(work, self._reading, *args, **kwargs))

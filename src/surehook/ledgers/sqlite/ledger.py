@@ -93,9 +93,12 @@ class SqliteLedger(Registering, Reads):
 
     # -- the way of an event ----------------------------------------------------------------------------
 
-    async def accept(self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+    async def accept(
+        self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
+    ) -> Receipt:
         # Large events come in batches of their own (`delivery/accept.py`), so that the first one tells.
-        add = self._add_later if batch and len(batch[0].deliveries) >= LARGE_FAN_OUT else self._add
+        is_large = batch and len(batch[0].deliveries) >= LARGE_FAN_OUT
+        add = self._add_later if is_large else self._add_quickly if is_quick else self._add
         return await add(accept.accept, batch, node=node, version=version, now=now)
 
     async def claim(

@@ -10,6 +10,10 @@ behind all others, and are never passed more often than `PASSED_MOST` times.
 Jobs that may be joined and stand next to each other in the line share one transaction, and so one wait
 for the disk: under load an accept and a record nearly always do. Where one of them fails, all are rolled
 back and each is run alone, so a job must leave nothing behind but rows.
+
+Quick jobs go before all others and share their transaction only with each other. So a publish of one event waits for what
+is left of the transaction under way, and not for hundreds of rows of somebody else's as well. They may be new work
+alone, of which nothing in the line can know. While such jobs come, others go alone, so that less is left to wait for.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from enum import IntEnum
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -32,6 +37,17 @@ LINE_MAX = 1_000
 JOINED_MAX = 4
 # Transactions of others that may go before a job that can wait: a tenth of a second on a busy disk.
 PASSED_MOST = 8
+APART = (
+    16  # transactions after a quick one in which nothing is joined: for as long, another is likely to come
+)
+
+
+class Rank(IntEnum):
+    """Where a job stands."""
+
+    QUICK = 0
+    USUAL = 1
+    BULK = 2
 
 
 class _Job(NamedTuple):
@@ -39,14 +55,14 @@ class _Job(NamedTuple):
     future: asyncio.Future[Any]
     work: Callable[[], Any]
     joins: bool
-    is_bulk: bool
+    rank: Rank
 
 
 _Outcome = tuple[Any, BaseException | None]
 
 
 class Worker(Protocol):
-    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R: ...
+    async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R: ...
 
     def dismiss(self) -> None:
         """Take no more work; what is under way ends by itself."""
@@ -58,7 +74,7 @@ class Worker(Protocol):
 
 
 class Inline:
-    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R:
+    async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R:
         return work()
 
     def dismiss(self) -> None:
@@ -75,19 +91,19 @@ class Thread:
         self._joint = joint
         self._line: SimpleQueue[_Job | None] = SimpleQueue()
         # Out of the line and not yet done. The thread's own, but for their lengths.
-        self._first: deque[_Job] = deque()
-        self._bulk: deque[_Job] = deque()
-        self._passed = 0  # transactions that went before the first of those that can wait
+        self._lines: tuple[deque[_Job], ...] = (deque(), deque(), deque())  # by rank
+        self._passed = [0, 0, 0]  # by rank, the transactions that went before the first one in line
+        self._apart = 0  # transactions to come in which nothing is joined
         self._is_ending = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    async def call(self, work: Callable[[], R], *, joins: bool = False, is_bulk: bool = False) -> R:
-        if self._line.qsize() + len(self._first) + len(self._bulk) >= LINE_MAX:
+    async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R:
+        if self._line.qsize() + sum(map(len, self._lines)) >= LINE_MAX:
             raise LedgerUnavailable(f"{LINE_MAX} calls wait for the database already")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        self._line.put(_Job(loop, future, work, joins, is_bulk))
+        self._line.put(_Job(loop, future, work, joins, rank))
         return await future
 
     def dismiss(self) -> None:
@@ -100,7 +116,7 @@ class Thread:
     def _work(self) -> None:
         while True:
             self._listen()
-            if not self._first and not self._bulk:
+            if not any(self._lines):
                 return
             jobs = self._next()
             for done, (answer, error) in zip(jobs, self._outcomes(jobs), strict=True):
@@ -112,25 +128,33 @@ class Thread:
         """Take everything out of the line; where nothing is to be done, wait for something."""
         while not self._is_ending:
             try:
-                job = self._line.get(block=not self._first and not self._bulk)
+                job = self._line.get(block=not any(self._lines))
             except Empty:
                 return
             if job is None:
                 self._is_ending = True
             else:
-                (self._bulk if job.is_bulk else self._first).append(job)
+                self._lines[job.rank].append(job)
 
     def _next(self) -> list[_Job]:
         """The jobs of the next transaction: those that stand next to each other and join, or one that can wait."""
-        if self._bulk and (not self._first or self._passed >= PASSED_MOST):
-            self._passed = 0
-            return [self._bulk.popleft()]
-        self._passed += bool(self._bulk)
-        jobs = [self._first.popleft()]
-        if jobs[0].joins and self._joint is not None:
-            while self._first and self._first[0].joins and len(jobs) < JOINED_MAX:
-                jobs.append(self._first.popleft())
+        rank = self._turn()
+        line = self._lines[rank]
+        jobs = [line.popleft()]
+        if jobs[0].joins and self._joint is not None and (rank == Rank.QUICK or not self._apart):
+            while line and line[0].joins and len(jobs) < JOINED_MAX:
+                jobs.append(line.popleft())
+        self._apart = APART if rank == Rank.QUICK else max(0, self._apart - 1)
         return jobs
+
+    def _turn(self) -> Rank:
+        """Whose turn it is: of those who wait, the first in rank, or who has been passed so often."""
+        waiting = [rank for rank in Rank if self._lines[rank]]
+        passed = [rank for rank in waiting if self._passed[rank] >= PASSED_MOST]
+        turn = (passed or waiting)[0]
+        for rank in waiting:
+            self._passed[rank] = 0 if rank == turn else self._passed[rank] + 1
+        return turn
 
     def _outcomes(self, jobs: list[_Job]) -> list[_Outcome]:
         if len(jobs) > 1:
