@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.adversary.arena import Arena, arena
+from tests.adversary.conftest import keep
 from tests.servers import Postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.adversary]
@@ -18,7 +19,7 @@ SLOW = {"profile": "standard", "breaker": None}
 @pytest.fixture(params=["sqlite", "postgres"])
 def scene(request: pytest.FixtureRequest) -> Iterator[Arena]:
     """A fresh server for each attack."""
-    with _ledger(request) as url, arena(url) as made:
+    with _ledger(request) as url, arena(url, tell=lambda figures: keep(request.node, figures)) as made:
         yield made
 
 
