@@ -16,11 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
 
 import surehook
+from surehook.sim.campaign import cores
 
 PATCHES = Path(__file__).parent / "mutants"
 SEEDS = 50  # within which each planted bug must be found
@@ -134,17 +136,26 @@ def main(only: list[str]) -> int:
         print(f"no planted bug is named {', '.join(sorted(unknown))}")
         return 2
     missed = 0
-    for mutant in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            found = hunt(mutant, Path(folder), hinted=False)
-        print(f"{mutant.name:32} world {found.world}: {found.finding}", flush=True)
-        missed += found.world is None
-        lines = [line for line in mutant.patch.splitlines(keepends=True) if not line.startswith("# world: ")]
-        at = next(number for number, line in enumerate(lines) if not line.startswith("# "))
-        hint = [] if found.world is None else [f"# world: {found.world}\n"]
-        (PATCHES / f"{mutant.name}.patch").write_text("".join(lines[:at] + hint + lines[at:]))
+    with ThreadPoolExecutor(cores()) as pool:
+        hunts = pool.map(_hunted, chosen)
+        for mutant, found in zip(chosen, hunts, strict=True):
+            missed += found.world is None
+            _write_down(mutant, found)
     print(f"{missed} not found within {SEEDS} worlds")
     return 1 if missed else 0
+
+
+def _hunted(mutant: Mutant) -> Hunt:
+    with tempfile.TemporaryDirectory() as folder:
+        return hunt(mutant, Path(folder), hinted=False)
+
+
+def _write_down(mutant: Mutant, found: Hunt) -> None:
+    print(f"{mutant.name:32} world {found.world}: {found.finding}", flush=True)
+    lines = [line for line in mutant.patch.splitlines(keepends=True) if not line.startswith("# world: ")]
+    at = next(number for number, line in enumerate(lines) if not line.startswith("# "))
+    hint = [] if found.world is None else [f"# world: {found.world}\n"]
+    (PATCHES / f"{mutant.name}.patch").write_text("".join(lines[:at] + hint + lines[at:]))
 
 
 if __name__ == "__main__":
