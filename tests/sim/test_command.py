@@ -38,7 +38,7 @@ def test_an_unknown_ledger_is_a_usage_error():
 
 def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str]):
     def told(jobs: int) -> dict[str, object]:
-        assert run(["sim", "--seed", "2", "--seeds", "6", "--json", "--jobs", str(jobs)]) == 0
+        assert run(["sim", "--seed", "16", "--seeds", "5", "--json", "--jobs", str(jobs)]) == 0
         document: dict[str, object] = json.loads(capsys.readouterr().out)
         del document["seconds"]
         return document
