@@ -231,3 +231,42 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
         assert town.calls("worker") == 1
 
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
+
+
+TROUBLE = {"engine.failed", "engine.stop_failed", "loop.failed"}
+
+
+def test_a_node_that_others_bury_while_it_leaves_ends_in_order() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = answers(200, after=3.0)
+        await house.endpoint(policy=PATIENT)
+        await house.publish(3)
+        await house.wait(0.1)
+        leaving = asyncio.ensure_future(house.engine.stop())
+        await house.wait(0.5)
+        assert await bury(house, house.engine.node()) == 3
+        await leaving
+        assert house.engine.failure is None
+        assert not TROUBLE & set(house.facts.names)
+
+    in_house(story, stops=False)
+
+
+def test_a_beat_that_meets_the_nodes_own_burial_is_no_failure() -> None:
+    """Loops go on until it is written that the node has left."""
+
+    async def story(house: House) -> None:
+        burying = house.ledger.bury
+
+        async def slowly(*args: Any, **named: Any) -> Any:
+            try:
+                return await burying(*args, **named)
+            finally:
+                await house.wait(3)
+
+        house.ledger.bury = slowly
+        await house.engine.stop()
+        assert house.engine.failure is None
+        assert not TROUBLE & set(house.facts.names)
+
+    in_house(story, stops=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 from surehook.core import ids
 from surehook.core.envelope import EventIn
-from surehook.core.errors import LedgerError, Problem
+from surehook.core.errors import LedgerError, NodeBuried, Problem
 from surehook.core.model import Delivery, Endpoint, Notice
 from surehook.delivery.accept import Accept
 from surehook.delivery.around import Host, Metrics, NoMetrics
@@ -337,6 +337,9 @@ class Engine:
             try:
                 async with asyncio.timeout(self.settings.grace_s + STOP_S):
                     await self.leave.wind_down(self._leasing)
+            except NodeBuried:  # by another node, which has freed all that was to be handed back
+                self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self.node()))
+                self._forget()
             except (LedgerError, TimeoutError) as error:
                 self.telemetry.fact("engine.stop_failed", error=str(error) or "out of time")
         await self.loops.stop()

@@ -82,11 +82,16 @@ class ThisNode:
         await self.heartbeat.beat()
 
     def fail(self, error: BaseException) -> None:
-        """The ledger said no for good (broken), or this node was buried (begin again under a new id)."""
-        if isinstance(error, NodeBuried) and self.running:
-            if error.node == self._id and not self._reborn:  # of a former one was heard already
-                self._reborn = True
-                self._loops.do("begin again", self._begin_again)
+        """The ledger said no for good (broken), or this node was buried: it begins again under a new id, or has nothing left
+        to hand back where it is leaving."""
+        if isinstance(error, NodeBuried):
+            if error.node != self._id or self._reborn:
+                return  # a former one was, or it was heard already
+            if not self.running:
+                self._forget()
+                return
+            self._reborn = True
+            self._loops.do("begin again", self._begin_again)
             return
         if self.failure is None:
             self.failure = str(error) or type(error).__name__
