@@ -7,6 +7,10 @@ each (an empty table is walked for nothing; measured at 400 rows: 88 µs a row i
 locked or changed, `cross join lateral (… offset 0)` says the same. `is not distinct from` and row comparisons
 keep other indexes out: those of all rows that a node holds, or of the key where the order of a parking group is asked.
 `tests/ledgers/postgres/test_hot_plans.py` looks at each plan as it is made over empty tables.
+
+What comes with every event and every result is unnested side by side in a select list, not in `from unnest(…, …)`:
+that keeps each of its columns in a store of its own before the first row is read (accepting: 11.7 µs of the
+database's CPU an event, instead of 9.7; recording: 8.7 instead of 7.6). Shorter arrays are filled up with nulls in both.
 """
 
 from __future__ import annotations

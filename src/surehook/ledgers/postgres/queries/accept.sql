@@ -24,14 +24,16 @@ with fence as materialized (
     v.id, v.tenant, v.type, coalesce(v.schema_version, '1'), v.subject, v.sequence, v.workflow_version,
     v.correlation_id, v.causation_id, v.source, v.occurred_at, coalesce(v.accepted_at, $3), v.body, v.digest,
     coalesce(v.fan_out, 1)
-  from seen s, unnest(
-    $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-    $13::text[], $14::bigint[], $15::bigint[], $16::bytea[], $17::bytea[], $18::int[]
-  ) v (
-    id, tenant, type, schema_version, subject, sequence, workflow_version, correlation_id, causation_id, source,
-    occurred_at, accepted_at, body, digest, fan_out
-  )
-  where not s.is_stale
+  from (
+    select
+      unnest($4::bytea[]) as id, unnest($5::text[]) as tenant, unnest($6::text[]) as type,
+      unnest($7::text[]) as schema_version, unnest($8::text[]) as subject, unnest($9::bigint[]) as sequence,
+      unnest($10::text[]) as workflow_version, unnest($11::text[]) as correlation_id,
+      unnest($12::text[]) as causation_id, unnest($13::text[]) as source,
+      unnest($14::bigint[]) as occurred_at, unnest($15::bigint[]) as accepted_at,
+      unnest($16::bytea[]) as body, unnest($17::bytea[]) as digest, unnest($18::int[]) as fan_out
+  ) v
+  where not (select is_stale from seen)
 ), deliveries as (
   insert into delivery (
     id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at,
@@ -39,12 +41,16 @@ with fence as materialized (
   )
   select
     v.id, v.event, v.endpoint, v.tenant, v.type, v.lane, coalesce(v.attempt, 1), coalesce(v.due_at, $3),
-    coalesce(v.born_at, $3), v.overdue_at, case when v.is_held then s.number end, v.parked,
+    coalesce(v.born_at, $3), v.overdue_at, case when v.is_held then (select number from seen) end, v.parked,
     case when v.parked is not null then $3 end, coalesce(v.handed, 0)
-  from seen s, unnest(
-    $19::bytea[], $20::bytea[], $21::bytea[], $22::text[], $23::text[], $24::smallint[], $25::int[], $26::bigint[],
-    $27::bigint[], $28::bigint[], $29::bool[], $30::text[], $31::int[]
-  ) v (id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, is_held, parked, handed)
-  where not s.is_stale
+  from (
+    select
+      unnest($19::bytea[]) as id, unnest($20::bytea[]) as event, unnest($21::bytea[]) as endpoint,
+      unnest($22::text[]) as tenant, unnest($23::text[]) as type, unnest($24::smallint[]) as lane,
+      unnest($25::int[]) as attempt, unnest($26::bigint[]) as due_at, unnest($27::bigint[]) as born_at,
+      unnest($28::bigint[]) as overdue_at, unnest($29::bool[]) as is_held, unnest($30::text[]) as parked,
+      unnest($31::int[]) as handed
+  ) v
+  where not (select is_stale from seen)
 )
 select number, version, lag_ms, is_stale from seen

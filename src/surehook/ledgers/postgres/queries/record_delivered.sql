@@ -3,14 +3,17 @@
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), gone as (
-  delete from delivery d using fence f, unnest(
-    $4::bytea[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[], $9::text[], $10::bool[], $11::smallint[],
-    $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bytea[], $20::bytea[],
-    $21::bool[], $22::bigint[], $23::text[], $24::text[]
-  ) v (
-    id, attempt, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,
-    first_byte_us, total_us, headers, body, truncated, next_at, "end", reason
-  )
+  delete from delivery d using fence f, (
+    select
+      unnest($4::bytea[]) as id, unnest($5::int[]) as attempt, unnest($6::bigint[]) as seq,
+      unnest($7::smallint[]) as lane, unnest($8::bigint[]) as started_at, unnest($9::text[]) as outcome,
+      unnest($10::bool[]) as unknown, unnest($11::smallint[]) as status, unnest($12::text[]) as error,
+      unnest($13::text[]) as address, unnest($14::bigint[]) as dns_us, unnest($15::bigint[]) as connect_us,
+      unnest($16::bigint[]) as tls_us, unnest($17::bigint[]) as first_byte_us,
+      unnest($18::bigint[]) as total_us, unnest($19::bytea[]) as headers, unnest($20::bytea[]) as body,
+      unnest($21::bool[]) as truncated, unnest($22::bigint[]) as next_at, unnest($23::text[]) as "end",
+      unnest($24::text[]) as reason
+  ) v
   where d.id >= v.id and d.id <= v.id and d.attempt = v.attempt and d.holder is not distinct from f.number
   returning
     d.id, v.seq, v.lane, v.started_at,
