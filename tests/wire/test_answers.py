@@ -51,6 +51,35 @@ def read(*parts: bytes, end: bool = True) -> tuple[object, ...]:
     return reader.status, reader.failure, reader.body, reader.truncated
 
 
+PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n\r\n"
+AFTER_PLAIN = {
+    "the same": (PLAIN + b"no",),
+    "in two pieces": (PLAIN, b"no"),
+    "cut short": (PLAIN + b"n",),
+    "one byte more": (PLAIN + b"non",),
+    "another status, as long": (PLAIN.replace(b"200 OK", b"500 OK") + b"no",),
+    "odd since its interim": (b"HTTP/1.1 103 Early\r\nConnection: x\r\n\r\n", PLAIN + b"no"),
+}
+
+
+@pytest.mark.parametrize("parts", AFTER_PLAIN.values(), ids=AFTER_PLAIN)
+def test_an_answer_is_read_alike_whatever_came_before_on_its_connection(parts):
+    def state(reader: Reader) -> tuple[object, ...]:
+        for part in parts:
+            reader.feed(part)
+        return (
+            reader.phase, reader.status, reader.failure, reader.head, reader.body, reader.truncated, reader.reusable,
+            reader.keep_s,
+        )  # fmt: skip
+
+    used = Reader()
+    for _ in range(2):
+        assert used.feed(PLAIN + b"ok") == DONE
+        assert used.reusable
+        used.reset()
+    assert state(used) == state(Reader())
+
+
 @pytest.mark.parametrize(
     "case", [case for case in CASES if len(case.data) < 70_000], ids=lambda case: case.id
 )
