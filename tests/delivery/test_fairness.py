@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from surehook.core.model import FIRST, Delivery
-from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.dispatch import Dispatch, LaneState
 from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.turns import Turns
@@ -245,6 +245,46 @@ def test_a_turn_of_the_loop_starts_one_slice_however_many_pump(waited_for: int, 
         assert len(house.receivers.calls) == 40
 
     in_house(story, stops=False)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_lane_that_somebody_fills_at_one_instant_has_a_slot_for_who_comes_next(others: int) -> None:
+    """Its slow requests all began together, and all end together: whoever found no slot would wait for that."""
+
+    async def story(house: House) -> None:
+        for number in range(60):
+            url = f"https://a{number}.example/hook"
+            house.receivers.scripts[url] = answers(200, after=1.0)
+            await house.endpoint(url)
+        for number in range(others):
+            await house.tenant(f"other{number}")
+            await house.endpoint(B, tenant=f"other{number}")
+        await house.publish(1)
+        await house.wait(0.3)
+        assert len(house.receivers.calls) == (28 if others else 32)
+        for number in range(others):
+            await house.publish(3, tenant=f"other{number}")
+        await house.wait(0.1)
+        assert len(house.receivers.at(B)) == 3 * others
+        await house.wait(3)
+        assert len(house.receivers.calls) == 60 + 3 * others
+        assert house.engine.dispatch.lanes[FIRST].tenants_busy == {}
+
+    in_house(story, settings=EngineSettings(slots_first=32))
+
+
+def test_of_several_who_fill_a_lane_none_takes_the_last_slot() -> None:
+    lane = LaneState(512)
+    greedy, used = ["a", "b", "c"], {"a": 0, "b": 0, "c": 0}
+    while takers := [name for name in greedy if lane.has_part(name)]:
+        for name in takers:
+            if lane.has_part(name):
+                lane.take_slot(name)
+                used[name] += 1
+    assert max(used.values()) - min(used.values()) <= 1
+    assert lane.slots - lane.busy >= 20
+    lane.give_slot("a")
+    assert lane.has_part("a")
 
 
 # -- claims -------------------------------------------------------------------------------------------------

@@ -126,13 +126,13 @@ class Deliver:
         """Begin the one attempt that a half-open breaker lets through, in the patient lane."""
         assert self.dispatch is not None
         state = self.dispatch.lanes[RETRY]
-        state.busy += 1
+        state.take_slot(route.endpoint.tenant)
         route.flying[RETRY] += 1
         if route.suspect:
             state.suspects_busy += 1
         if self._send(route, delivery, RETRY, probe=probe):
             return True
-        state.busy -= 1
+        state.give_slot(route.endpoint.tenant)
         route.flying[RETRY] -= 1
         if route.suspect:
             state.suspects_busy -= 1

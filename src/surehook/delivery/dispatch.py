@@ -5,7 +5,9 @@ slot of their own free) in turns (`Turns`): a tenant with a thousand endpoints g
 endpoint, and an endpoint with a thousand waiting as many as one with a single delivery.
 
 Endpoints whose last word was a timeout are suspects: all suspects together may use half of a lane, so that
-however many endpoints hang, half of the lane stays with those that answer.
+however many endpoints hang, half of the lane stays with those that answer. And where there are several tenants, each may use
+so many times as many slots as are free (`PART`). Whoever comes next finds one: a lane that somebody with a thousand slow
+endpoints had filled at one instant would be free again when the slowest of all have answered, and not before.
 
 Sending goes in slices: after so many starts, or bytes, everything else that is ready has its turn on the event
 loop, and however many ask for a pump meanwhile, there is one slice a turn. Otherwise a few hundred requests, signed
@@ -30,19 +32,41 @@ SLICE_STARTS = 8
 PRESSED_STARTS = 2  # … while somebody waits for the answer to a publish
 LONE_STARTS = 64  # where there is one tenant, whom long turns keep from nobody: waves of requests cost less
 SLICE_BYTES = 512 << 10
+PART = 7  # alone a tenant has seven eighths of a lane; with two that are greedy a fifteenth remains
 
 
 class LaneState:
     """One lane's slots and the turns of endpoints that could use one."""
 
-    __slots__ = ("busy", "ring", "slots", "suspects", "suspects_busy")
+    __slots__ = ("busy", "ring", "slots", "suspects", "suspects_busy", "tenants_busy")
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.busy = 0
         self.suspects_busy = 0
+        self.tenants_busy: dict[str, int] = {}
         self.ring = Turns()
         self.suspects = Turns()  # endpoints set aside until another suspect's slot is free
+
+    def take_slot(self, tenant: str) -> None:
+        """A request of the tenant's begins."""
+        self.busy += 1
+        self.tenants_busy[tenant] = self.tenants_busy.get(tenant, 0) + 1
+
+    def give_slot(self, tenant: str) -> None:
+        """It has ended, or was none: who had no turn for want of free slots has one again."""
+        self.busy -= 1
+        left = self.tenants_busy[tenant] - 1
+        if left:
+            self.tenants_busy[tenant] = left
+        else:
+            del self.tenants_busy[tenant]
+        if self.ring.aside:
+            self.ring.bring_back()
+
+    def has_part(self, tenant: str) -> bool:
+        """Whether the tenant may use one more slot, where there are others."""
+        return self.tenants_busy.get(tenant, 0) < (self.slots - self.busy) * PART
 
 
 class Dispatch:
@@ -95,7 +119,7 @@ class Dispatch:
     def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
         state = self.lanes[lane]
-        state.busy -= 1
+        state.give_slot(route.endpoint.tenant)
         route.flying[lane] -= 1
         if suspect:
             state.suspects_busy -= 1
@@ -125,10 +149,11 @@ class Dispatch:
         that a tenant with thousands of them costs no more than what the lane has use for. (Some may have nothing to start
         any more; they leave the line as soon as the lane has a free slot.)"""
         ring = self.lanes[lane].ring
-        enough = -(-of_all // max(1, len(ring.tenants)))
+        lines = ring.lines()
+        enough = -(-of_all // max(1, len(lines)))
         return {
             tenant: len(line) if len(line) >= enough else sum(_startable(route, lane) for route in line)
-            for tenant, line in ring.lines()
+            for tenant, line in lines.items()
         }
 
     def has_startable(self, lane: Lane, count: int) -> bool:
@@ -136,7 +161,7 @@ class Dispatch:
         ring = self.lanes[lane].ring
         if len(ring) >= count:
             return True
-        return sum(_startable(route, lane) for _, line in ring.lines() for route in line) >= count
+        return sum(_startable(route, lane) for line in ring.lines().values() for route in line) >= count
 
     def in_flight(self) -> dict[str, int]:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}
@@ -157,6 +182,7 @@ class Dispatch:
         waiting, waiting_suspects = ring.tenants, suspects.tenants
         cap = max(1, state.slots >> 1)
         starts, size = self._slice_starts(), SLICE_BYTES
+        is_lone = self.memory.is_lone
         while state.busy < state.slots and not self.paused:
             if waiting_suspects and state.suspects_busy < cap:
                 ring.add(suspects.take())
@@ -165,6 +191,9 @@ class Dispatch:
             if starts <= 0 or size <= 0:
                 self.pump_soon()
                 break
+            if not is_lone and not state.has_part(waiting[0]):
+                ring.set_aside()
+                continue
             route = ring.take()
             queue = route.queues[lane]
             if not queue or not route.has_slot(lane):
@@ -178,11 +207,11 @@ class Dispatch:
             starts -= 1
             size -= len(delivery.body)
             # Slots are taken before the start, so that an answer can never free what was not taken.
-            state.busy += 1
+            state.take_slot(route.endpoint.tenant)
             route.flying[lane] += 1
             state.suspects_busy += suspect
             if not self._start(route, delivery, lane):
-                state.busy -= 1
+                state.give_slot(route.endpoint.tenant)
                 route.flying[lane] -= 1
                 state.suspects_busy -= suspect
                 # It may have moved to the other lane while its slot here was the endpoint's last.

@@ -7,7 +7,6 @@ whatever waits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
 
 from surehook.delivery.routes import Route
 
@@ -16,10 +15,11 @@ class Turns:
     """Endpoints that wait for a turn; each stands here once at most, which is its owner's care. `tenants` are those with
     somebody in line, and empty where nobody is: for a loop that asks at each step."""
 
-    __slots__ = ("_lines", "_spare", "tenants")
+    __slots__ = ("_lines", "_spare", "aside", "tenants")
 
     def __init__(self) -> None:
         self.tenants: deque[str] = deque()  # those with somebody in line
+        self.aside: list[str] = []  # … and no turn for now
         self._lines: dict[str, deque[Route]] = {}
         self._spare: deque[Route] | None = None  # an empty line, to be used again
 
@@ -29,9 +29,18 @@ class Turns:
     def __len__(self) -> int:
         return sum(map(len, self._lines.values()))
 
-    def lines(self) -> Iterable[tuple[str, Collection[Route]]]:
+    def lines(self) -> dict[str, deque[Route]]:
         """Each tenant that has somebody in line, and whom."""
-        return self._lines.items()
+        return self._lines
+
+    def set_aside(self) -> None:
+        """The tenant whose turn it is has none until `bring_back`."""
+        self.aside.append(self.tenants.popleft())
+
+    def bring_back(self) -> None:
+        """All who were set aside have turns again."""
+        self.tenants.extend(self.aside)
+        self.aside.clear()
 
     def add(self, route: Route) -> None:
         """Stand at the end of the tenant's line."""
