@@ -59,7 +59,7 @@ async def test_the_migrations_make_the_schema(runner: Any, tmp_path: Path) -> No
         for index in table.indexes
         if index.dialect_options["sqlite"]["where"] is not None
     }
-    assert len(wheres) == 8
+    assert len(wheres) == 9
     for name, where in wheres.items():
         (made,) = file.execute("select sql from sqlite_master where name = ?", (name,)).fetchone()
         assert made.split(" WHERE ")[1] == where.replace(f"{name.split('_')[0]}.", "")
@@ -68,6 +68,28 @@ async def test_the_migrations_make_the_schema(runner: Any, tmp_path: Path) -> No
 
 def test_a_migration_is_rendered_without_transactions() -> None:
     assert not [one for one in script(None) if one.upper().startswith(("BEGIN", "COMMIT"))]
+
+
+async def test_a_start_says_what_takes_long_in_an_old_book(
+    runner: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before it begins, and when all is done; a new file and one at the head have nothing to say."""
+    path = tmp_path / "book.db"
+    with sqlite3.connect(path) as file:
+        for statement in script(None, to="0005"):
+            file.execute(statement)
+    caplog.set_level("INFO", "surehook.ledgers")
+    told = []
+    for _ in range(2):
+        ledger = SqliteLedger(str(path))
+        await ledger.open(now=NOW)
+        await ledger.close()
+        told.append([record.getMessage() for record in caplog.records if record.name == "surehook.ledgers"])
+        caplog.clear()
+    first, second = told
+    assert any("from 0005 to" in one and "CREATE INDEX attempt_ended" in one for one in first)
+    assert first[-1] == f"the schema is at {HEAD}"
+    assert second == []
 
 
 async def test_a_book_of_a_newer_version_is_refused(runner: Any, tmp_path: Path) -> None:

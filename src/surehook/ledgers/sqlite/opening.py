@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 
 from surehook.core.errors import SettingsError
@@ -9,6 +10,8 @@ from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.sqlite.place import KEY
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import read_all
+
+log = logging.getLogger("surehook.ledgers")
 
 # 3.35: RETURNING, the built-in JSON functions in the usual builds, `update … from` since 3.33.
 OLDEST = (3, 35, 0)
@@ -78,4 +81,18 @@ def _migrate(session: Session) -> None:
     with session.writing():
         if revision(session) == current:
             for statement in script(current):
+                if current is not None and _may_take_long(statement):
+                    log.info(
+                        "the schema goes from %s to %s; now: %s (seconds where there are millions of rows)",
+                        current,
+                        HEAD,
+                        " ".join(statement.split()),
+                    )
                 session.rows(statement)
+    if current is not None:
+        log.info("the schema is at %s", HEAD)
+
+
+def _may_take_long(statement: str) -> bool:
+    """Whether it reads whole tables: an index over rows that are there, or a count of them."""
+    return statement.startswith("CREATE INDEX") or (statement.startswith("INSERT") and "SELECT" in statement)
