@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from surehook.core.receipt import word
+from surehook.core.receipt_message import Said
 from surehook.ports.reading import DeliveryFilter, EventFilter, LaneCount, NoticeFilter
 
 from .desk import Desk
@@ -228,3 +230,55 @@ async def test_a_ledger_on_a_disk_says_how_large_it_is_and_one_on_this_machine_h
 
     assert size is None or size > 10_000
     assert room is None or room.free_bytes > 0 <= room.floor_bytes
+
+
+async def test_lists_through_events_say_what_a_walk_says(desk: Desk) -> None:
+    """Events that share the beginning of their ids, open and finished deliveries of one, and pages that end within one."""
+    other = await desk.new_endpoint()
+    for place in range(12):
+        subject = ("doc", "other", None)[place % 3]
+        tenant = ("acme", "globex")[place % 2]
+        incoming = desk.make.incoming(
+            desk.endpoint, other, at=NOW + place // 4, event={"subject": subject, "tenant": tenant}
+        )
+        await desk.accept(incoming)
+        if place % 4 < 2:
+            said = [
+                Said(one.id, one.event, word("rejected", NOW)) for one in incoming.deliveries[: place % 4 + 1]
+            ]
+            for one in said:
+                endpoint = desk.endpoint if one.delivery == incoming.deliveries[0].id else other
+                await desk.ledger.hear(endpoint, [one], tenant=tenant, now=NOW)
+    for held in await desk.claim(limit=9):
+        await desk.record(desk.make.dead(held))
+    every = await desk.everything(desk.ledger.deliveries, DeliveryFilter(), limit=200)
+    events = {one.event: await desk.ledger.event(one.event) for one in every}
+    for tenant in (None, "acme", "globex"):
+        for subject, stage in (
+            ("doc", None),
+            ("other", None),
+            ("none", None),
+            (None, "rejected"),
+            (None, "accepted"),
+            ("doc", "rejected"),
+        ):
+            for state in (None, "dead", "scheduled"):
+                wanted = [
+                    one.id for one in every
+                    if tenant in (None, one.tenant) and subject in (None, events[one.event].subject)
+                    and (stage is None or (one.receipt is not None and one.receipt.stage == stage))
+                    and state in (None, one.state)
+                ]  # fmt: skip
+                where = DeliveryFilter(tenant=tenant, subject=subject, receipt=stage, state=state)
+                for limit in (1, 2, 5, 200):
+                    found = await desk.everything(desk.ledger.deliveries, where, limit=limit)
+                    assert [one.id for one in found] == wanted
+                    if state == "dead":
+                        dead = await desk.everything(desk.ledger.dead_letters, where, limit=limit)
+                        assert [one.id for one in dead] == wanted
+    for subject in ("doc", "other", "none"):
+        for limit in (1, 2, 200):
+            found = await desk.everything(desk.ledger.events, EventFilter(subject=subject), limit=limit)
+            assert [one.id for one in found] == sorted(
+                {id for id, one in events.items() if one.subject == subject}, reverse=True
+            )

@@ -288,3 +288,6 @@ Index(
     "receipt_awaited", receipt.c.finalize_by, receipt.c.event, receipt.c.endpoint,
     sqlite_where=_awaited, postgresql_where=_awaited,
 )  # fmt: skip
+# For lists by what was said. (On PostgreSQL retention makes it, beside those of days: the table may be large.)
+_told = receipt.c.stage > 0
+Index("receipt_told", receipt.c.stage, receipt.c.event, sqlite_where=_told).ddl_if(dialect="sqlite")

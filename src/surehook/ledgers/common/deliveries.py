@@ -6,8 +6,9 @@ looked at). Above the higher of the two, the merge knows everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Table, exists, literal_column, select
 
@@ -16,10 +17,18 @@ from surehook.core.model import END_STATES
 from surehook.core.receipt import rank
 from surehook.ledgers import hearing, history, schema
 from surehook.ledgers.blocks import LINES
-from surehook.ledgers.common import blocks
+from surehook.ledgers.common import blocks, through_events
 from surehook.ledgers.common.blocks import Values
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
-from surehook.ledgers.common.paging import Source, Span, instant_floor, look_down, merged
+from surehook.ledgers.common.paging import (
+    OPEN_LOOKS_MAX,
+    Source,
+    Span,
+    above_and_below,
+    instant_floor,
+    look_down,
+    merged,
+)
 from surehook.ledgers.common.steps import Row, Steps
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
@@ -36,6 +45,8 @@ _LINE_COLUMNS = (
     _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
     _replayed.c.replacement, _receipt.c.said,
 )  # fmt: skip
+
+FEW_EVENTS = 200  # of a subject
 
 
 def _with_receipt(table: Table, lines: FromClause) -> FromClause:
@@ -67,30 +78,49 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
 
 
 class Walked(NamedTuple):
-    """Columns of last lines with an index that leads along their values in the order of ids, below an id; and whether
-    there are blocks, for everything else that is asked for."""
+    """What leads to last lines: by column, below which id an index leads along its values in the order of ids; whether
+    there are blocks, for everything else that is asked for; below which id there is an index of events by subject; and
+    whether there is one of receipts by stage."""
 
-    columns: frozenset[str] = frozenset()
-    below: bytes = LOWEST
+    below: Mapping[str, bytes] = MappingProxyType({})
     blocks: bool = False
+    subjects_below: bytes = LOWEST
+    receipts: bool = False
 
 
 NOT_WALKED = Walked()
 # On one SQLite file: an index over everything, of ends that are no deliveries, and blocks.
-IN_ONE_FILE = Walked(frozenset(("end",)), HIGHEST, blocks=True)
+IN_ONE_FILE = Walked(MappingProxyType({"end": HIGHEST}), blocks=True, receipts=True)
+
+
+class Walk(NamedTuple):
+    """Conditions of an index to walk along, and the id below which it has everything."""
+
+    along: Sequence[ColumnElement[bool]]
+    below: bytes
 
 
 def deliveries(
     where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
 ) -> Steps[Page]:
     span = _span(where, after)
+    chosen = yield from _through_events(where, span, limit, walked)
     sources = []
     if where.state is None or where.state not in END_STATES:
-        opened = yield from _open_ones(where, span, limit)
+        if chosen is None:
+            opened = yield from _open_ones(where, span, limit)
+        else:
+            listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*_of_open(where))
+            opened = yield from through_events.read(
+                chosen, span, listing, _open.c.id, _open_view, limit=limit
+            )
         sources.append(opened)
         span = span.cut(low=opened.lowest)  # what is finished below it is another page's
     if where.state is None or where.state in END_STATES:
-        sources.append((yield from _finished(where, span, limit, walked)))
+        if chosen is None:
+            sources.append((yield from _finished(where, span, limit, walked)))
+        else:
+            sources.append((yield from _in_events(where, chosen, span, _LINES, limit)))
     return merged(sources, limit)
 
 
@@ -98,20 +128,60 @@ def dead_letters(
     where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
 ) -> Steps[Page]:
     span = _span(where, after)
+    chosen = yield from _through_events(where, span, limit, walked, dead=True)
     values = _values(where)
-    if walked.blocks and values:
+    if chosen is not None:
+        source = yield from _in_events(where, chosen, span, _LINES_OF_DEAD, limit)
+    elif walked.blocks and values:
         source = yield from _in_blocks(where, {**values, "end": "dead"}, span, _LINES_OF_DEAD, limit)
     else:
-        source = yield from _finished_ones(where, span, _dead.c.delivery, _DEAD_LINES, [], limit)
+        walk = _walk_of_dead(where, walked)
+        source = yield from above_and_below(
+            span,
+            LOWEST if walk is None else walk.below,
+            lambda part: _finished_ones(where, part, _dead.c.delivery, _DEAD_LINES, [], limit),
+            lambda part: _finished_ones(
+                where, part, _line.c.delivery, _LINES_OF_DEAD, walk.along if walk else [], limit
+            ),
+        )
     return merged([source], limit)
+
+
+def _through_events(
+    where: DeliveryFilter, span: Span, limit: int, walked: Walked, *, dead: bool = False
+) -> Steps[through_events.Chosen | None]:
+    """Through the events of a subject or a receipt, where that alone is asked for. Where more is asked for, only if all of
+    a subject's events are few: of common ones a page would look at some in vain. None: deliveries are walked."""
+    if where.event is not None:
+        return None
+    others = where.state, where.endpoint, where.type, where.outcome
+    is_alone = not dead and others == (None, None, None, None)
+    if where.subject is not None:
+        its: Any = {
+            "tenant": where.tenant, "in_one_file": walked.blocks, "indexed_below": walked.subjects_below,
+        }  # fmt: skip
+        is_alone = is_alone and where.receipt is None
+        most = limit + 1 if is_alone else FEW_EVENTS + 1
+        chosen = yield from through_events.by_subject(where.subject, span, **its, limit=most)
+        return chosen if chosen is None or is_alone or len(chosen.spans) <= FEW_EVENTS else None
+    if where.receipt is not None and walked.receipts and is_alone and where.tenant is None:
+        return (yield from through_events.by_receipt(where.receipt, span, limit=limit + 1))
+    return None
+
+
+def _in_events(
+    where: DeliveryFilter, chosen: through_events.Chosen, span: Span, lines: FromClause, limit: int
+) -> Steps[Source]:
+    """Last lines of chosen events."""
+    listing = select(*_LINE_COLUMNS).select_from(lines).where(*_of_lines(where))
+    its = chosen, span, listing, _line.c.delivery, _finished_view
+    return (yield from through_events.read(*its, limit=limit))
 
 
 def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     key: ColumnElement[bytes] = _open.c.id
-    lowest = yield from look_down(key, span)
-    conditions = [*span.cut(low=lowest).of(key), *_shared(_open, where)]
-    if where.state is not None:
-        conditions.append(_state_is(where.state))
+    lowest = yield from look_down(key, span, rows=OPEN_LOOKS_MAX)
+    conditions = [*span.cut(low=lowest).of(key), *_of_open(where)]
     listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_open_view(row) for row in found], lowest, limit)
@@ -119,32 +189,48 @@ def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
 
 def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> Steps[Source]:
     """Finished deliveries: along the key, and along an index from where there is one for what is asked."""
-    key: ColumnElement[bytes] = _line.c.delivery
-    above, below = span.cut(low=walked.below), span.cut(high=walked.below)
     walk = _walk(where, walked)
     values = _values(where)
     if walked.blocks and values and not (walk and len(values) == 1):
         return (yield from _in_blocks(where, values, span, _LINES, limit))
-    if not walk or below.low >= below.high:
-        return (yield from _finished_ones(where, span, key, _LINES, [], limit))
-    upper = Source([], LOWEST)
-    if above.low < above.high:
-        upper = yield from _finished_ones(where, above, key, _LINES, [], limit)
-        if upper.lowest != LOWEST:
-            return upper
-    lower = yield from _finished_ones(where, below, key, _LINES, walk, limit)
-    return Source(upper.found + lower.found, lower.lowest)
+    return (
+        yield from above_and_below(
+            span,
+            LOWEST if walk is None else walk.below,
+            lambda part: _finished_ones(where, part, _line.c.delivery, _LINES, [], limit),
+            lambda part: _finished_ones(
+                where, part, _line.c.delivery, _LINES, walk.along if walk else [], limit
+            ),
+        )
+    )
 
 
-def _walk(where: DeliveryFilter, walked: Walked) -> list[ColumnElement[bool]]:
-    """The conditions of the index to walk along; none: the key is walked."""
-    if "end" in walked.columns and where.state in END_STATES and where.state != "delivered":
-        return [_line.c.end == where.state, _IS_LAST, _IS_NO_DELIVERY]
-    for name in ("endpoint", "tenant"):  # an endpoint's are fewer
+def _walk(where: DeliveryFilter, walked: Walked) -> Walk | None:
+    """The index to walk along; None: the key is walked. An endpoint's lines are fewer than a tenant's; of what else is
+    asked for, what is no delivery is rarest."""
+    for name in ("endpoint", "tenant"):
         value = getattr(where, name)
-        if name in walked.columns and value is not None:
-            return [_line.c[name] == value, _IS_LAST]
-    return []
+        if name in walked.below and value is not None:
+            return Walk([_line.c[name] == value, _IS_LAST], walked.below[name])
+    if "end" in walked.below and where.state in END_STATES and where.state != "delivered":
+        return Walk([_line.c.end == where.state, _IS_LAST, _IS_NO_DELIVERY], walked.below["end"])
+    if "outcome" in walked.below and where.outcome not in (None, "delivered"):
+        its = [_line.c.outcome == where.outcome, _IS_LAST, _line.c.outcome != literal_column("'delivered'")]
+        return Walk(its, walked.below["outcome"])
+    if "type" in walked.below and where.type is not None:
+        return Walk([_line.c.type == where.type, _IS_LAST], walked.below["type"])
+    return None
+
+
+def _walk_of_dead(where: DeliveryFilter, walked: Walked) -> Walk | None:
+    """The same among the dead, dealt with or not. None: dead letters themselves are walked."""
+    for name in ("endpoint", "tenant", "type"):
+        value = getattr(where, name)
+        if (below := walked.below.get(f"dead {name}")) is not None and value is not None:
+            return Walk([_line.c[name] == value, _line.c.end == literal_column("'dead'")], below)
+    if "outcome" in walked.below and where.outcome not in (None, "delivered"):
+        return _walk(where, walked)
+    return None
 
 
 def _values(where: DeliveryFilter) -> Values:
@@ -164,6 +250,13 @@ def _in_blocks(
     return (
         yield from blocks.read(LINES, values, span, listing, _line.c.delivery, _finished_view, limit=limit)
     )
+
+
+def _of_open(where: DeliveryFilter) -> list[ColumnElement[bool]]:
+    conditions = _shared(_open, where)
+    if where.state is not None:
+        conditions.append(_state_is(where.state))
+    return conditions
 
 
 def _of_lines(where: DeliveryFilter) -> list[ColumnElement[bool]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
@@ -11,9 +12,18 @@ from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
 from surehook.ledgers.blocks import EVENTS
 from surehook.ledgers.common import blocks
-from surehook.ledgers.common.blocks import Values
-from surehook.ledgers.common.paging import AHEAD_MS, Source, Span, instant_floor, look_down, merged
+from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.common.paging import (
+    AHEAD_MS,
+    Source,
+    Span,
+    above_and_below,
+    instant_floor,
+    look_down,
+    merged,
+)
 from surehook.ledgers.common.steps import Row, Steps
+from surehook.ledgers.common.subjects import of_every_tenant
 from surehook.ports.reading import EventFilter, NoticeFilter
 from surehook.ports.registry import Page
 
@@ -24,6 +34,7 @@ _EVENTS = select(
     _event.c.occurred_at, _event.c.accepted_at, _event.c.body, _event.c.digest, _event.c.fan_out,
 )  # fmt: skip
 _BODY = 12
+NOWHERE: Mapping[str, bytes] = MappingProxyType({})
 
 
 def event(event: bytes) -> Steps[Event | None]:
@@ -31,19 +42,17 @@ def event(event: bytes) -> Steps[Event | None]:
     return _made_event(found[0]) if found else None
 
 
-def events(where: EventFilter, *, limit: int, after: bytes | None, in_blocks: bool = False) -> Steps[Page]:
-    """`in_blocks`: there are blocks, for what no index leads along."""
+def events(
+    where: EventFilter,
+    *,
+    limit: int,
+    after: bytes | None,
+    in_blocks: bool = False,
+    below: Mapping[str, bytes] = NOWHERE,
+) -> Steps[Page]:
+    """`in_blocks`: there are blocks, for what no index leads along. `below`: by column, below which id an index leads."""
     span = Span().cut(high=after)
-    walk: list[ColumnElement[bool]] = []  # what an index walks along
     rest: list[ColumnElement[bool]] = []
-    if where.subject is not None:
-        walk.append(_event.c.subject == where.subject)
-    if where.tenant is not None:
-        (rest if where.subject is None else walk).append(_event.c.tenant == where.tenant)
-    if where.correlation_id is not None:
-        walk.append(_event.c.correlation_id == where.correlation_id)
-    if where.type is not None:
-        rest.append(_event.c.type == where.type)
     if where.since is not None:
         lag_ms = (yield select(schema.configuration.c.lag_ms))[0][0]
         span = span.cut(low=instant_floor(where.since - lag_ms))
@@ -51,19 +60,45 @@ def events(where: EventFilter, *, limit: int, after: bytes | None, in_blocks: bo
     if where.until is not None:
         span = span.cut(high=instant_floor(where.until + AHEAD_MS))
         rest.append(_event.c.accepted_at < where.until)
-    values = {} if walk or not in_blocks else _values(where)
-    if not values:
-        return (yield from _page(_EVENTS, _event.c.id, span, walk, rest, _made_event, limit=limit))
-    source = yield from blocks.read(
-        EVENTS, values, span, _EVENTS.where(*rest), _event.c.id, _made_event, limit=limit
-    )
+    listing = _EVENTS.where(*rest)
+    asked = _asked(where)
+    its = {name: _event.c[name] == value for name, value in asked.items()}
+    led, upto = _led(asked, below)
+    if in_blocks and set(asked) == {"subject"}:
+        of_all = yield from of_every_tenant(asked["subject"], listing, span, limit=limit + 1)
+        if of_all is not None:
+            return merged([Source.read([_made_event(row) for row in of_all], None, limit)], limit)
+    if in_blocks and asked and not led and "subject" not in asked:
+        listing = listing.where(*its.values())
+        source = yield from blocks.read(EVENTS, asked, span, listing, _event.c.id, _made_event, limit=limit)
+        return merged([source], limit)
+
+    def walk(part: Span, along: Collection[str]) -> Steps[Source]:
+        conditions = [condition for name, condition in its.items() if name not in along]
+        its_walk = [its[name] for name in along]
+        return _walk(listing.where(*conditions), _event.c.id, part, its_walk, _made_event, limit)
+
+    source = yield from above_and_below(span, upto, lambda part: walk(part, ()), lambda part: walk(part, led))
     return merged([source], limit)
 
 
-def _values(where: EventFilter) -> Values:
-    """What blocks know of a filter."""
-    asked = {"tenant": where.tenant, "type": where.type}
-    return {field: value for field, value in asked.items() if value is not None}
+def _asked(where: EventFilter) -> dict[str, str]:
+    """What a filter says of an event's columns."""
+    names = "tenant", "type", "subject", "correlation_id"
+    return {name: value for name in names if (value := getattr(where, name)) is not None}
+
+
+def _led(asked: Mapping[str, str], below: Mapping[str, bytes]) -> tuple[tuple[str, ...], bytes]:
+    """The columns whose index leads to what is asked for, and the id below which it does. Those by subject and tenant and by
+    correlation are kept up with every event."""
+    if "correlation_id" in asked:
+        return ("correlation_id",), HIGHEST
+    if "subject" in asked and "tenant" in asked:
+        return ("tenant", "subject"), HIGHEST
+    for name in ("subject", "tenant", "type"):
+        if name in asked and name in below:
+            return (name,), below[name]
+    return (), LOWEST
 
 
 def notices(where: NoticeFilter, *, limit: int, after: bytes | None) -> Steps[Page]:
@@ -77,24 +112,23 @@ def notices(where: NoticeFilter, *, limit: int, after: bytes | None) -> Steps[Pa
     if where.since is not None:
         rest.append(_notice.c.at >= where.since)
     span = Span().cut(high=after)
-    return (yield from _page(select(_notice), _notice.c.id, span, [], rest, _made_notice, limit=limit))
+    source = yield from _walk(select(_notice).where(*rest), _notice.c.id, span, [], _made_notice, limit)
+    return merged([source], limit)
 
 
-def _page(
+def _walk(
     listing: Select[Any],
     key: ColumnElement[bytes],
     span: Span,
-    walk: list[ColumnElement[bool]],
-    rest: list[ColumnElement[bool]],
+    along: list[ColumnElement[bool]],
     made: Callable[[Row], Any],
-    *,
     limit: int,
-) -> Steps[Page]:
-    """The rows of the walk that fit the rest of the filter, in the order of their ids."""
-    lowest = yield from look_down(key, span, walk)
-    conditions = [*span.cut(low=lowest).of(key), *walk, *rest]
+) -> Steps[Source]:
+    """The rows of a listing along an index, in the order of their ids."""
+    lowest = yield from look_down(key, span, along)
+    conditions = [*span.cut(low=lowest).of(key), *along]
     found = yield listing.where(*conditions).order_by(key.desc()).limit(limit + 1)
-    return merged([Source.read([made(row) for row in found], lowest, limit)], limit)
+    return Source.read([made(row) for row in found], lowest, limit)
 
 
 def _made_notice(row: Row) -> Notice:

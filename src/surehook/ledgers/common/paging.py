@@ -6,7 +6,7 @@ page looks at; the statement that then reads it needs no bound of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, select
@@ -18,6 +18,7 @@ from surehook.ports.registry import Page
 
 # Rows a page looks at before it comes back short, with a cursor: some ten milliseconds of reading.
 LOOKS_MAX = 10_000
+OPEN_LOOKS_MAX = 50_000  # open deliveries: a fifth as much for each, and each page reads finished ones beside
 # An id is at most this far ahead of the clock, so younger ids cannot be of older rows.
 AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 _MILLIS_MAX = (1 << 48) - 1
@@ -47,10 +48,10 @@ class Span(NamedTuple):
 
 
 def look_down(
-    key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = ()
+    key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = (), *, rows: int = LOOKS_MAX
 ) -> Steps[bytes | None]:
-    """The id that stands `LOOKS_MAX` rows down the span; None where the span ends before."""
-    found = yield select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(LOOKS_MAX - 1)
+    """The id that stands so many rows down the span; None where the span ends before."""
+    found = yield select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(rows - 1)
     return found[0][0] if found else None
 
 
@@ -69,6 +70,20 @@ class Source(NamedTuple):
         if len(found) > limit:
             return Source(found, found[-1].id)
         return Source(found, LOWEST if lowest is None else lowest)
+
+
+def above_and_below(
+    span: Span, cut: bytes, above: Callable[[Span], Steps[Source]], below: Callable[[Span], Steps[Source]]
+) -> Steps[Source]:
+    """A span that is read in two ways, from an id on and below it; the lower part where the upper one is read to its end."""
+    upper, lower = span.cut(low=cut), span.cut(high=cut)
+    found = Source([], LOWEST)
+    if upper.low < upper.high:
+        found = yield from above(upper)
+    if found.lowest != LOWEST or lower.low >= lower.high:
+        return found
+    rest = yield from below(lower)
+    return Source(found.found + rest.found, rest.lowest)
 
 
 def merged(sources: Sequence[Source], limit: int) -> Page:

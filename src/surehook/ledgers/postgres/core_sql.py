@@ -13,12 +13,21 @@ from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from surehook.ledgers.common import configured, deliveries, lists
 from surehook.ledgers.common.compiling import Compiler
 from surehook.ledgers.common.steps import Statement, Steps
-from surehook.ledgers.postgres.indexing import COLUMNS, indexed_below
+from surehook.ledgers.postgres.indexing import indexed
 from surehook.ledgers.postgres.session import Session
-from surehook.ports.reading import DeliveryFilter
+from surehook.ports.reading import DeliveryFilter, EventFilter
 from surehook.ports.registry import Page
 
-__all__ = ["compiled", "configured", "deliveries", "lists", "look", "look_at_deliveries"]
+__all__ = [
+    "compiled",
+    "configured",
+    "deliveries",
+    "lists",
+    "look",
+    "look_at_dead_letters",
+    "look_at_deliveries",
+    "look_at_events",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,8 +44,27 @@ async def look_at_deliveries(
     session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None
 ) -> Page:
     """A list of deliveries, along the indexes of days that are over."""
-    walked = deliveries.Walked(frozenset(COLUMNS), await indexed_below(session))
+    walked = await _walked(session)
     return await look(session, deliveries.deliveries, where, limit=limit, after=after, walked=walked)
+
+
+async def look_at_dead_letters(
+    session: Session, where: DeliveryFilter, *, limit: int, after: bytes | None
+) -> Page:
+    walked = await _walked(session)
+    return await look(session, deliveries.dead_letters, where, limit=limit, after=after, walked=walked)
+
+
+async def look_at_events(session: Session, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
+    below = (await indexed(session)).below["event"]
+    return await look(session, lists.events, where, limit=limit, after=after, below=below)
+
+
+async def _walked(session: Session) -> deliveries.Walked:
+    its = await indexed(session)
+    return deliveries.Walked(
+        its.below["attempt"], subjects_below=its.below["event"]["subject"], receipts=its.receipts
+    )
 
 
 def compiled(statement: Statement) -> tuple[str, list[Any]]:

@@ -1,59 +1,135 @@
 """Indexes for lists, made for a day when it is over.
 
-Lists by tenant or endpoint walk along the ids and take what fits. That is quick where much fits; where little does,
-pages come back short. An index by endpoint and one by tenant lead straight to what is asked for, but kept up with
-every line they would cost the way of events more than all its other indexes together (measured: 11 µs and 160 bytes of
-log a line and index, with lines of 2,000 endpoints coming in mixed; the line itself takes 15 µs). Built at once when
-nothing much is added any more, they cost a tenth of that. So today is walked, and what lies before is looked up.
+Lists by tenant, endpoint or type walk along the ids and take what fits. That is quick where much fits; where little does,
+pages come back short. An index leads straight to what is asked for, but kept up with every line it would cost the way of
+events more than all its other indexes together (measured: 11 µs and 160 bytes of log a line and index, with lines of
+2,000 endpoints coming in mixed; the line itself takes 15 µs). Built at once when nothing much is added any more, it costs
+a tenth of that. So today is walked, and what lies before is looked up.
+
+Of ends and outcomes only those that are no deliveries are indexed: they are few, and what was delivered is everywhere. The
+dead have indexes of their own, for lists of dead letters.
+Receipts are no days' affair. Their index is made once, here, because a migration would keep everybody waiting for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import HOUR_MS
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
-from surehook.ledgers.postgres.partitions import day_of, first_id
+from surehook.ledgers.postgres.partitions import TABLES, day_of, first_id
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
-COLUMNS = ("endpoint", "tenant")
+_IS_LAST = '"end" is not null'
+
+
+class Wanted(NamedTuple):
+    """An index by a column: the rows that it has; None: all."""
+
+    column: str
+    rows: str | None
+
+
+_DEAD = "\"end\" = 'dead'"
+INDEXES: Mapping[str, Mapping[str, Wanted]] = {
+    "attempt": {
+        "endpoint": Wanted("endpoint", _IS_LAST),
+        "tenant": Wanted("tenant", _IS_LAST),
+        "type": Wanted("type", _IS_LAST),
+        "outcome": Wanted("outcome", f"{_IS_LAST} and outcome <> 'delivered'"),
+        "end": Wanted("end", f"{_IS_LAST} and \"end\" <> 'delivered'"),
+        "dead endpoint": Wanted("endpoint", _DEAD),
+        "dead tenant": Wanted("tenant", _DEAD),
+        "dead type": Wanted("type", _DEAD),
+    },
+    "event": {
+        "tenant": Wanted("tenant", None),
+        "type": Wanted("type", None),
+        "subject": Wanted("subject", "subject is not null"),
+    },
+}
+RECEIPTS = "receipt_told"
 SETTLED_MS = HOUR_MS  # a day is over so long after its end: first retries have come in too
-_DAY, _KEPT = "attempt_day_", "attempt_kept"
 
 
-async def indexed_below(session: Session) -> bytes:
-    """Below this id every last line is in the indexes."""
-    below, kept = HIGHEST, False
-    for row in await session.rows(query("indexed")):
-        is_indexed = len(set(row["columns"]) & set(COLUMNS)) == len(COLUMNS)
-        if row["name"] == _KEPT:
-            kept = is_indexed
-        elif not is_indexed and row["name"].startswith(_DAY):
-            below = min(below, first_id(int(row["name"].removeprefix(_DAY))))
-    return below if kept else LOWEST
+class Indexed(NamedTuple):
+    """By table and index, below which id it has every row; and whether there is one of receipts."""
+
+    below: Mapping[str, Mapping[str, bytes]]
+    receipts: bool
+
+
+class Partition(NamedTuple):
+    name: str
+    table: str
+    indexes: frozenset[str]
+
+    @property
+    def day(self) -> int | None:
+        """The number of its day; None: what is kept beyond its day."""
+        rest = self.name.removeprefix(f"{self.table}_day_")
+        return int(rest) if rest.isdigit() else None
+
+    @property
+    def missing(self) -> list[str]:
+        return [one for one in INDEXES[self.table] if one not in self.indexes]
+
+
+async def indexed(session: Session) -> Indexed:
+    """What indexes there are for lists."""
+    partitions, receipts = await _there(session)
+    below = {
+        table: {
+            index: min(
+                (_first(one) for one in partitions if one.table == table and index not in one.indexes),
+                default=HIGHEST,
+            )
+            for index in indexes
+        }
+        for table, indexes in INDEXES.items()
+    }
+    return Indexed(below, receipts)
+
+
+def _first(partition: Partition) -> bytes:
+    return LOWEST if partition.day is None else first_id(partition.day)
 
 
 async def index_one(session: Session, *, now: int) -> bool:
-    """Index the newest day that is over and has no indexes yet; False where there is none, or it cannot be done now."""
+    """Index the newest day of a table that is over and lacks indexes; False where there is none, or it cannot be done now."""
+    partitions, receipts = await _there(session)
+    if not receipts:
+        return await _make(session, RECEIPTS, "receipt (stage, event) where stage > 0")
     over = day_of(now - SETTLED_MS)
-    rows = await session.rows(query("indexed"))
-    wanted = [row for row in rows if row["name"] == _KEPT or int(row["name"].removeprefix(_DAY)) < over]
-    for row in sorted(wanted, key=lambda row: str(row["name"]), reverse=True):
-        missing = [column for column in COLUMNS if column not in row["columns"]]
-        if missing:
-            return await _index(session, row["name"], missing)
-    return False
-
-
-async def _index(session: Session, partition: str, columns: list[str]) -> bool:
-    for column in columns:
-        name = f"{partition}_by_{column}"
-        try:
-            await session.say(f"drop index if exists {name}")  # half of one that was given up
-            # Nobody waits for this one, but it waits for everybody who began before it, up to its patience.
-            await session.say(
-                f'create index concurrently {name} on {partition} ({column}, delivery) where "end" is not null'
-            )
-        except LedgerUnavailable:
+    wanted = [one for one in partitions if one.missing and (one.day is None or one.day < over)]
+    if not wanted:
+        return False
+    newest = max(wanted, key=lambda one: (one.day is None, one.day or 0, one.table))
+    for index in newest.missing:
+        column, rows = INDEXES[newest.table][index]
+        of = f'{newest.name} ("{column}", {TABLES[newest.table]})' + (
+            "" if rows is None else f" where {rows}"
+        )
+        if not await _make(session, f"{newest.name}_by_{index.replace(' ', '_')}", of):
             return False
+    return True
+
+
+async def _there(session: Session) -> tuple[list[Partition], bool]:
+    rows = await session.rows(query("indexed"))
+    found = [Partition(row["name"], row["parent"], frozenset(row["indexes"])) for row in rows]
+    partitions = [one for one in found if one.name.startswith((f"{one.table}_day_", f"{one.table}_kept"))]
+    return partitions, any(one.table == "receipt" and "stage" in one.indexes for one in found)
+
+
+async def _make(session: Session, name: str, of: str) -> bool:
+    try:
+        await session.say(f"drop index if exists {name}")  # half of one that was given up
+        # Nobody waits for this one, but it waits for everybody who began before it, up to its patience.
+        await session.say(f"create index concurrently {name} on {of}")
+    except LedgerUnavailable:
+        return False
     return True

@@ -32,7 +32,8 @@ class Reads(Desk):
         return found
 
     async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("lists", "events", where, limit=limit, after=after)
+        core_sql = await self._core_sql()
+        page: Page = await self._read(core_sql.look_at_events, where, limit=limit, after=after)
         return page
 
     async def delivery(self, delivery: bytes) -> DeliveryView | None:
@@ -51,7 +52,8 @@ class Reads(Desk):
         return await self._read(stories.attempts, delivery)
 
     async def dead_letters(self, where: DeliveryFilter, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._look("deliveries", "dead_letters", where, limit=limit, after=after)
+        core_sql = await self._core_sql()
+        page: Page = await self._read(core_sql.look_at_dead_letters, where, limit=limit, after=after)
         return page
 
     async def notices(self, where: NoticeFilter, *, limit: int, after: bytes | None) -> Page:

@@ -1,9 +1,13 @@
--- Partitions of `attempt`, and the columns by which their last lines are indexed.
+-- Partitions of `attempt` and `event`, and receipts, with the indexes that lists have of them: the column, and whether of the dead alone.
 select
-  c.relname as name,
+  c.relname as name, t.parent,
   array(
-    select a.attname::text from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-    where i.indrelid = c.oid and i.indisvalid and i.indpred is not null and i.indnkeyatts = 2
-  ) as columns
-from pg_inherits p join pg_class c on c.oid = p.inhrelid
-where p.inhparent = 'attempt'::regclass
+    select case when pg_get_expr(i.indpred, i.indrelid) like '%''dead''%' then 'dead ' else '' end || a.attname
+    from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+    where i.indrelid = c.oid and i.indisvalid and not i.indisprimary and i.indnkeyatts = 2
+  ) as indexes
+from (
+  select inhrelid as oid, inhparent::regclass::text as parent from pg_inherits
+  where inhparent in ('attempt'::regclass, 'event'::regclass)
+  union all select 'receipt'::regclass, 'receipt'
+) t join pg_class c on c.oid = t.oid
