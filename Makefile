@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-configuration bench-scale bench-fairness hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
+.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -72,8 +72,12 @@ bench-ledger: $(READY) ## CPU per row of the ledger's batches
 	$(BIN)/python bench/ledger.py
 
 ROWS ?= 1000000
-bench-lists: $(READY) ## what every list costs over ROWS finished deliveries; LEDGER=pg for PostgreSQL (10 million: 4 or 9 GB, ten minutes)
-	$(BIN)/python bench/lists$(if $(filter sqlite,$(LEDGER)),_sqlite).py --rows $(ROWS)
+bench-lists: $(READY) ## what every list costs over ROWS finished deliveries; LEDGER=pg for PostgreSQL (10 million: 4 or 7 GB, twenty minutes)
+	$(BIN)/python -m bench.lists --rows $(ROWS) --ledger $(LEDGER) $(if $(RECORD),--record $(RECORD))
+
+MINUTES ?= 60
+bench-dead-letters: $(READY) ## what ROWS dead letters cost a minute by lying there; LEDGER=pg for PostgreSQL (five minutes)
+	$(BIN)/python -m bench.dead_letters --rows $(ROWS) --ledger $(LEDGER) --minutes $(MINUTES) $(if $(RECORD),--record $(RECORD))
 
 LEDGER ?= sqlite
 bench-configuration: $(READY) ## accepts beside fifty changes a second with 100,000 endpoints; LEDGER=pg for two nodes on PostgreSQL

@@ -1,47 +1,27 @@
-"""What every list costs on one SQLite file over many finished deliveries: `python bench/lists_sqlite.py [--rows N]`.
-
-Thirty days of them, as recording would have left them.
+"""Thirty days of deliveries on one SQLite file, as recording would have left them.
 
 The schema is the product's; the rows go in as they come, in one transaction and without waiting for the disk. One delivery
 in a hundred has a retry, which ends an hour later, so that lines come in another order than their ids. Beside them: open
-deliveries, dead letters, receipts and notices. Then lists are asked for through the ledger, each until its page of fifty is full
-or nothing is left, as a person's command does. Figures of one machine in one hour. Ten million rows need 4 GB and some minutes.
+deliveries, dead letters, receipts and notices, and values that one event in fifty thousand has.
 """
-# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import heapq
 import random
 import sqlite3
-import tempfile
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any
 
 from surehook.core.instants import DAY_MS, HOUR_MS
-from surehook.core.model import State
-from surehook.ledgers.sqlite import SqliteLedger
-from surehook.ports.reading import DeliveryFilter, EventFilter, NoticeFilter
 
 NOW = 1_767_225_600_000
-PAGE, LIMIT_MS = 50, 150.0
-WALKED = (
-    "receipt",
-    "subject",
-)  # no index leads to these alone: 10,000 rows a page, and only a page is judged
-STATES: tuple[str, ...] = get_args(State)
-
 DAYS = 30
 TENANTS, ENDPOINTS, TYPES, FAN_OUT = 200, 2_000, 20, 4
 RARE_EVERY = 200_000  # lines; what only one in so many has: fifty of ten million, in all places
 OPEN_SHARE, NOTICE_SHARE, RECEIPT_SHARE = 0.01, 0.02, 0.02
 RARE_TENANT, RARE_TYPE, RARE_ENDPOINT = "tenant_rare", "type.rare", b"r" * 16
-_FAST = ("journal_mode = off", "synchronous = off", "cache_size = -524288", "locking_mode = exclusive")
+FAST = ("journal_mode = off", "synchronous = off", "cache_size = -524288", "locking_mode = exclusive")
 _AT_ONCE = 50_000
 
 _EVENT = "insert into event (id, tenant, type, schema_version, subject, correlation_id, accepted_at, digest, fan_out, body)"
@@ -182,132 +162,9 @@ class Filling:
 def fill(path: Path, rows: int, *, now: int) -> None:
     """Fill a file that has the schema and nothing else."""
     connection = sqlite3.connect(path, isolation_level=None)
-    for setting in _FAST:
+    for setting in FAST:
         connection.execute(f"pragma {setting}").fetchall()
     connection.execute("begin")
     Filling(connection, rows, now=now).run()
     connection.execute("commit")
     connection.close()
-
-
-# -- asking -------------------------------------------------------------------------------------------
-
-
-def questions(now: int) -> Iterator[tuple[str, str, Any]]:
-    """Name, method and filter of every list with one filter, common and rare, and some with two."""
-    big, none, since = "tenant_0", "tenant_none", now - 9 * DAY_MS
-    endpoints = {"big": bytes(16), "small": (199 + 9 * TENANTS).to_bytes(16, "big"), "rare": RARE_ENDPOINT}
-    ranges = {
-        "since": {"since": since},
-        "until": {"until": since},
-        "hour": {"since": since, "until": since + HOUR_MS},
-    }
-    for name, where in {
-        "all": {}, **{f"tenant {one}": {"tenant": one} for one in (big, "tenant_199", RARE_TENANT, none)},
-        **{f"endpoint {one}": {"endpoint": id} for one, id in endpoints.items()},
-        **{f"state {one}": {"state": one} for one in STATES},
-        **{f"type {one}": {"type": one} for one in ("type.7", RARE_TYPE, "type.none")},
-        **{f"outcome {one}": {"outcome": one} for one in ("delivered", "refused", "garbled", "unreachable")},
-        **{f"receipt {one}": {"receipt": one} for one in ("accepted", "processed", "rejected")},
-        **ranges,
-        "dead of a tenant": {"state": "dead", "tenant": "tenant_199"},
-        "garbled of a type": {"outcome": "garbled", "type": RARE_TYPE},
-        "delivered of the rare type": {"state": "delivered", "type": RARE_TYPE},
-    }.items():  # fmt: skip
-        yield f"deliveries: {name}", "deliveries", DeliveryFilter(**where)  # type: ignore[arg-type]
-    for name, where in {
-        "all": {}, "tenant": {"tenant": "tenant_199"}, "rare tenant": {"tenant": RARE_TENANT},
-        "rare endpoint": {"endpoint": RARE_ENDPOINT}, "type": {"type": "type.7"}, "rare type": {"type": RARE_TYPE},
-        **ranges,
-    }.items():  # fmt: skip
-        yield f"dead letters: {name}", "dead_letters", DeliveryFilter(**where)  # type: ignore[arg-type]
-    for name, where in {
-        "all": {}, **{f"tenant {one}": {"tenant": one} for one in (big, "tenant_199", RARE_TENANT, none)},
-        **{f"type {one}": {"type": one} for one in ("type.7", RARE_TYPE, "type.none")},
-        "subject": {"subject": "doc_7"}, "subject of a tenant": {"tenant": big, "subject": "doc_7"},
-        "no subject": {"subject": "none"}, "correlation": {"correlation_id": "c4000"}, **ranges,
-    }.items():  # fmt: skip
-        yield f"events: {name}", "events", EventFilter(**where)  # type: ignore[arg-type]
-    for name, where in {
-        "all": {}, "tenant": {"tenant": "tenant_199"}, "rare tenant": {"tenant": RARE_TENANT},
-        "rare endpoint": {"endpoint": RARE_ENDPOINT}, "rare kind": {"kind": "delivery.rare"},
-        "no kind": {"kind": "none"}, "since": {"since": now - 9 * DAY_MS}, "since today": {"since": now},
-    }.items():  # fmt: skip
-        yield f"notices: {name}", "notices", NoticeFilter(**where)  # type: ignore[arg-type]
-
-
-class Cost(NamedTuple):
-    """What one list took, from its first page until it was full or at its end."""
-
-    rows: int
-    pages: int
-    whole_ms: float
-    page_ms: float
-
-
-async def cost(ask: Callable[[bytes | None], Awaitable[Any]], wanted: int, *, most_pages: int) -> Cost:
-    """CPU time of this process, which does nothing else: what other processes do to the clock is not a list's cost."""
-    rows, pages, whole, worst, after = 0, 0, 0.0, 0.0, None
-    while rows < wanted and pages < most_pages and (after is not None or pages == 0):
-        start = time.process_time()
-        page = await ask(after)
-        took = (time.process_time() - start) * 1e3
-        rows, pages, whole, worst = rows + len(page.data), pages + 1, whole + took, max(worst, took)
-        after = page.next
-    return Cost(rows, pages, whole, worst)
-
-
-async def measure(path: Path) -> float:
-    """Open the file, index it, and print every list's cost; the worst one in milliseconds."""
-    ledger = SqliteLedger(str(path))
-    began = time.monotonic()
-    await ledger.open(now=NOW)
-    print(f"opened in {time.monotonic() - began:.2f} s")
-    began, spent = time.monotonic(), time.process_time()
-    while await ledger.index_lists():
-        pass
-    print(f"indexed in {time.monotonic() - began:.0f} s, {time.process_time() - spent:.0f} s of CPU")
-    await ledger.deliveries(DeliveryFilter(), limit=1, after=None)  # what is imported with the first list
-    worst = 0.0
-    print(f"{'list':40}{'rows':>6}{'pages':>6}{'whole ms':>10}{'worst page ms':>15}")
-    for name, method, where in questions(NOW):
-        is_walked = any(word in name for word in WALKED)
-        ask = partial(_page, getattr(ledger, method), where)
-        found = await cost(ask, PAGE, most_pages=3 if is_walked else 1_000_000)
-        worst = max(worst, found.page_ms if is_walked else found.whole_ms)
-        print(
-            f"{name:40}{found.rows:6}{found.pages:6}{found.whole_ms:10.1f}{found.page_ms:15.1f}", flush=True
-        )
-    await ledger.close()
-    return worst
-
-
-async def _page(method: Callable[..., Awaitable[Any]], where: Any, after: bytes | None) -> Any:
-    return await method(where, limit=PAGE, after=after)
-
-
-async def prepare(path: Path) -> None:
-    ledger = SqliteLedger(str(path))
-    await ledger.open(now=NOW)
-    await ledger.close()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=1_000_000, help="deliveries (1,000,000)")
-    rows = parser.parse_args().rows
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "book.db"
-        asyncio.run(prepare(path))
-        began = time.monotonic()
-        fill(path, rows, now=NOW)
-        print(f"{rows} deliveries, {path.stat().st_size >> 20} MiB, in {time.monotonic() - began:.0f} s")
-        worst = asyncio.run(measure(path))
-    print(f"worst: {worst:.1f} ms of CPU; at most {LIMIT_MS:.0f} is asked for")
-    return 0 if worst <= LIMIT_MS else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
