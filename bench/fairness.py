@@ -8,6 +8,8 @@ A tenant publishes 10 events/s to a receiver that answers at once; accept to arr
             published at once, and the last arrival counts (PostgreSQL alone)
     deep    `--due` due rows of one such endpoint, found at a start
     wide    the same of 1,000 endpoints
+    publisher  a tenant that publishes events to `--endpoints` endpoints as fast as it can; the other publishes 100 events/s
+    batch   one batch of `--events` events to 2,614 endpoints, as many beside it; also, after how long it was answered
 
 On PostgreSQL, a private server, API and worker are apart in `claims`, `deep` and `wide`. Beside each figure stands its
 bound; the program ends with 1 where one is broken. Figures of a machine that does nothing else.
@@ -45,6 +47,8 @@ SETTLED_S = 3.0  # from a start beside a backlog until it is measured
 START_MS = 500.0  # the last of twenty events, as a worker starts beside a backlog
 MORE_MS = 10.0  # … or twice as long as alone, where that is more
 MEMORY_MB = 600.0
+BUSY_RATE, BUSY_FACTOR = 100.0, 1.5  # beside one that publishes meanwhile
+BATCH_ENDPOINTS, BATCH_S = 2_614, 600.0
 
 
 def publish(port: int, tenant: str, **plan: Any) -> Load:
@@ -67,11 +71,16 @@ def figures(joined: Joined) -> dict[str, Any]:
 
 
 def judged(
-    alone: Joined, beside: Joined, servers: dict[str, Server], *, more_ms: float = 0.0
+    alone: Joined,
+    beside: Joined,
+    servers: dict[str, Server],
+    *,
+    more_ms: float = 0.0,
+    factor: float = 2.0,
 ) -> dict[str, Any]:
     """Both figures, and p95 of arrivals and the peaks of memory with their bounds."""
     before, after = alone.arrival_ms()["p95"] or 0.0, beside.arrival_ms()["p95"]
-    bound = max(2 * before, before + more_ms)
+    bound = max(factor * before, before + more_ms)
     peaks = {name: processes.memory_mb(server.pid)[1] for name, server in servers.items()}
     return {
         "alone": figures(alone),
@@ -125,6 +134,40 @@ def crowd(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
             "patience_s": 60.0,
         }
         return beside(scene, wanted.seconds, flood)
+
+
+def publishing(
+    url: str | None, wanted: argparse.Namespace, endpoints: int, flood: dict[str, Any], *, to_its_end: bool
+) -> dict[str, Any]:
+    """Alone, and while another tenant publishes events to many endpoints, which answer at once."""
+    with stage(Setup(database_url=url)) as scene:
+        many, port = scene.another_sink(), scene.server.port
+        for number in range(endpoints):
+            scene.api.endpoint(TENANT, many.url(f"/ok/{number}"), [TENANT], None)
+        scene.api.tenant(OTHER)
+        scene.api.endpoint(OTHER, scene.sink.url("/ok/0"), [OTHER], None)
+        arrivals(port, scene.sink, rate=RATE, seconds=1.0)
+        alone = arrivals(port, scene.sink, rate=BUSY_RATE, seconds=wanted.seconds)
+        load = publish(port, TENANT, seconds=BATCH_S, patience_s=BATCH_S, **flood)
+        time.sleep(1.0)  # until it is in full swing
+        joined = arrivals(port, scene.sink, rate=BUSY_RATE, seconds=wanted.seconds)
+        told = judged(alone, joined, {"server": scene.server}, more_ms=MORE_MS, factor=BUSY_FACTOR)
+        if not to_its_end:
+            return {"its_deliveries": load.stop().deliveries, **told}
+        company = publish(port, OTHER, connections=1, rate=RATE, seconds=BATCH_S)
+        sent = load.wait()
+        company.stop()
+        took = (sent.ended_ns - sent.started_ns) / 1e9 if sent.deliveries else None
+        return {"its_deliveries": sent.deliveries, "answered_s": took, **told}
+
+
+def publisher(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    return publishing(url, wanted, wanted.endpoints, {"connections": 4}, to_its_end=False)
+
+
+def batch(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
+    flood = {"mode": "batch", "batch": wanted.events, "events": wanted.events, "connections": 1}
+    return publishing(url, wanted, BATCH_ENDPOINTS, flood, to_its_end=True)
 
 
 class Place(NamedTuple):
@@ -210,7 +253,9 @@ def wide(url: str | None, wanted: argparse.Namespace) -> dict[str, Any]:
     return due(url, wanted, WIDE_ENDPOINTS)
 
 
-PARTS = {"owed": owed, "crowd": crowd, "claims": claims, "deep": deep, "wide": wide}
+PARTS = {
+    "owed": owed, "crowd": crowd, "claims": claims, "deep": deep, "wide": wide, "publisher": publisher, "batch": batch,
+}  # fmt: skip
 APART = ("claims",)  # parts that one process cannot play
 
 
@@ -222,6 +267,7 @@ def main() -> int:
     asks.add_argument("--megabytes", type=int, default=64)
     asks.add_argument("--endpoints", type=int, default=5_000)
     asks.add_argument("--rows", type=int, default=50_000)
+    asks.add_argument("--events", type=int, default=1_000)
     asks.add_argument("--due", type=int, default=1_000_000)
     wanted = asks.parse_args()
     holds = True
