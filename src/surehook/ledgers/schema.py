@@ -10,7 +10,7 @@ its last row there (`end` set), which therefore carries tenant, endpoint, type a
 join. Within a delivery the lines of history are ordered by `seq`, which holds number and kind
 (`ledgers/history.py`).
 
-Two small tables of retention's are PostgreSQL's alone (migration 0009).
+Two small tables of retention's and the notes of strays are PostgreSQL's alone (migrations 0009 and 0011).
 
 Importing this module imports SQLAlchemy (about 0.25 s): the hot statements do without it.
 """

@@ -7,29 +7,84 @@ over all of them each time (marks.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.ids import floor
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
-from surehook.ledgers.postgres.nodes import check_fence
-from surehook.ledgers.postgres.rows import sharing_bodies
+from surehook.ledgers.postgres.nodes import check_fence, leased_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.ledger import ClaimedIds, is_full
+from surehook.ledgers.postgres.strays import Strays
+from surehook.ledgers.postgres.telling import tell
+from surehook.ports.ledger import ClaimedIds, is_full, weight
 
 _END = b"\xff" * 16
 
 
 async def claim(
-    session: Session, marks: Marks, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
+    session: Session,
+    marks: Marks,
+    strays: Strays,
+    lane: Lane,
+    *,
+    node: bytes,
+    limit: int,
+    due_by: int,
+    now: int,
+    size: int,
 ) -> list[Delivery]:
+    """What became ready out of order first, and as much of the rest as there is room for."""
+    bounds: dict[str, Any] = {"node": node, "limit": limit, "due_by": due_by, "size": size}
+    if not strays.are_here(lane):
+        leased = await _claim_on(session, marks, strays, lane, now=now, **bounds)
+        if not strays.are_here(lane) or is_full(leased, limit=limit, size=size):
+            return leased
+        return await _more(leased, strays.take(session, lane, before=marks.at(lane), **_rest(bounds, leased)))
+    leased = await strays.take(session, lane, before=marks.at(lane), **bounds)
+    if is_full(leased, limit=limit, size=size):
+        return leased
+    return await _more(leased, _claim_on(session, marks, strays, lane, now=now, **_rest(bounds, leased)))
+
+
+def _rest(bounds: dict[str, Any], leased: Sequence[Delivery]) -> dict[str, Any]:
+    """What may still be leased."""
+    return bounds | {"limit": bounds["limit"] - len(leased), "size": bounds["size"] - weight(leased)}
+
+
+async def _more(leased: list[Delivery], work: Awaitable[list[Delivery]]) -> list[Delivery]:
+    """Lease more beside these. Where that certainly did nothing, these are the answer, since they are leased."""
+    try:
+        more = await work
+    except LedgerUnavailable as error:
+        if not leased or isinstance(error, CommitUnknown):
+            raise
+        return leased
+    return sorted([*leased, *more], key=lambda delivery: (delivery.due_at, delivery.id))
+
+
+async def _claim_on(
+    session: Session,
+    marks: Marks,
+    strays: Strays,
+    lane: Lane,
+    *,
+    node: bytes,
+    limit: int,
+    due_by: int,
+    now: int,
+    size: int,
+) -> list[Delivery]:
+    """From where the last one ended."""
     begin = marks.begin(lane)
-    rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size)
-    leased, walked = leased_of([row[:-1] for row in rows], node), rows[0]["walked"]
+    rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size, strays.since(lane))
+    leased = leased_of([row[:-2] for row in rows], node)
+    *_, walked, clear = rows[0]
+    strays.saw(lane, clear)
     marks.ended(lane, leased, walked=walked - len(leased), limit=limit, size=size, due_by=due_by, now=now)
     return leased
 
@@ -124,15 +179,15 @@ class Parked:
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
-    check_fence(await session.change(query("release"), node, *_in_hand(deliveries)), node)
+    behind = [delivery.id for delivery in deliveries if delivery.due_at <= now]
+    if not behind:
+        check_fence(await session.change(query("release"), node, *_in_hand(deliveries)), node)
+        return
+    async with session.writing():
+        check_fence(await session.rows(query("release"), node, *_in_hand(deliveries)), node)
+        await tell(session, behind, now)
 
 
 def _in_hand(deliveries: Sequence[Delivery]) -> tuple[list[bytes], list[int]]:
     ordered = sorted([(delivery.id, delivery.attempt) for delivery in deliveries])
     return [id for id, _ in ordered], [attempt for _, attempt in ordered]
-
-
-def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
-    """Deliveries of a fenced statement, which answers one row without an id where there are none."""
-    check_fence(found, node)
-    return [] if found[0][0] is None else sharing_bodies(found)

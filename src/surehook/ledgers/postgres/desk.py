@@ -19,11 +19,14 @@ from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.ledgers.late import Telling
 from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
 from surehook.ledgers.postgres.errors import Again
+from surehook.ledgers.postgres.lookback import SECONDS
 from surehook.ledgers.postgres.opening import open_book
 from surehook.ledgers.postgres.pool import Pool
 from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.telling import tell
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,9 +44,18 @@ class Desk:
     writers  connections for record; for accept, which has one more writer, one more
     workers  connections for everything else that writes
     listers  connections for lists
+    clock    counts seconds: between looks back, and how long commits take
     """
 
-    def __init__(self, url: str, *, writers: int = 2, workers: int = 2, listers: int = 2) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        writers: int = 2,
+        workers: int = 2,
+        listers: int = 2,
+        clock: Callable[[], float] = SECONDS,
+    ) -> None:
         self.url = url
         self.warnings: list[str] = []  # what a start found about the server; people should read it
         self._accepting = self._pool("hot", writers + 1)
@@ -53,6 +65,7 @@ class Desk:
         self._listing = self._pool("list", listers)
         self._keeping = self._pool("keep", 1)
         self._pruning = self._pool("keep", 1)
+        self._telling = Telling(self._tell, clock)
 
     def _pool(self, purpose: Purpose, size: int) -> Pool:
         return Pool(connect_to(self.url, purpose), size=size, patience_s=PATIENCE_S[purpose])
@@ -66,7 +79,11 @@ class Desk:
             await self.close()
             raise
 
+    async def _tell(self, ids: list[bytes], due_by: int) -> None:
+        await self._keep(tell, ids, due_by)
+
     async def close(self) -> None:
+        await self._telling.close()
         for pool in (
             self._accepting, self._recording, self._working, self._beating, self._listing, self._keeping,
             self._pruning,

@@ -5,19 +5,22 @@ used: an installation without one does not pay for it. A queue of a million mark
 and neither do rows that fall due later.
 
 As claims do, a sweep begins where the last one ended, because an index keeps the entries of rows that were taken while
-somebody holds a snapshot; what came to lie behind that is found by looking back over everything (lookback.py).
+somebody holds a snapshot; what came to lie behind that is noted (strays.py), and else found by looking back over
+everything (lookback.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Lane
 from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ledgers.postgres.strays import Strays
 from surehook.ports.handoff import LaneMarks
 
 INDEX_LOCK = 0x5375_7265_4861
@@ -56,6 +59,7 @@ class Sweeping:
         self._from_due = [_BEGINNING for _ in LANES]
         self._from_mark = [1 for _ in LANES]
         self._look_backs = [LookBack(clock) for _ in LANES]
+        self._strays = Strays()
 
     async def hand_over(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
@@ -71,7 +75,20 @@ class Sweeping:
             if taken[0][1] is None:
                 return None
             self._look_backs[lane].soon()
-        return await self._mark(session, lane, node=node, limit=limit, due_by=due_by, now=now)
+        strays = await self._strays.hand_over(
+            session, lane,
+            node=node, limit=limit, due_by=due_by, before=self._from_due[lane], passed=self._from_mark[lane],
+        )  # fmt: skip
+        rest = limit - len(strays)
+        if strays and rest <= 0:
+            return strays
+        try:
+            ids = await self._mark(session, lane, node=node, limit=rest, due_by=due_by, now=now)
+        except LedgerUnavailable:
+            if not strays:
+                raise
+            return strays  # they are marked
+        return [*strays, *ids] if ids is not None else strays or None
 
     async def _mark(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int

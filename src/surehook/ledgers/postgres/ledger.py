@@ -9,7 +9,17 @@ from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.core.receipt_message import Said
-from surehook.ledgers.postgres import breakers, claim, endings, lookback, marks, others, receipts, record
+from surehook.ledgers.postgres import (
+    breakers,
+    claim,
+    endings,
+    lookback,
+    marks,
+    others,
+    receipts,
+    record,
+    strays,
+)
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
@@ -54,11 +64,12 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         listers: int = 2,
         clock: Callable[[], float] = lookback.SECONDS,
     ) -> None:
-        super().__init__(url, writers=writers, workers=workers, listers=listers)
+        super().__init__(url, writers=writers, workers=workers, listers=listers, clock=clock)
         self._accept = Accepting()
         self._marks = marks.Marks(clock)
         self._parked = claim.Parked(clock)
-        self._others = others.Others()
+        self._strays = strays.Strays()
+        self._others = others.Others(self._strays)
         self._held_from = nodes_.HeldFrom()
         self._sweeping = handing_.Sweeping(clock)
         self._endpoint_walks = endings.EndpointWalks()
@@ -103,16 +114,28 @@ class PostgresLedger(Registering, Reads, Housekeeping):
     ) -> Receipt:
         if batch:
             self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
-        return await self._with(
+        began = self._telling.begin()
+        receipt = await self._with(
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
+        ready = [
+            (delivery.id, delivery.due_at)
+            for item in batch
+            for delivery in item.deliveries
+            if not delivery.held and delivery.parked is None
+        ]
+        self._telling.ended(began, ready, now=now)
+        return receipt
 
     async def claim(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
     ) -> list[Delivery]:
-        return await self._lease(
-            node, claim.claim, self._marks, lane, node=node, limit=limit, due_by=due_by, now=now, size=size
-        )
+        leased = await self._lease(
+            node, claim.claim, self._marks, self._strays, lane,
+            node=node, limit=limit, due_by=due_by, now=now, size=size,
+        )  # fmt: skip
+        self._others.passes.taken(lane, self._marks.at(lane))
+        return leased
 
     async def claim_others(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
@@ -167,8 +190,11 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         await self._surely(self._parked.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+        began = self._telling.begin()
         await self._surely(claim.release, deliveries, node=node, now=now)
         self._marks.lower(min((delivery.due_at for delivery in deliveries), default=None))
+        soon = [(delivery.id, delivery.due_at) for delivery in deliveries if delivery.due_at > now]
+        self._telling.ended(began, soon, now=now)
 
     async def record(
         self,
@@ -180,12 +206,17 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         notices: Sequence[Notice],
         now: int,
     ) -> Recorded:
+        began = self._telling.begin()
         recorded = await self._with(
             self._recording, record.record, settled,
             node=node, health=health, breakers=breakers, notices=notices, now=now,
         )  # fmt: skip
-        going_on = [one.due_at for one in settled if one.end is None and one.parked is None]
-        self._marks.lower(min(going_on, default=None))
+        going_on = [
+            (one.delivery.id, one.due_at) for one in settled if one.end is None and one.parked is None
+        ]
+        if going_on:
+            self._marks.lower(min([due_at for _, due_at in going_on]))
+            self._telling.ended(began, going_on, now=now)
         return recorded
 
     async def breakers(self) -> list[BreakerRow]:

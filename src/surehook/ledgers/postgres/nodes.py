@@ -9,11 +9,14 @@ the node was judged: whoever beats at the same moment either is alive or hears t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from surehook.core.errors import NodeBuried
-from surehook.core.model import LANES, Node
+from surehook.core.model import LANES, Delivery, Node
+from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ledgers.postgres.telling import tell
 from surehook.ports.ledger import Burial
 
 HIGHEST = b"\xff" * 16
@@ -24,6 +27,12 @@ def check_fence(found: Sequence[object], node: bytes) -> None:
     """Raise NodeBuried where a fenced statement has found no node."""
     if not found:
         raise NodeBuried(node)
+
+
+def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
+    """Deliveries of a fenced statement, which answers one row without an id where there are none."""
+    check_fence(found, node)
+    return [] if found[0][0] is None else sharing_bodies(found)
 
 
 async def enter(session: Session, node: Node, *, now: int) -> None:
@@ -54,14 +63,18 @@ async def bury(
             return Burial([], 0), None
         found = await session.row(query("free_nodes"), [row[0] for row in buried], now)
         assert found is not None
-        return Burial(sorted(row[1] for row in buried), found[0]), found[1]
+        count, due_at, freed = found
+        await tell(session, freed or (), now)
+        return Burial(sorted(row[1] for row in buried), count), due_at
 
 
 async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:
     """Like a burial of these rows alone; the earliest instant that one of them is due."""
-    found = await session.change(query("free"), node, sorted(set(ids)), now)
-    check_fence(found, node)
-    due_at: int | None = found[0][0]
+    async with session.writing():
+        found = await session.rows(query("free"), node, sorted(set(ids)), now)
+        check_fence(found, node)
+        due_at: int | None = found[0][0]
+        await tell(session, found[0][1], now)
     return due_at
 
 

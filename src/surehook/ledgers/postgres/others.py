@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.passes import Key, Passes
-from surehook.ledgers.postgres.claim import leased_of
+from surehook.ledgers.postgres.nodes import leased_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ledgers.postgres.strays import Strays
 from surehook.ports.ledger import Skip, is_full
 
 LOOK_ROWS = 5_000  # a few milliseconds of walking
+LOOKS = 40  # in one call, while it catches up with what fell due and nobody looked at
 
 
 class Others:
     """Where these claims of this node stand."""
 
-    def __init__(self) -> None:
-        self._passes = Passes()
+    def __init__(self, strays: Strays) -> None:
+        self._strays = strays
+        self.passes = Passes()
 
     async def claim(
         self,
@@ -35,15 +38,24 @@ class Others:
         skip: Skip,
     ) -> list[Delivery]:
         leased: list[Delivery] = []
+        if self._strays.are_here(lane):
+            leased = await self._strays.take(
+                session, lane,
+                node=node, limit=limit, due_by=due_by, size=size, before=self.passes.seen(lane), skip=skip,
+            )  # fmt: skip
+            if leased:
+                return leased
         endpoints, tenants = list(skip.endpoints), list(skip.tenants)
-        for part in self._passes.parts(lane, due_by=due_by, now=now):
+        for part in self.passes.parts(lane, due_by=due_by, now=now, looks=LOOKS):
             due_at, id = part.begin
             rows = await session.change(
                 query("claim_others"),
                 node, lane, due_at, id, part.end, limit, LOOK_ROWS, endpoints, tenants, size,
+                self._strays.since(lane),
             )  # fmt: skip
-            leased = leased_of([row[:-2] for row in rows], node)
-            *_, last_due, last_id = rows[0]
+            leased = leased_of([row[:-3] for row in rows], node)
+            *_, last_due, last_id, clear = rows[0]
+            self._strays.saw(lane, clear)
             last: Key | None = None if last_id is None else (last_due, last_id)
             part.reached(
                 (leased[-1].due_at, leased[-1].id) if is_full(leased, limit=limit, size=size) else last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from surehook.core.errors import CommitUnknown
@@ -90,10 +91,16 @@ class Reads(Desk):
     async def resend(
         self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
     ) -> list[bytes]:
-        return await self._surely(replays.resend, originals, replacements, now=now, once=once)
+        began = self._telling.begin()
+        made = await self._surely(replays.resend, originals, replacements, now=now, once=once)
+        self._telling.ended(began, _ready(replacements), now=now)
+        return made
 
     async def due_now(self, delivery: bytes, *, now: int) -> bool:
-        return await self._surely(replays.due_now, delivery, now=now)
+        began = self._telling.begin()
+        done = await self._surely(replays.due_now, delivery, now=now)
+        self._telling.ended(began, [(delivery, now)], now=now)
+        return done
 
     async def add_replay(self, job: ReplayJob) -> None:
         await self._surely(replays.add_replay, job)
@@ -107,13 +114,20 @@ class Reads(Desk):
         *,
         now: int,
     ) -> ReplayJob | None:
-        return await self._surely(replays.advance_replay, before, after, originals, replacements, now=now)
+        began = self._telling.begin()
+        moved = await self._surely(replays.advance_replay, before, after, originals, replacements, now=now)
+        self._telling.ended(began, _ready(replacements), now=now)
+        return moved
 
     async def replay(self, job: bytes) -> ReplayJob | None:
         return await self._read(replays.replay, job)
 
     async def unfinished_replays(self) -> list[ReplayJob]:
         return await self._read(replays.unfinished_replays)
+
+
+def _ready(deliveries: list[Delivery]) -> Iterator[tuple[bytes, int]]:
+    return ((delivery.id, delivery.due_at) for delivery in deliveries if delivery.parked is None)
 
 
 async def _size_bytes(session: Session) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from surehook.core.errors import LedgerError
 from surehook.core.model import (
     BreakerRow,
     Delivery,
@@ -80,10 +81,11 @@ class SqliteLedger(Registering, Reads):
     async def bury(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
     ) -> Burial:
-        return await self._write(nodes_.bury, nodes, now=now, judged=judged or {})
+        bury = self._others.lowering(nodes_.bury, others.LONG_AGO)
+        return await self._write(bury, nodes, now=now, judged=judged or {})
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
-        await self._write(nodes_.free, ids, node=node, now=now)
+        await self._write(self._others.lowering(nodes_.free, others.LONG_AGO), ids, node=node, now=now)
 
     async def held_count(self, node: bytes) -> int:
         return await self._read(nodes_.held_count, node)
@@ -99,19 +101,32 @@ class SqliteLedger(Registering, Reads):
         # Large events come in batches of their own (`delivery/accept.py`), so that the first one tells.
         is_large = batch and len(batch[0].deliveries) >= LARGE_FAN_OUT
         add = self._add_later if is_large else self._add_quickly if is_quick else self._add
-        return await add(accept.accept, batch, node=node, version=version, now=now)
+        first_due = min([item.deliveries[0].due_at for item in batch if item.deliveries], default=None)
+        work = self._others.lowering(accept.accept, first_due)
+        return await add(work, batch, node=node, version=version, now=now)
 
     async def claim(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
     ) -> list[Delivery]:
-        return await self._join(claim.claim, lane, node=node, limit=limit, due_by=due_by, now=now, size=size)
+        return await self._join(
+            self._others.claim_all, lane, node=node, limit=limit, due_by=due_by, now=now, size=size
+        )
 
     async def claim_others(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
     ) -> list[Delivery]:
-        return await self._join(
-            self._others.claim, lane, node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size
-        )
+        for look in range(others.LOOKS):
+            try:
+                leased, goes_on = await self._join(
+                    self._others.claim, lane,
+                    node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size, goes_on=look > 0,
+                )  # fmt: skip
+            except LedgerError:
+                self._others.failed()
+                raise
+            if not goes_on:
+                break
+        return leased
 
     async def claim_ids(
         self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE
@@ -138,7 +153,8 @@ class SqliteLedger(Registering, Reads):
         await write(claim.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
-        await self._join(claim.release, deliveries, node=node, now=now)
+        first_due = min([delivery.due_at for delivery in deliveries], default=None)
+        await self._join(self._others.lowering(claim.release, first_due), deliveries, node=node, now=now)
 
     async def record(
         self,
@@ -150,8 +166,10 @@ class SqliteLedger(Registering, Reads):
         notices: Sequence[Notice],
         now: int,
     ) -> Recorded:
+        going_on = [one.due_at for one in settled if one.end is None and one.parked is None]
+        work = self._others.lowering(record.record, min(going_on, default=None))
         return await self._join(
-            record.record, settled, node=node, health=health, breakers=breakers, notices=notices, now=now
+            work, settled, node=node, health=health, breakers=breakers, notices=notices, now=now
         )
 
     async def breakers(self) -> list[BreakerRow]:

@@ -1,6 +1,7 @@
 -- $1 node, $2 lane, $3 from, $4 due by, $5 limit, $6 bytes. Nobody waits for a row that somebody else is taking. A body
 -- comes with the first row of its event alone. `walked` is how many entries of the index were looked at, of taken rows
 -- too (0 where the server keeps no statistics).
+-- $7: notes of strays told from this transaction on; `clear`: -1 where there are some, else from which on to ask again.
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) as walked
   from node where id = $1 and buried_at is null for share
@@ -22,6 +23,8 @@ with fence as materialized (
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
   h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
-  coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) - f.walked as walked
+  coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) - f.walked as walked,
+  (select case when exists (select from stray where lane = $2::smallint and told >= $7::bigint) then -1
+    else pg_snapshot_xmin(pg_current_snapshot())::text::bigint end) as clear
 from fence f left join held h on true
 order by h.due_at, h.id

@@ -1,5 +1,5 @@
 -- $1 node, $2 lane, $3 and $4 due time and id to begin after, $5 due by, $6 limit, $7 rows to look at, $8 endpoints and
--- $9 tenants to pass over, $10 bytes. As `claim`; with each row the last one that was looked at, where there may be more.
+-- $9 tenants to pass over, $10 bytes, $11 notes of strays. As `claim`; with each row the last one that was looked at, where there may be more.
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 looked as materialized (
   select id, due_at, endpoint, tenant from delivery
@@ -26,6 +26,8 @@ looked as materialized (
 select
   h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
   h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
-  e.due_at as last_due, e.id as last_id
+  e.due_at as last_due, e.id as last_id,
+  (select case when exists (select from stray where lane = $2::smallint and told >= $11::bigint) then -1
+    else pg_snapshot_xmin(pg_current_snapshot())::text::bigint end) as clear
 from fence f left join ended e on true left join held h on true
 order by h.due_at, h.id

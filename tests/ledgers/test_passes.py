@@ -1,0 +1,73 @@
+"""Where claims look that pass some over: nothing that fell due is left to the pass, however long nobody looked."""
+
+from __future__ import annotations
+
+from surehook.core.model import FIRST, RETRY
+from surehook.ledgers.passes import FRESH_MS, NEAR_MS, Key, Passes
+
+from .making import NOW
+
+LONG_AGO = NOW - 3_600_000
+
+
+def looks(passes: Passes, *, now: int, looks: int = 3, last: Key | None = None) -> list[tuple[int, int]]:
+    """From when to when the parts of a call go, as none finds anything; `last`: each look ends there."""
+    spans = []
+    for part in passes.parts(FIRST, due_by=now + 500, now=now, looks=looks):
+        spans.append((part.begin[0], part.end))
+        part.reached(last if last is not None and part.begin < last else None)
+    return spans
+
+
+def test_a_first_call_looks_at_what_is_fresh_and_then_at_everything_before() -> None:
+    passes = Passes()
+    fresh, missed, *_ = looks(passes, now=NOW)
+    assert fresh == (NOW - FRESH_MS, NOW + 500)
+    assert missed[0] < LONG_AGO and missed[1] == NOW - FRESH_MS
+    assert not passes.is_behind(FIRST, now=NOW)
+
+
+def test_calls_that_follow_each_other_leave_no_gap() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    for now in (NOW + 90, NOW + 700, NOW + 700 + NEAR_MS):
+        before = passes._lanes[FIRST].upto[0]
+        assert looks(passes, now=now)[0] == (before, now + 500)
+
+
+def test_what_fell_due_while_nobody_looked_is_looked_at_with_many_looks_until_the_call_has_caught_up() -> (
+    None
+):
+    passes = Passes()
+    looks(passes, now=NOW)
+    later = NOW + 60_000
+    place = (NOW + 1_000, b"a")
+    spans = looks(passes, now=later, looks=1, last=place)
+    assert spans == [(later - FRESH_MS, later + 500), (NOW - FRESH_MS, later - FRESH_MS)]
+    assert passes.is_behind(FIRST, now=later)
+    assert looks(passes, now=later, looks=3)[1] == (place[0], later - FRESH_MS)
+    assert not passes.is_behind(FIRST, now=later)
+
+
+def test_rows_that_became_ready_are_looked_for_from_their_instant_on() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    passes.lower(LONG_AGO)
+    assert looks(passes, now=NOW + 50)[1] == (LONG_AGO - 1, NOW + 50 - FRESH_MS)
+
+
+def test_what_a_claim_of_everybody_has_taken_is_not_looked_at_again() -> None:
+    passes = Passes()
+    passes.taken(FIRST, NOW - FRESH_MS)
+    assert looks(passes, now=NOW)[0] == (NOW - FRESH_MS, NOW + 500)
+    assert passes.is_behind(RETRY, now=NOW)
+    passes.taken(FIRST, LONG_AGO)
+    assert not passes.is_behind(FIRST, now=NOW)
+
+
+def test_a_call_that_has_caught_up_goes_on_with_the_pass() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    place = (LONG_AGO, b"z")
+    assert looks(passes, now=NOW + 2_000, last=place)[-1][0] < LONG_AGO
+    assert looks(passes, now=NOW + 2_050)[-1] == (LONG_AGO, NOW + 2_050 - FRESH_MS)
