@@ -59,7 +59,7 @@ async def test_a_claim_gives_what_was_there_when_it_began_and_nobody_has_taken_s
 
 
 def test_only_time_in_which_commits_go_through_is_counted() -> None:
-    stalls = Stalls(spans=((10.0, 6.0), (20.0, 6.0)), publishes=(), slow=(), gone=0)
+    stalls = Stalls(spans=((10.0, 6.0), (20.0, 6.0)), publishes=(), slow=(), gone=0, frozen=(), tells=True)
     assert stalls.well_s(1.0, 3.0) == 2.0
     assert stalls.well_s(9.0, 17.0) == 2.0
     assert stalls.well_s(12.0, 14.0) == 0.0

@@ -15,7 +15,7 @@
                                   of several nodes one is the probe, while shared health answers (`health`);
                                   after all is mended, none is kept whose URL no endpoint has
     parked wakes                  after all is mended, nothing is parked whose reason no longer holds
-    late commits                  what commits that stand still bring is sent soon after they go on (`stalls`)
+    late commits                  what commits that stand still bring is claimed soon after they go on (`stalls`)
     age ends                      a backlog past its age has ended soon after all is mended, however large it is
     liveness                      after all is mended, everything is finished or waits for a time to come
 
@@ -133,10 +133,14 @@ class Checkers:
 
     def _check_wait(self, row: Row, seen: Seen) -> None:
         if self.stalls is not None and seen.attempt == 1:
-            waited_s = self.stalls.well_s(row.past[0].at - self.began, seen.at - self.began)
+            last = max(
+                n for n, then in enumerate(row.past) if then.holder is None and then.at <= seen.wrote_at
+            )
+            ready, claimed = row.past[last : last + 2]
+            waited_s = self.stalls.well_s(ready.at - self.began, claimed.at - self.began)
             if waited_s > CLAIMED_S:
                 self._find(
-                    f"{row.name} arrived {waited_s:.1f} s after its commit, commits that stood still aside"
+                    f"{row.name} was claimed {waited_s:.1f} s after it was ready, commits that stood still aside"
                 )
         waited_s = seen.at - row.past[0].at
         if self.urls[row.endpoint][0] == self.prompt and seen.attempt == 1 and waited_s > LATE_S:

@@ -171,6 +171,7 @@ class MemoryShelf:
 
     def __init__(self) -> None:
         self._ledger = MemoryLedger()
+        self._strays: dict[bytes, None] = {}
 
     def open(self, world: World) -> Any:
         if world.options.nodes == 1:
@@ -181,6 +182,8 @@ class MemoryShelf:
             clock=world.loop.time,
             commit=partial(world.storage.commit, world.loop),
             gone=0 if world.options.stalls is None else world.options.stalls.gone,
+            strays=self._strays,
+            tells=world.options.stalls is None or world.options.stalls.tells,
         )
 
 

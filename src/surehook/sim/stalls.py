@@ -2,7 +2,8 @@
 
 Nothing else goes wrong in such a world, and its receivers answer at once. One node accepts, another sends, so that what
 is ready lies in the ledger until it is claimed, and some of it becomes visible seconds after the instant it is due for. All
-the same it is sent within `CLAIMED_S` of its commit, times not counted in which commits stand still.
+the same it is claimed within `CLAIMED_S` of its commit, times not counted in which commits stand still. In some of them a
+worker freezes and is buried: what it held is claimed as soon after that.
 """
 
 from __future__ import annotations
@@ -15,14 +16,22 @@ from msgspec import Struct
 
 from surehook.sim import owed
 from surehook.sim.entropy import Seed
+from surehook.sim.orders import Blow
+from surehook.sim.receivers import Mood
 
 if TYPE_CHECKING:
     from surehook.sim.world import World
 
 TENANT = "stalled"
-CLAIMED_S = 2.5  # two seconds for the claim, and a connection to the receiver
+CLAIMED_S = 2.0
 REST_S = 1.2  # without a publish before each of them: longer than from one look back to the next
 APART_S = (4.0, 9.0)  # from the end of one to the next
+FAR = 1_000_000  # entries that are gone: looks back are fifteen seconds apart
+MOST_SPANS = 5
+FROZEN_S = 30.0  # a worker with rows in hand: they are freed by whoever sees first that its lease is over
+BURST = 30  # publishes in the seconds before
+BURST_S = 4.0
+SLOW = Mood(answer_s=(0.8, 1.4))  # of receivers beside such a worker, so that it has rows in hand
 
 
 class Stalls(Struct, frozen=True):
@@ -32,6 +41,8 @@ class Stalls(Struct, frozen=True):
     publishes: tuple[tuple[float, str, str, int], ...]
     slow: tuple[str, ...]  # calls that are late by themselves
     gone: int
+    frozen: tuple[float, ...]  # when a worker stands still
+    tells: bool  # nodes tell of what they make ready late; those of a version before do not
 
     def well_s(self, begin: float, end: float) -> float:
         """How much of this time commits went through."""
@@ -44,16 +55,22 @@ def draw(chance: random.Random) -> Stalls | None:
     if chance.random() >= 1 / 4:
         return None
     at, spans = chance.uniform(2.0, 6.0), []
-    for _ in range(chance.choice((0, 1, 3, 5))):
+    for _ in range(chance.choice((0, 1, 3, MOST_SPANS))):
         spans.append((at, 6.0))
         at += 6.0 + chance.uniform(*APART_S)
     over = at + 5.0
     instants = [at for at in (chance.uniform(1.0, over) for _ in range(60)) if not _is_just_before(at, spans)]
     # A claim that looks back over everything is what a standstill must catch: after a rest, a publish calls for one.
     instants += [begin - chance.uniform(0.005, 0.05) for begin, _ in spans]
-    publishes = sorted((instant, TENANT, "document.signed", 1) for instant in instants)
-    slow = ("accept",) if not spans or chance.random() < 0.3 else ()
-    return Stalls(tuple(spans), tuple(publishes), slow, chance.choice((0, 20_000)))
+    # Where commits stand still most often, nodes are of the version before, and only looks back find what is late.
+    tells = len(spans) < MOST_SPANS
+    often = chance.choice((0, 2, 3)) if tells else 0
+    frozen = tuple(over + 3.0 + number * (FROZEN_S + 15.0) for number in range(often))
+    bursts = [at - chance.uniform(0.0, BURST_S) for at in frozen for _ in range(BURST)]
+    publishes = sorted((instant, TENANT, "document.signed", 1) for instant in [*instants, *bursts])
+    slow = ("accept",) if not frozen and (not spans or chance.random() < 0.3) else ()
+    gone = FAR if tells else chance.choice((0, 10_000))
+    return Stalls(tuple(spans), tuple(publishes), slow, gone, frozen, tells)
 
 
 def _is_just_before(at: float, spans: list[tuple[float, float]]) -> bool:
@@ -71,12 +88,18 @@ def add(options: Any, join: Any) -> None:
     if stalls is None:
         return
     owed.be_calm(options)
-    join(options, TENANT, 2)
-    options.roles = ("api", "worker", "worker", "worker")[: options.nodes]
+    join(options, TENANT, 2, SLOW if stalls.frozen else None)
+    options.roles = ("api", "worker", "worker", "api")[: options.nodes]
     options.publishes = list(stalls.publishes)
     options.slow = stalls.slow
     options.storm_s = stalls.publishes[-1][0] + 10.0
-    options.engine.update(slots_first=64, endpoint_slots=32, memory_deliveries=5_000, claim_rows=100)
+    if options.nodes > 2:  # one is left that sends
+        options.blows = [Blow(at, "freeze", 1, seconds=FROZEN_S) for at in stalls.frozen]
+        options.storm_s = max([options.storm_s, *(at + FROZEN_S + 1.0 for at in stalls.frozen)])
+    options.engine.update(
+        slots_first=64, endpoint_slots=32, memory_deliveries=5_000, endpoint_share=1_000, claim_rows=100,
+        waiting_events=1_000,
+    )  # fmt: skip
     options.health, options.stalls = None, stalls
 
 
