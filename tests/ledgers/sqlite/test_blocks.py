@@ -17,8 +17,10 @@ from surehook.ledgers.sqlite import SqliteLedger, prune
 from surehook.ledgers.sqlite.blocks import Blocks, Step, keep, mark_of
 from surehook.ledgers.sqlite.core_sql import compiled
 from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import query
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.making import NOW
+from tests.ledgers.sqlite.watching import WatchedDriver
 
 SEEDS = range(20)
 BLOCK_ROWS, SETTLE_ROWS = 2, 5  # a group of 124
@@ -89,6 +91,7 @@ class World:
         with self.session.writing():
             prune._remove_stories(self.session, [row.id for row in rows])
             prune._remove_events(self.session, [row.id for row in rows])
+            self.blocks.shrank()
         self.rows = [row for row in self.rows if row not in rows]
 
     def step(self) -> bool:
@@ -167,7 +170,7 @@ async def test_groups_stand_end_to_end_up_to_the_mark_and_become_fewer(book: Sql
     world.go([row for number, row in enumerate(world.rows) if number % 9])
     while world.step():
         pass
-    for _ in range(4 * len(before)):  # one pair a look, and rounds begin anew
+    for _ in range(4 * len(before)):  # one pair a look
         world.step()
     for source in (LINES, EVENTS):
         groups = _groups(world.session, source)
@@ -177,6 +180,31 @@ async def test_groups_stand_end_to_end_up_to_the_mark_and_become_fewer(book: Sql
         assert ends == [*(group.edges[0] for group in groups[1:]), mark_of(world.session, source).upto]
         assert all(list(group.edges) == sorted(group.edges) for group in groups)
     await world.check()
+
+
+async def test_old_groups_are_looked_at_after_something_was_removed_and_then_no_more(tmp_path: Path) -> None:
+    """Whatever lies there costs nothing by lying there."""
+    driver = WatchedDriver()
+    book = SqliteLedger(str(tmp_path / "book.db"), inline=True, driver=driver)
+    await book.open(now=NOW)
+    world = World(book, 3)
+    world.come(600)
+
+    def looks() -> int:
+        driver.ran.clear()
+        for _ in range(200):
+            step = world.blocks.look(world.session)
+            if step is not None:
+                keep(world.session, step)
+        return driver.ran.count(query("block_group"))
+
+    looks()
+    assert looks() == 0
+    world.go(world.rows[:1])
+    groups = sum(len(_groups(world.session, source)) for source in (LINES, EVENTS))
+    assert 0 < looks() <= groups + 2
+    assert looks() == 0
+    await book.close()
 
 
 def _groups(session: Session, source: Source) -> list[Group]:

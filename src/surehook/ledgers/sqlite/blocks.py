@@ -51,13 +51,20 @@ class Step(NamedTuple):
 
 
 class Blocks:
-    """The steps, one after another; `_place` is where old groups were looked at last."""
+    """The steps, one after another. Old groups are looked at after retention has removed something, and then once: `_place` is
+    where that was last, and `_passes` are how many times it is still to come to the end."""
 
     def __init__(self, *, block_rows: int = BLOCK_ROWS, settle_rows: int = SETTLE_ROWS) -> None:
         self._block_rows = block_rows
         self._group_rows = BLOCKS * block_rows
         self._settle_rows = settle_rows
         self._place = dict.fromkeys(_SOURCES, LOWEST)
+        self._passes = dict.fromkeys(_SOURCES, 0)
+
+    def shrank(self) -> None:
+        """Retention has removed rows: groups may be less than full."""
+        for source, place in self._place.items():
+            self._passes[source] = 1 if place == LOWEST else 2
 
     def look(self, session: Session) -> Step | None:
         """What the next step is to write; None where nothing is left to do for now."""
@@ -86,10 +93,13 @@ class Blocks:
 
     def _merge(self, session: Session, source: Source) -> Step | None:
         """Two groups in one, where retention has left no more of both than fills one. One pair a look."""
+        if not self._passes[source]:
+            return None
         group = session.row(query("block_group"), (source.name, self._place[source]))
         after = group and session.row(query("block_next"), (source.name, group[0]))
         if group is None or after is None:
             self._place[source] = LOWEST
+            self._passes[source] -= 1
             return None
         span = Stretch(group[0], Group.read(*after).edges[-1])
         if _some(session, source, *span, self._group_rows + 1) > self._group_rows:

@@ -242,6 +242,8 @@ class SqliteLedger(Registering, Reads):
             removed += count
             if is_end:
                 break
+        if removed:
+            self._blocks.shrank()
         return removed
 
     async def index_lists(self) -> bool:
