@@ -2,13 +2,16 @@
 
 The door lets tenants take turns. So whoever waits meets few transactions of others until their own tenant has its turn,
 however much of the busy tenant waits. That is counted here, in transactions, since time says nothing in a world whose
-storage is late; and only where everything stands in one line: of two writers, one may be late alone.
+storage is late; and only where nothing else is being written: of several writers, one may be late alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -70,13 +73,14 @@ class Waits(Struct):
 
 
 class Passing:
-    """Watches how many transactions pass by those who wait, in a crowded world with one line."""
+    """Watches how many transactions pass by those who wait, in a crowded world without large events."""
 
     def __init__(self, find: Any, engine: dict[str, Any]) -> None:
         self._find = find
         self._is_on = engine.get("large_cost") == ONE_LINE
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
         self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
+        self._under_way: Counter[str] = Counter()  # by process, batches that it is to write
 
     def came(self, process: str, event: EventIn) -> bytes:
         digest = digest_of(event)
@@ -91,10 +95,16 @@ class Passing:
         now = asyncio.get_running_loop().time()
         return now - self._turns.get((process, tenant), float("-inf")) > FORGOTTEN_S
 
-    def tried(self, process: str, batch: Any) -> None:
+    @contextmanager
+    def trying(self, process: str, batch: Any) -> Iterator[None]:
         """A process is to write a batch: those in it have their turn, and storage that is away is not their line's doing."""
         now = asyncio.get_running_loop().time()
         self._turns.update({(process, incoming.event.tenant): now for incoming in batch})
+        self._under_way[process] += 1
+        try:
+            yield
+        finally:
+            self._under_way[process] -= 1
 
     def wrote(self, process: str, batch: Any) -> None:
         """A process has written a batch."""
@@ -103,6 +113,8 @@ class Passing:
             return
         for incoming in batch:
             waiting.pop(incoming.event.digest, None)
+        if self._under_way[process] > 1:
+            return
         served = {incoming.event.tenant for incoming in batch}
         for waits in waiting.values():
             waits.passed = 0 if waits.tenant in served else waits.passed + 1

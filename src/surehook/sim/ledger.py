@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -101,12 +102,12 @@ class SimLedger:
         homes: dict[bytes, Process] | None = None,
         honest: bool = False,
         wrote: Callable[[str, Any], None] = lambda process, batch: None,
-        tried: Callable[[str, Any], None] = lambda process, batch: None,
+        trying: Callable[[str, Any], AbstractContextManager[None]] = lambda process, batch: nullcontext(),
     ) -> None:
         """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
         nothing may be forgotten and a process that stops in order leaves nothing behind. `homes`, of all processes of
-        a world: in which one each node lives. `wrote` is told of batches that were accepted, `tried` of those that were
-        to be, whatever becomes of them."""
+        a world: in which one each node lives. `wrote` is told of batches that were accepted, `trying` stands around
+        those that are to be, whatever becomes of them."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -121,7 +122,7 @@ class SimLedger:
         self._honest = honest
         self._homes = {} if homes is None else homes
         self._wrote = wrote
-        self._tried = tried
+        self._trying = trying
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self.inner, name)
@@ -137,8 +138,12 @@ class SimLedger:
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         if not self._process.alive:
             await self._never()
-        if name == "accept":
-            self._tried(self._process.name, args[0])
+        if name != "accept":
+            return await self._go(name, method, args, named)
+        with self._trying(self._process.name, args[0]):
+            return await self._go(name, method, args, named)
+
+    async def _go(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         await self._wait(name)
         if self._strikes(self.storage.dies_before, name):
             self._kill(f"before {name}")

@@ -319,7 +319,7 @@ class World:
             homes=self.homes,
             honest=not self.options.has("storage_away", "storage_unknown"),
             wrote=self.passing.wrote,
-            tried=self.passing.tried,
+            trying=self.passing.trying,
         )
         self.ledgers[process.name] = ledger
         clock = self._clock_of(machine)
