@@ -62,7 +62,7 @@ async def snapshot(
         connections=(callers.open, callers.bounds.connections),
         body_bytes=(callers.budget.used, callers.budget.limit),
         refused=callers.refused,
-        breakers=Counter(breaker.state for breaker in engine.breakers() if breaker.state != "closed"),
+        breakers=Counter(breaker.state for breaker in engine.directory.breakers.unclosed),
         endpoints=endpoints,
         dead_letters=dead_letters,
         ledger_bytes=size,
