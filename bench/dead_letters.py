@@ -131,7 +131,7 @@ async def rounds(ledger: Any, spent_s: Callable[[], float], minutes: int) -> tup
             while await ledger.index_lists():
                 pass
         took = (spent_s() - began) * 1e3
-        if took > 20 * LIMIT_MS and len(calm) < SETTLE_MINUTES:
+        if took > 5 * LIMIT_MS and len(calm) < SETTLE_MINUTES:
             busy += [*calm, took]
             calm.clear()
         else:

@@ -204,6 +204,10 @@ async def test_old_groups_are_looked_at_after_something_was_removed_and_then_no_
     groups = sum(len(_groups(world.session, source)) for source in (LINES, EVENTS))
     assert 0 < looks() <= groups + 2
     assert looks() == 0
+    assert query("some_lines") not in driver.ran, "nor is what is new counted where nothing has come"
+    world.come(1)
+    looks()
+    assert query("some_lines") in driver.ran
     await book.close()
 
 

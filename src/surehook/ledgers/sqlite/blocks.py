@@ -60,6 +60,7 @@ class Blocks:
         self._settle_rows = settle_rows
         self._place = dict.fromkeys(_SOURCES, LOWEST)
         self._passes = dict.fromkeys(_SOURCES, 0)
+        self._seen: dict[Source, tuple[Mark, int]] = {}  # where there was nothing to do
 
     def shrank(self) -> None:
         """Retention has removed rows: groups may be less than full."""
@@ -71,9 +72,13 @@ class Blocks:
         with session.snapshot():
             for source in _SOURCES:
                 mark = mark_of(session, source)
+                seen = mark, last_row(session, source)
+                if seen == self._seen.get(source):
+                    continue  # no row has come
                 step = _late(session, source, mark) or self._next(session, source, mark)
                 if step is not None:
                     return step
+                self._seen[source] = seen
             for source in _SOURCES:
                 step = self._merge(session, source)
                 if step is not None:
