@@ -22,6 +22,9 @@ demo: $(READY) ## a server, an application with an inbox, five other receivers, 
 services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: installed when missing (root), never started
 	@PYTHON=$(PYTHON) .ci/services
 
+# Each worker reads all tests, and each server of a test the package: whatever the machine's custom, compile them once.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests wait for servers and clocks about as long as they compute: three keep two cores busy.
 WORKERS ?= 3
 test: $(READY) ## all tests; SERVICES=required refuses to leave any out
@@ -32,7 +35,7 @@ adversary: $(READY) ## attacks on a running server, one after another: its memor
 	TIMED=$(TIMED) $(BIN)/python -m pytest tests/adversary -m adversary
 
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
+	BUDGET=short $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
 
 # Tools that go with any version of what is tested; deprecations told by other libraries are theirs.
 LOW := .venv-lowest

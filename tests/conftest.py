@@ -13,9 +13,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import servers
 from tests.servers import Missing, Postgres, Rabbits, Redis, folder
+
+# Properties are tried without a stopwatch: the machine may be busy, and slowness is measured elsewhere.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 NEEDS = "needs "  # how the reason of such a skip begins, see Missing
 
@@ -30,6 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if asked and (absent := servers.missing()):
         raise pytest.UsageError(f"not installed: {', '.join(absent)}; `make services` installs them")
     servers.run_folder()
+
+
+def pytest_collection() -> None:
+    """Ten thousand tests are made and none of them is garbage: looking for some took a fifth of the time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives to the end."""
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -125,10 +140,9 @@ def rabbitmq() -> Rabbits:
 
 
 @pytest.fixture
-def broker(rabbitmq: Rabbits) -> Iterator[str]:
+def broker(rabbitmq: Rabbits) -> str:
     """The URL of an empty virtual host of the test's own."""
-    with rabbitmq.vhost() as url:
-        yield url
+    return rabbitmq.vhost()
 
 
 @pytest.fixture

@@ -1,7 +1,17 @@
-"""`python -m surehook`."""
+"""`surehook`, and `python -m surehook`."""
 
 import sys
 
-from surehook.cli.main import run
 
-sys.exit(run())
+def main() -> int:
+    """Run one command line. Loading what it needs takes half a second, in which Ctrl-C is no traceback either."""
+    try:
+        from surehook.cli.main import run
+
+        return run()
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from surehook.config import Settings
-from surehook.core.errors import LedgerError, Problem, SettingsError
+from surehook.core.errors import LedgerError, LedgerFull, Problem, SettingsError
 from surehook.core.model import FIRST, RETRY, Lane
 from surehook.delivery.around import Host
+from surehook.delivery.caller_calls import BOUNDS
 from surehook.delivery.engine import Engine
 from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
@@ -27,6 +28,7 @@ from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.host.listening import address, bind
 from surehook.host.running import ending, run
+from surehook.host.watchdog import watched
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.handoff import Broker, Handing
@@ -34,6 +36,7 @@ from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
+from surehook.unopened import unopened
 
 if TYPE_CHECKING:
     from surehook.api.serving import Door
@@ -177,7 +180,10 @@ def open_transport(settings: Settings, clock: Clock) -> Transport:
     from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import Settings as WireSettings
 
+    # Every slot of both lanes, what callers may start, and as many again for token fetches and what is idle.
+    places = settings.slots_first + settings.slots_retry + sum(bounds.process for bounds in BOUNDS.values())
     wire = WireSettings(
+        connections=max(WireSettings().connections, places + WireSettings().idle_connections),
         allow_http=settings.allow_http,
         allow_networks=settings.allow_networks,
         tenant_networks=settings.tenant_networks,
@@ -262,7 +268,7 @@ def serve(settings: Settings, *, started: Started, say_each: bool = False) -> in
     """Run a server until SIGTERM or SIGINT; returns the exit status. Where there are several processes the log says
     what goes wrong with one, and with `say_each` each that serves.
 
-    Raises SettingsError where it cannot start as told (port taken, ledger locked or broken).
+    Raises SettingsError where it cannot start as told (port taken, ledger locked or broken), LedgerFull on a full disk.
     """
     check_sharing(settings)
     bound = bind(settings.host, settings.port)
@@ -279,7 +285,7 @@ def _serve_together(settings: Settings, bound: socket.socket, started: Started, 
     from surehook.telemetry.logging import configure
 
     say = configure(settings.log_level, settings.log_format, clock=SystemClock(), process="parent").say
-    refused: list[SettingsError] = []
+    refused: list[SettingsError | LedgerFull] = []
     greeted = False
 
     def work(child: Child) -> int:
@@ -291,14 +297,18 @@ def _serve_together(settings: Settings, bound: socket.socket, started: Started, 
         except SettingsError as error:
             child.tell(up=False, key=error.key, detail=error.detail, hint=error.hint)
             return EXIT_UNUSABLE
+        except LedgerFull as error:
+            child.tell(up=False, key="", detail=str(error), hint=None)
+            return EXIT_FAILED
 
     def told(facts: dict[str, Any]) -> None:
         nonlocal greeted
         if not facts["up"]:
             if greeted:
-                say(f"process {facts['process']} cannot start: {facts['key']}: {facts['detail']}")
+                say(f"process {facts['process']} cannot start: {facts['key'] or 'ledger'}: {facts['detail']}")
                 return
-            refused.append(SettingsError(facts["key"], facts["detail"], hint=facts["hint"]))
+            key, detail = facts["key"], facts["detail"]
+            refused.append(SettingsError(key, detail, hint=facts["hint"]) if key else LedgerFull(detail))
             parent.stop()
             return
         if not greeted:
@@ -346,12 +356,10 @@ async def _serve(
     except Problem as problem:
         raise SettingsError("database_url", problem.detail, hint=problem.hint) from None
     except LedgerError as error:
-        raise SettingsError(
-            "database_url", f"{settings.shown('database_url')} cannot be opened: {error}"
-        ) from None
+        raise unopened(settings, ledger.room(), error) from None
     for weakness in getattr(engine.ledger, "warnings", ()):
         telemetry.fact("ledger.weak", detail=weakness)
-    with ending(None if child is None else child.parent) as stop:
+    with watched(), ending(None if child is None else child.parent) as stop:
         # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
         new_server, open_door, observe = await asyncio.to_thread(_load_door)
         door = await open_door(

@@ -13,7 +13,8 @@ from surehook.delivery.unserved import INSTALLATION
 from surehook.ports.telemetry import Telemetry
 
 NOTICED = frozenset({
-    "disk.floor_reached", "disk.floor_left", "descriptors.shortage_began", "descriptors.shortage_ended",
+    "disk.floor_reached", "disk.floor_left",
+    "disk.sending_paused", "disk.sending_resumed", "descriptors.shortage_began", "descriptors.shortage_ended",
     "refusals.began", "refusals.ended",
 })  # fmt: skip
 AGAIN_S = 600.0  # of one kind and code at most one notice in so long: every change is a line of log anyway
@@ -36,19 +37,22 @@ class Noticing:
         if now - self._kept_at.get(key, float("-inf")) < AGAIN_S:
             return
         self._kept_at[key] = now
+        engine = self._engine
         detail = ", ".join(f"{field} {value}" for field, value in fields.items())
-        self._engine.loops.do("notice", partial(self._keep, name, detail))
-
-    async def _keep(self, kind: str, detail: str) -> None:
-        engine, now = self._engine, self._engine.clock.now()
         notice = Notice(
-            id=ids.uuid7(now, engine.entropy.bits(10)),
-            at=now,
-            kind=kind,
+            id=ids.uuid7(engine.clock.now(), engine.entropy.bits(10)),
+            at=engine.clock.now(),
+            kind=name,
             tenant=INSTALLATION,
             endpoint=None,
             delivery=None,
             detail=detail,
         )
+        engine.loops.keep(
+            "notice", partial(self._keep, notice)
+        )  # until the ledger, of which it may tell, is back
+
+    async def _keep(self, notice: Notice) -> None:
+        engine, now = self._engine, self._engine.clock.now()
         await engine.ledger.record([], node=engine.node(), health=[], breakers=[], notices=[notice], now=now)
-        engine.watch.noticed(kind)
+        engine.watch.noticed(notice.kind)

@@ -40,6 +40,9 @@ async def snapshot(
         finished=engine.watch.finished_by_state,
         notices=engine.watch.notices,
         receipts=engine.watch.receipts,
+        calls=engine.caller_calls.under_way,
+        calls_begun=engine.caller_calls.begun,
+        calls_refused=engine.caller_calls.refused,
         latency=engine.watch.latency,
         lateness=engine.watch.lateness,
         in_flight=engine.dispatch.in_flight(),
@@ -47,7 +50,7 @@ async def snapshot(
         depth={
             (lane, state): getattr(count, state)
             for lane, count in counts.items()
-            for state in ("ready", "in_flight", "scheduled", "parked")
+            for state in ("ready", "held", "scheduled", "parked")
         },
         oldest_due_s={
             lane: 0.0 if count.oldest_due_at is None else max(0, now - count.oldest_due_at) / 1000

@@ -245,11 +245,30 @@ async def changes(target: Target) -> None:
         writer.close()
 
 
+async def test_calls(target: Target) -> None:
+    """Test calls of endpoints that hang, each from a connection of its own, again as soon as it is answered."""
+    endpoints = target.told["endpoints"]
+
+    async def one(number: int) -> None:
+        path = f"/v1/endpoints/{endpoints[number % len(endpoints)]}/test"
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                reader, writer = await target.connect()
+                try:
+                    writer.write(target.request(path, b""))
+                    await reader.readuntil(b"\r\n\r\n")
+                finally:
+                    writer.close()
+            await asyncio.sleep(1.0)
+
+    await asyncio.gather(*(one(number) for number in range(target.told["connections"])))
+
+
 ATTACKS = {
     work.__name__: work
     for work in (
         header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, wrong_keys, half_bodies,
-        batches, wide, owed, changes,
+        batches, wide, owed, changes, test_calls,
     )
 }  # fmt: skip
 

@@ -75,3 +75,9 @@ def test_a_caller_who_changes_descriptions_in_a_loop_holds_nobody_up(scene: Aren
     scene.loud_endpoints("/ok", 2_000)
     endpoints = [row["id"] for row in scene.api.pages("/v1/endpoints", tenant="loud")]
     scene.withstands("changes", endpoints=endpoints)
+
+
+def test_test_calls_to_receivers_that_hang_take_nothing_from_deliveries(scene: Arena) -> None:
+    scene.loud_endpoints("/d/50000", 20, {**SLOW, "timeouts": {"first": 60, "retry": 60}})
+    endpoints = [row["id"] for row in scene.api.pages("/v1/endpoints", tenant="loud")]
+    scene.withstands("test_calls", endpoints=endpoints, connections=2_300)

@@ -20,6 +20,7 @@ from surehook.api.traffic import Watched
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
+from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.endings import Endings
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
@@ -65,6 +66,7 @@ class ToldTransport:
     def __init__(self) -> None:
         self.answer = Answer(status=200, headers=b"content-type: text/plain\r\n", body=b"ok", total_us=1500)
         self.sent: list[Request] = []
+        self.open: list[Callable[[Answer], None]] | None = None  # hangs: who waits for an answer
 
     def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         return self.target(url, tenant=tenant)
@@ -83,7 +85,10 @@ class ToldTransport:
 
     def send(self, request: Request, done: Callable[[Answer], None]) -> Any:
         self.sent.append(request)
-        asyncio.get_running_loop().call_soon(done, self.answer)
+        if self.open is not None:
+            self.open.append(done)
+        else:
+            asyncio.get_running_loop().call_soon(done, self.answer)
         return self
 
     def abort(self) -> None: ...
@@ -118,13 +123,14 @@ class SmallEngine:
         self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=self.telemetry)
         self.metrics = Metrics()
         self.watch = Watch()
+        self.caller_calls = CallerCalls()
         self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
         self._loader = Loader(
             registry=ledger,
             directory=self.directory,
             touched=lambda route: None,
             dropped=lambda route: None,
-            settled=self.directory.breakers.settle,
+            settled=lambda: self.directory.breakers.settle(self.clock.now()),
         )
         self.unready: str | None = None
         self.warned: str | None = None
@@ -139,6 +145,8 @@ class SmallEngine:
 
     async def changed(self) -> None:
         await self._loader.reload()
+
+    def probe_now(self, endpoint: bytes) -> None: ...
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         self.removed.append(endpoint)
@@ -157,6 +165,9 @@ class SmallEngine:
 
     def lanes(self) -> tuple[int, int]:
         return (512, 256)
+
+    def in_flight(self) -> dict[str, int]:
+        return {"first": 7, "retry": 0}
 
     def breakers(self) -> list[BreakerView]:
         return self.views

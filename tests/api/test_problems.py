@@ -19,6 +19,7 @@ from surehook.core.errors import (
     Overloaded,
     Problem,
     TenantOverloaded,
+    TooManyCalls,
 )
 from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import House
@@ -29,6 +30,7 @@ from tests.api.house import House
     [
         (Overloaded("full", retry_after_s=7), 503, "overloaded", "7"),
         (TenantOverloaded("full"), 429, "tenant_overloaded", "1"),
+        (TooManyCalls("full", retry_after_s=5), 429, "too_many_calls", "5"),
         (LedgerUnavailable("locked"), 503, "ledger_unavailable", "1"),
         (LedgerBroken("EIO"), 503, "ledger_unavailable", "1"),
         (LedgerFull("floor"), 503, "disk_full", "30"),
@@ -113,7 +115,14 @@ def test_the_map_holds_every_code_that_is_raised_and_no_other() -> None:
         raised |= set(re.findall(r'(?:Problem|refuse)\(\s*"([a-z_]+)",', text))
         if path.name != "problems.py":
             quoted |= set(re.findall(r'"([a-z_]+)"', text))
-    made_here = {"overloaded", "tenant_overloaded", "disk_full", "ledger_unavailable", "internal"}
+    made_here = {
+        "overloaded",
+        "tenant_overloaded",
+        "too_many_calls",
+        "disk_full",
+        "ledger_unavailable",
+        "internal",
+    }
 
     assert raised - ELSEWHERE - set(problems.CODES) == set()
     assert set(problems.CODES) - quoted - made_here == set()

@@ -55,6 +55,7 @@ def test_an_id_of_another_kind_is_named(house: House) -> None:
         ("Authorization", True), ("X-Api-Key", True), ("api-key", True), ("Cookie", True), ("X-Auth-Token", True),
         ("X-Hub-Signature", True), ("client_secret", True), ("Ocp-Apim-Subscription-Key", True), ("X-Tokens", True),
         ("X-Region", False), ("Idempotency-Key", False), ("X-Routing-Key", False), ("X-Tenant", False), ("Key", False),
+        ("X-Acme-Pass", True), ("X-Pin", True), ("X-Passcode", True), ("X-Compass", False), ("X-Ping", False),
         ("X-Author", False), ("Accept", False),
     ],
 )  # fmt: skip

@@ -128,6 +128,17 @@ def test_what_is_open_was_replayed_or_has_no_endpoint_is_left_alone(house: House
     assert sorted(replays_of(house)) == sorted([replayed, plain])
 
 
+def test_a_dismissed_dead_letter_shows_its_note_and_is_in_no_replay(house: House) -> None:
+    dead, dismissed = filled(house, 2)
+    answer = house.post(f"/v1/dead-letters/{dismissed}/dismiss", {"note": "settled"})
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}}, 202)
+
+    assert (house.get(f"/v1/replays/{job['id']}")["created"], replays_of(house)) == (1, [dead])
+    assert answer["dismissal"]["note"] == "settled" and answer["dismissal"]["at"]
+    assert house.get(f"/v1/deliveries/{dismissed}")["dismissal"] == answer["dismissal"]
+    assert house.get(f"/v1/deliveries/{dead}")["dismissal"] is None
+
+
 def test_a_job_does_not_meet_its_own_replacements(house: House) -> None:
     """Replacements share the leading bits of their event's id, so they lie among the rows that are still to be walked."""
     endpoint = house.filled_endpoint  # type: ignore[attr-defined]

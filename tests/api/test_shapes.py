@@ -16,14 +16,14 @@ EVENT = (
     "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source occurred_at "
     "accepted_at deliveries data"
 )
-DELIVERY = "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of replayed_by receipt"
+DELIVERY = "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of replayed_by receipt dismissal"
 ATTEMPT = "id delivery number kind lane started_at outcome unknown status error hint address timings_ms response next_at"
 POLICY = (
     "name profile timeouts success redirects schedule jitter auto_retry max_age terminal honour_retry_after "
     "obey_verdicts on_exhausted auto_disable breaker escalate_after adaptive headers"
 )
 BREAKER = "tenant url state reason failures calls window_s opened_at probe_at parked"
-LANE = "name slots in_flight ready oldest_due_s scheduled parked"
+LANE = "name slots in_flight held ready oldest_due_s scheduled parked"
 PROBLEM = "type title status code detail field hint"
 
 
@@ -157,10 +157,10 @@ def test_lanes_count_every_unfinished_delivery_once(house: House) -> None:
 
     assert keys(first) == keys(retry) == LANE
     assert first == {
-        "name": "first", "slots": 512, "in_flight": 1, "ready": 1, "oldest_due_s": 1.5, "scheduled": 0, "parked": 0,
+        "name": "first", "slots": 512, "in_flight": 7, "held": 1, "ready": 1, "oldest_due_s": 1.5, "scheduled": 0, "parked": 0,
     }  # fmt: skip
     assert retry == {
-        "name": "retry", "slots": 256, "in_flight": 0, "ready": 0, "oldest_due_s": 0.0, "scheduled": 1, "parked": 1,
+        "name": "retry", "slots": 256, "in_flight": 0, "held": 0, "ready": 0, "oldest_due_s": 0.0, "scheduled": 1, "parked": 1,
     }  # fmt: skip
 
 

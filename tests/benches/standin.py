@@ -67,7 +67,7 @@ class Wire(asyncio.Protocol):
 class Sender:
     def __init__(self, path):
         self.path, self.endpoints, self.events, self.attempts = path, {}, {}, {}
-        self.counts = {"in_flight": 0, "ready": 0, "scheduled": 0}
+        self.counts = {"in_flight": 0, "held": 0, "ready": 0, "scheduled": 0}
         self.tasks, self.sent = set(), 0
         self.loop = asyncio.get_running_loop()
         self.restore()
@@ -126,7 +126,7 @@ class Sender:
                 if endpoint.open:
                     endpoint.parked.append((event, delivery, endpoint, body))
                     return
-                self.counts["in_flight"] += 1
+                self.counts["held"] += 1
                 began = time.time()
                 status, after = await self.post(
                     event, delivery, endpoint, body, number, endpoint.timeouts[lane]
@@ -134,7 +134,7 @@ class Sender:
                 self.sent += 1
                 if "twice" in FAULTS and self.sent % 50 == 0:
                     await self.post(event, delivery, endpoint, body, number, 1.0)
-                self.counts["in_flight"] -= 1
+                self.counts["held"] -= 1
             endpoint.calls += 1
             endpoint.failures += status is None or status >= 500
             if (
@@ -185,7 +185,7 @@ class Sender:
 
     def lanes(self):
         rows = [
-            {"name": n, "slots": s, "in_flight": 0, "ready": 0, "scheduled": 0, "parked": 0}
+            {"name": n, "slots": s, "in_flight": 0, "held": 0, "ready": 0, "scheduled": 0, "parked": 0}
             for n, s in SLOTS.items()
         ]
         rows[0].update(self.counts, parked=sum(len(e.parked) for e in self.endpoints.values()))

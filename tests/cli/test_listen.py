@@ -17,6 +17,10 @@ from surehook.client.calls import Call, Place
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import Answer
 from surehook.client.sockets import Sockets
+from surehook.core.model import FIRST
+from surehook.core.outcome import classify, succeeds
+from surehook.core.policy import parse_policy
+from surehook.core.profiles import PROFILES
 from surehook.verify import sign
 from tests.cli.conftest import Run
 from tests.cli.fake_api import ENDPOINT, KEY, endpoint, fake_api
@@ -71,6 +75,20 @@ def test_it_verifies_prints_and_ends_cleanly() -> None:
     assert '"n": 1' in out
     assert err.endswith("3 received\n")
     assert "Traceback" not in err
+
+
+def test_a_wrong_secret_is_answered_as_the_contract_asks_so_that_a_sender_waits_for_the_key() -> None:
+    policy = parse_policy(None, PROFILES)
+    with listening("0", "--secret", SECRET) as it:
+        forged, bare = it.post(BODY + b" "), it.post(**{"webhook-signature": ""})
+        it.end()
+    for answered in (forged, bare):
+        headers = "".join(f"{name}: {value}\r\n" for name, value in answered.headers.items()).encode()
+        outcome = classify(
+            policy=policy, success=succeeds(policy), lane=FIRST, probe=False, status=answered.status, failure=None,
+            headers=headers, body=answered.body, now=0,
+        )  # fmt: skip
+        assert (outcome.key, outcome.terminal) == (True, False)
 
 
 def test_a_request_without_headers_is_not_verified() -> None:
@@ -161,6 +179,7 @@ def test_a_taken_port_is_explained(surehook: Run) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ran = surehook("listen", str(taken.getsockname()[1]))
-    assert ran.code == 1
-    assert "ddress already in use" in ran.err
-    assert "another program listens there" in ran.err
+    assert ran.code == 2
+    assert "is taken" in ran.err
+    assert "surehook listen " in ran.err
+    assert "--port" not in ran.err

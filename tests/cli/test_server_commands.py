@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from surehook.cli.send import EVENT_FIELDS
+from surehook.core.published import _WrittenItem
 from tests.cli.conftest import Run
 from tests.cli.fake_api import (
     DELIVERY,
@@ -74,9 +76,9 @@ def test_filters_reach_the_server_and_durations_become_times(surehook: Run) -> N
     with fake_api(**{"GET /v1/deliveries": []}) as api:
         surehook(
             "deliveries", "list", "--state", "dead", "--outcome", "timed_out", "--endpoint", ENDPOINT,
-            "--since", "6h", "--until", T0, env=api.env,
+            "--since", "900d", "--until", T0, env=api.env,
         )  # fmt: skip
-    (asked,) = api.asked
+    asked = api.asked[0]
     assert "state=dead" in asked
     assert "outcome=timed_out" in asked
     assert f"endpoint={ENDPOINT}" in asked
@@ -158,6 +160,34 @@ def test_a_batch_is_an_array_or_json_lines_and_partly_done_is_8(surehook: Run, d
     assert ran.err == "entry 2: No. (bad)\n"
 
 
+WHOLE = '{"type": "a.b", "tenant": "beta", "data": {"n": 1.10}}'
+
+
+def test_whole_events_are_no_data_of_a_type(surehook: Run) -> None:
+    with fake_api() as api:
+        ran = surehook("send", "x.y", "--batch", "--tenant", "t", "--data", WHOLE, env=api.env)
+    assert (ran.code, api.asked) == (5, [])
+    assert "entry 1 is a whole event" in ran.err
+    assert "leave TYPE out" in ran.err
+
+
+def test_a_batch_of_whole_events_keeps_what_each_says(surehook: Run) -> None:
+    reply = answer(202, [{"id": EVENT, "deliveries": 1}] * 2)
+    data = WHOLE + '\n{"type": "c", "data": {"type": "t", "data": 1}}'
+    with fake_api(**{"POST /v1/events/batch": reply}) as api:
+        ran = surehook("send", "--batch", "--tenant", "acme", "--data", data, env=api.env)
+        bare = surehook("send", "--batch", "--data", "2", env=api.env)
+        single = surehook("send", "--tenant", "acme", env=api.env)
+    assert ran.code == 0
+    assert [(e["type"], e["tenant"]) for e in api.last.json] == [("a.b", "beta"), ("c", "acme")]
+    assert b"1.10" in api.last.body
+    assert (bare.code, single.code) == (5, 2)
+
+
+def test_what_makes_a_whole_event_is_what_the_api_takes() -> None:
+    assert frozenset(_WrittenItem.__struct_fields__) == EVENT_FIELDS
+
+
 @pytest.mark.parametrize(
     ("ended", "code"),
     [(("delivered", "delivered"), 0), (("delivered", "dead"), 7), (("delivered", "retrying"), 7), ((), 0)],
@@ -216,6 +246,17 @@ def test_the_headline_says_state_reason_and_time(
         out = surehook("deliveries", "show", DELIVERY, env=api.env).out
     assert headline in out.splitlines()[0]
     assert "no attempt yet" in out
+
+
+def test_a_dismissed_delivery_tells_its_note(surehook: Run) -> None:
+    put_away = delivery(
+        state="dead", finished_at=T0, due_at=None, dismissal={"note": "settled by telephone", "at": T0}
+    )
+    with fake_api(
+        **{f"GET /v1/deliveries/{DELIVERY}": put_away, f"GET /v1/deliveries/{DELIVERY}/attempts": []}
+    ) as api:
+        ran = surehook("deliveries", "show", DELIVERY, env=api.env)
+    assert "settled by telephone" in ran.out
 
 
 def test_what_the_receiver_said_is_told_with_its_last_word_first(surehook: Run) -> None:
@@ -309,6 +350,26 @@ def test_an_endpoint_is_changed_by_exactly_what_was_said(
         assert api.last.json == body
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("endpoints", "update", ENDPOINT, "--events", "*", "--url"),
+        ("endpoints", "create", "https://acme.example/hooks", "--tenant", "acme", "--url"),
+        ("endpoints", "list", "--url"),
+        ("breakers", "list", "--url"),
+    ],
+)
+def test_an_address_that_may_be_an_endpoints_is_never_sent_the_key(
+    surehook: Run, words: tuple[str, ...]
+) -> None:
+    with fake_api() as customer:
+        ran = surehook(*words, customer.url, env={"SUREHOOK_API_KEY": KEY})
+    assert customer.asked == []
+    assert ran.code == 2
+    assert "--target" in ran.err
+    assert "--server" in ran.err
+
+
 def test_a_custom_request_is_made_from_flags_with_secrets_from_files(surehook: Run, tmp_path: Path) -> None:
     texts = {"auth": '{"type": "bearer", "token": "t"}', "ca": "CA", "cert": "CERT", "key": "KEY"}
     for name, text in texts.items():
@@ -399,7 +460,11 @@ def job(**changes: object) -> dict[str, object]:
 
 
 def test_a_dry_run_counts_without_asking(surehook: Run) -> None:
-    with fake_api(**{"POST /v1/replays": job(dry_run=True, created=0)}) as api:
+    values = {
+        "POST /v1/replays": job(dry_run=True, created=0),
+        f"GET /v1/endpoints/{ENDPOINT}": endpoint(),
+    }
+    with fake_api(**values) as api:
         ran = surehook(
             "replays", "create", "--state", "dead", "--endpoint", ENDPOINT, "--dry-run", "--json", env=api.env
         )
@@ -423,6 +488,7 @@ def test_lanes_and_breakers_are_tables(surehook: Run) -> None:
         "name": "first",
         "slots": 512,
         "in_flight": 1,
+        "held": 5,
         "ready": 2,
         "oldest_due_s": 0.5,
         "scheduled": 3,
@@ -441,6 +507,7 @@ def test_lanes_and_breakers_are_tables(surehook: Run) -> None:
             "first",
             "512",
             "1",
+            "5",
             "2",
             "0.5",
             "3",
@@ -463,7 +530,7 @@ def test_a_missing_key_is_exit_code_3_with_what_to_do(surehook: Run) -> None:
 def test_a_flag_beats_the_environment_for_url_and_key(surehook: Run) -> None:
     with fake_api(**{"GET /v1/tenants": []}) as api:
         env = {"SUREHOOK_URL": "http://127.0.0.1:9", "SUREHOOK_API_KEY": "another-key-of-16-chars"}
-        assert surehook("tenants", "list", "--url", api.url, "--api-key", KEY, env=env).code == 0
+        assert surehook("tenants", "list", "--server", api.url, "--api-key", KEY, env=env).code == 0
 
 
 def test_an_unknown_id_is_exit_code_4(surehook: Run) -> None:
@@ -474,7 +541,7 @@ def test_an_unknown_id_is_exit_code_4(surehook: Run) -> None:
 def test_no_server_is_exit_code_6_at_once_with_what_to_do(surehook: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    ran = surehook("lanes", "--url", url)
+    ran = surehook("lanes", "--server", url)
     assert ran.code == 6
     assert "connection refused" in ran.err
     assert "surehook serve" in ran.err
@@ -482,12 +549,12 @@ def test_no_server_is_exit_code_6_at_once_with_what_to_do(surehook: Run) -> None
 
 def test_another_program_on_the_port_is_recognised(surehook: Run) -> None:
     with stand_in(b"HTTP/1.1 404 X\r\ncontent-length: 6\r\n\r\n<html>") as other:
-        ran = surehook("lanes", "--url", other.url)
+        ran = surehook("lanes", "--server", other.url)
     assert ran.code == 4
     assert "no surehook server gives" in ran.err
 
 
 def test_a_url_without_a_scheme_is_a_usage_error(surehook: Run) -> None:
-    ran = surehook("lanes", "--url", "localhost:8080")
+    ran = surehook("lanes", "--server", "localhost:8080")
     assert ran.code == 2
     assert "expected an http:// or https:// address" in ran.err

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from surehook.client import AsyncClient, Client, Refused, Sent, Unreachable
 from surehook.core import ids
@@ -115,6 +116,20 @@ def test_an_event_without_a_key_gets_its_own_id(twin: Any) -> None:
     assert ids.is_uuid7(ids.parse(ids.EVENT, heard.json["id"]))
     assert "idempotency-key" not in heard.headers
     assert "authorization" not in heard.headers
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_in_json_is_refused_before_it_is_sent(twin: Any, number: float) -> None:
+    with stand_in(ACCEPTED) as server:
+        twin.make(server.url)
+        for data in ({"x": number}, [[number, None]], number):
+            with pytest.raises(ValueError, match="NaN"):
+                twin.do(lambda c, data=data: c.send("a", data, tenant="t"))
+            with pytest.raises(ValueError, match="NaN"):
+                twin.do(lambda c, data=data: c.send_many([{"type": "a", "tenant": "t", "data": data}]))
+        assert server.heard == []
+        twin.do(lambda c: c.send("a", {"x": None, "y": 1.5, "z": b"null", "n": Raw(b"null")}, tenant="t"))
+        assert server.heard[-1].json["data"] == {"x": None, "y": 1.5, "z": "bnVsbA==", "n": None}
 
 
 def test_bytes_of_data_travel_as_they_are(twin: Any) -> None:

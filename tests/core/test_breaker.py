@@ -180,3 +180,65 @@ def test_the_strategy_count_forgets_failures_that_left_the_window() -> None:
     )
     call(breaker, failed=2, ok=0)
     assert call(breaker, failed=1, ok=0, at=NOW + 61_000) is None
+
+
+# -- what others decided -----------------------------------------------------------------------------------
+
+
+def hear(breaker: Breaker, state: str, generation: int, *, opened_at: int = NOW) -> bool:
+    return breaker.hear(
+        is_open=state == "open", reason="failures", opened_at=opened_at, probe_at=opened_at + 9,
+        generation=generation,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "heard", "by", "stands"),
+    [
+        ("open", "closed", 1, "closed"),
+        ("open", "closed", 0, "closed"),
+        ("open", "closed", -1, "open"),
+        ("closed", "open", 1, "open"),
+        ("closed", "open", 0, "closed"),
+        ("closed", "open", -1, "closed"),
+        ("open", "open", 1, "open"),
+        ("closed", "closed", 1, "closed"),
+    ],
+)
+def test_the_greater_generation_holds_and_of_one_generation_the_closing(
+    own: str, heard: str, by: int, stands: str
+) -> None:
+    breaker = a_breaker()
+    hear(breaker, "open", NOW)
+    if own == "closed":
+        hear(breaker, "closed", NOW)
+    assert hear(breaker, heard, NOW + by) is (own != stands)
+    assert breaker.state == stands
+    assert breaker.generation == NOW + max(by, 0)
+
+
+def test_a_decision_is_newer_than_all_that_was_known_by_whatever_clock() -> None:
+    breaker = a_breaker()
+    hear(breaker, "open", NOW + 4_000)
+    breaker.close(NOW)
+    assert breaker.generation == NOW + 4_001
+    breaker.trip("key", NOW + 9_000)
+    assert breaker.generation == NOW + 9_000, (
+        "and is an instant, so that nodes which know nothing of it agree"
+    )
+
+
+def test_a_newer_opening_brings_its_probe_along() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    assert not hear(breaker, "open", NOW + 60_000, opened_at=NOW + 60_000)
+    assert (breaker.opened_at, breaker.probe_at) == (NOW + 60_000, NOW + 60_009)
+
+
+def test_after_a_restart_what_was_known_is_not_undone_by_older_news() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    again = a_breaker()
+    again.restore(breaker.row())
+    assert not hear(again, "closed", NOW - 1)
+    assert again.state == "open"

@@ -250,10 +250,15 @@ def test_a_schema_may_refer_to_itself() -> None:
     assert said(tree, {"next": {"next": {}}}) is None
     problem = said(tree, {"next": {"next": 5}})
     assert problem is not None and problem.field == "data.next.next"
-    assert (
-        said({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1)
-        is None
-    )
+
+
+def test_a_schema_that_applies_itself_to_the_same_value_is_refused() -> None:
+    for loop in (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"allOf": [{"$ref": "#"}]},
+        {"$dynamicAnchor": "x", "not": {"$dynamicRef": "#x"}},
+    ):
+        assert "back to itself" in refused(loop).detail
 
 
 # -- patterns ---------------------------------------------------------------------------------------------

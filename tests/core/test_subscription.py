@@ -123,3 +123,45 @@ def test_made_up_event_types_do_not_fill_memory():
     for number in range(limits.FILTER_MEMO + 5):
         assert matcher.match(f"t{number}") == ("all",)
     assert len(matcher._memo) <= limits.FILTER_MEMO
+
+
+def test_made_up_event_types_share_what_the_same_filters_find() -> None:
+    """Ten thousand fan-outs to a thousand endpoints would be 80 MB."""
+    matcher = Matcher([(number, ["*", "t.*"]) for number in range(1_000)])
+    assert len({id(matcher.match(f"t.{number}")) for number in range(100)}) == 1
+    assert len({id(matcher.match(f"u{number}")) for number in range(100)}) == 1
+
+
+def test_fan_outs_of_many_filters_do_not_fill_memory() -> None:
+    everybody = 1_000
+    matcher = Matcher([(number, ["*", f"t{number}"]) for number in range(everybody)])
+    for number in range(everybody + 5):
+        assert len(matcher.match(f"t{number}")) == everybody
+        assert sum(map(len, matcher._found.values())) <= limits.FILTER_PLACES + everybody
+
+
+def test_nobody_is_asked_who_does_not_want_a_type() -> None:
+    """A batch of a thousand types that nobody wants was a second of the event loop beside two thousand endpoints."""
+
+    class Filter(str):
+        asked = 0
+
+        def __eq__(self, other: object) -> bool:
+            Filter.asked += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    matcher = Matcher([(number, [Filter(f"wanted.{number}")]) for number in range(100)])
+    Filter.asked = 0
+    assert matcher.match("made.up") == ()
+    assert Filter.asked < 10
+
+
+@given(
+    filters=st.lists(st.lists(st.sampled_from(["*", "a", "a.*", "a.b", "a.b.*", "b", "b.*"]), unique=True), max_size=6),
+    event_type=st.sampled_from(["a", "a.b", "a.b.c", "b", "b.a", "ab", "c"]),
+)  # fmt: skip
+def test_it_finds_whom_asking_each_would_find(filters: list[list[str]], event_type: str) -> None:
+    asked = tuple(who for who, each in enumerate(filters) if wants(each, event_type))
+    assert Matcher(enumerate(filters)).match(event_type) == asked

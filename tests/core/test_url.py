@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from surehook.core import address
 from surehook.core.errors import Problem
 from surehook.core.url import Manners, parse
+from tests.budget import examples
 
 HERE = Path(__file__).parent
 OPEN = Manners(allow_http=True)
@@ -95,7 +96,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=examples(2_000), deadline=None)
 @given(st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=14).map("".join)).map(str))
 def test_any_text_is_a_url_or_a_problem(text):
     for written in (text, "http://" + text):

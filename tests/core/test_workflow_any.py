@@ -10,10 +10,11 @@ from surehook.core.workflow import Arrival, Document, Order, Parties, Step, Tabl
 from surehook.core.workflow_data import parse_table, render_table
 from surehook.core.workflow_draw import draw_mermaid, draw_text
 from surehook.core.workflow_svg import draw_svg
+from tests.budget import examples
 
 KINDS = [f"t{number}" for number in range(6)]
 NAMES = ["ana", "bob"]
-few = settings(max_examples=150, deadline=None)
+few = settings(max_examples=examples(150), deadline=None)
 
 
 @st.composite

@@ -121,12 +121,14 @@ class Facts:
 class House:
     """The engine with its world. `faults` may raise inside the ledger (see ledgers/memory/hooks.py)."""
 
-    def __init__(self, loop: SimLoop, settings: EngineSettings) -> None:
+    def __init__(
+        self, loop: SimLoop, settings: EngineSettings, ledger: type[MemoryLedger] = MemoryLedger
+    ) -> None:
         self.faults: Callable[[str], None] = lambda step: None
         self.clock = SimClock(loop)
         self.receivers = Receivers()
         self.facts = Facts()
-        self.ledger = MemoryLedger(faults=lambda step: self.faults(step))
+        self.ledger = ledger(faults=lambda step: self.faults(step))
         self.entropy = SimEntropy(Seed(1).stream("house"))
         self.settings = settings
         self.engine = self.another()
@@ -221,13 +223,14 @@ def in_house(
     seed: int = 0,
     settings: EngineSettings | None = None,
     stops: bool = True,
+    ledger: type[MemoryLedger] = MemoryLedger,
 ) -> T:
     """Run a story in a fresh house; afterwards the engine stops, and memory must be empty."""
 
     async def main() -> T:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
-        house = House(loop, settings or EngineSettings())
+        house = House(loop, settings or EngineSettings(), ledger)
         await house.open()
         result = await story(house)
         if stops:

@@ -10,7 +10,7 @@ from typing import Any
 from surehook.core import envelope
 from surehook.core.errors import CommitUnknown, Problem
 from surehook.core.model import EventType, Tenant
-from surehook.delivery.engine import BEHIND_S
+from surehook.delivery.catching_up import BEHIND_S
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Incoming, Taken
 from tests.delivery.house import TENANT, House, in_house
@@ -46,11 +46,13 @@ class Watched:
     def __init__(self, house: House, *, pause_s: float = 0) -> None:
         self._pause_s = pause_s
         self.batches: list[list[Incoming]] = []
+        self.instants: list[int] = []  # that the calls were given as now
         self._accept = house.ledger.accept
         house.ledger.accept = self.accept  # type: ignore[method-assign]
 
     async def accept(self, batch: Any, **said: Any) -> Any:
         self.batches.append(list(batch))
+        self.instants.append(said["now"])
         if self._pause_s:
             await asyncio.sleep(self._pause_s)
         return await self._accept(batch, **said)
@@ -195,5 +197,29 @@ def test_a_batch_whose_commit_is_unknown_is_not_given_up_for_a_change_that_is_no
         assert isinstance(answer, Taken) and answer.fresh
         await house.wait(5)
         assert await house.states() == {"delivered": 1}
+
+    in_house(story)
+
+
+def test_another_try_is_written_as_of_its_own_time() -> None:
+    """Rows that were made for an earlier one are late by what lies between, and others are told of what is late."""
+
+    async def story(house: House) -> None:
+        await house.ledger.add_tenant(Tenant(OTHER, OTHER, False, 0))
+        await house.endpoint()
+        watched = Watched(house)
+        asks = house.ledger.changes
+
+        async def slow(*asked: Any, **said: Any) -> Any:
+            await asyncio.sleep(3)
+            return await asks(*asked, **said)
+
+        house.ledger.changes = slow  # type: ignore[method-assign]
+        before_each(
+            house, "accept", lambda: house.ledger.book.note_change("tenant", TENANT.encode()), times=1
+        )
+        assert await take(house, event()) == [None]
+        first, second = watched.instants
+        assert second - first >= 3_000
 
     in_house(story)

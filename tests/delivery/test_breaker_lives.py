@@ -9,6 +9,7 @@ import pytest
 
 from surehook.core.model import BreakerRow, EventType
 from surehook.core.policy import BreakerPolicy
+from surehook.delivery import endpoints, resend, testcall
 from surehook.delivery.breakers import AHEAD_MS
 from surehook.health.local import LocalHealth
 from surehook.ports.health import Turn, View
@@ -137,7 +138,17 @@ def test_a_row_of_a_breaker_without_endpoint_is_gone_after_a_start() -> None:
     async def story(house: House) -> None:
         await opened(house)
         node = house.engine.node()
-        row = BreakerRow("acme", B, "open", "failures", house.clock.now(), house.clock.now() + 9_000, 3, 3)
+        row = BreakerRow(
+            "acme",
+            B,
+            "open",
+            "failures",
+            house.clock.now(),
+            house.clock.now() + 9_000,
+            3,
+            3,
+            house.clock.now(),
+        )
         await house.ledger.record([], node=node, health=[], breakers=[row], notices=[], now=house.clock.now())
         await house.engine.stop()
         house.engine = house.another()
@@ -205,7 +216,7 @@ def test_an_opening_by_a_node_with_older_configuration_holds_nobody() -> None:
     async def story(town: Town) -> None:
         await town.endpoint(A, policy=HEEDS_NONE)
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000)
+        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000, now)
         await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
         await town.wait(5)
         assert town.engine.directory.breakers[PLACE].is_closed
@@ -220,12 +231,68 @@ def test_key_trouble_that_another_node_found_holds_without_a_breaker_too() -> No
     async def story(town: Town) -> None:
         endpoint = await town.endpoint(A, policy=HEEDS_NONE)
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "key", now, now + 3_600_000)
+        turn = Turn("acme", A, "open", "key", now, now + 3_600_000, now)
         await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
         await town.wait(5)
         assert town.route(endpoint).takes == "key"
 
     in_town(story, health=lambda: health, one=ALL)
+
+
+WRONG_KEY = answers(
+    401,
+    headers=b"content-type: application/problem+json\r\n",
+    body=b'{"retryable": false, "code": "bad_signature"}',
+)
+
+
+async def _rotates(house: House, endpoint: bytes) -> None:
+    await endpoints.rotate_secret(house.engine, endpoint, overlap_s=0)
+
+
+async def _resumes(house: House, endpoint: bytes) -> None:
+    await endpoints.change(house.engine, None, endpoint, {"status": "active"})  # type: ignore[arg-type]
+
+
+async def _tests(house: House, endpoint: bytes) -> None:
+    assert (await testcall.call(house.engine, endpoint)).outcome == "delivered"
+
+
+async def _resends(house: House, endpoint: bytes) -> None:
+    view, *_ = await house.deliveries()
+    await resend.resend(house.engine, view.id)
+
+
+@pytest.mark.parametrize("mends", [_rotates, _resumes, _tests, _resends])
+@pytest.mark.parametrize("trouble", [WRONG_KEY, REFUSES])
+def test_who_mends_an_endpoint_need_not_wait_for_its_probe(trouble: Any, mends: Any) -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = trouble
+        endpoint = await house.endpoint(A, policy=BREAKS)
+        await house.publish(5)
+        await house.wait(60)
+        assert not house.route(endpoint).breaker.is_closed
+        house.receivers.scripts.clear()
+        await mends(house, endpoint)
+        await house.wait(5)
+        assert await house.states() == {"delivered": 5}
+
+    in_house(story)
+
+
+def test_a_probe_in_haste_that_fails_leaves_the_breaker_open_for_its_time() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = WRONG_KEY
+        endpoint = await house.endpoint(A, policy=BREAKS)
+        await house.publish(5)
+        await house.wait(60)
+        before = len(house.receivers.calls)
+        await _rotates(house, endpoint)
+        await house.wait(200)
+        assert len(house.receivers.calls) == before + 1
+        assert house.route(endpoint).takes == "key"
+
+    in_house(story)
 
 
 def test_null_does_not_close_what_the_key_opened() -> None:
@@ -305,7 +372,7 @@ def test_an_opening_that_is_heard_before_the_endpoint_holds_from_its_first_momen
 
     async def story(town: Town) -> None:
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000)
+        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000, now)
         await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
         await town.wait(2)
         assert list(town.engine.breakers()) == []

@@ -26,7 +26,7 @@ from surehook.delivery.company import (
     Company,
     pause,
 )
-from surehook.delivery.fair_batches import FairBatches
+from surehook.delivery.fair_batches import LOOK_S, FairBatches
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from surehook.sim.loop import run
@@ -375,6 +375,32 @@ def test_nobody_rests_at_the_end() -> None:
         return loop.time() - began
 
     assert run(main()) == 0
+
+
+def test_nobody_rests_on_for_those_who_have_gone() -> None:
+    """Twenty have brought something large, and each rests for twenty times ten seconds. Then only one comes back."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        gone_at = loop.time() + 3.0
+        last = asyncio.Event()
+
+        async def flush(batch: list[str]) -> None:
+            if "the last" in batch:
+                last.set()
+
+        line: FairBatches[str] = FairBatches(
+            flush, items=10, cost=100, turn=64, others=lambda: True,
+            rest=lambda cost: 10.0 if loop.time() < gone_at else 0.0,
+        )  # fmt: skip
+        for number in range(20):
+            line.put(str(number), "one of many", 100)
+        await asyncio.sleep(2.0)
+        line.put("0", "the last", 100)
+        await last.wait()
+        return loop.time() - gone_at
+
+    assert 0 <= run(main()) <= LOOK_S
 
 
 def test_company_is_somebody_else_within_the_last_second() -> None:

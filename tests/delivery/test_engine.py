@@ -10,6 +10,7 @@ import pytest
 
 from surehook.core import envelope, ids
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.core.model import RETRY
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from surehook.ports.transport import Answer
@@ -655,3 +656,66 @@ def test_a_blocked_address_is_retried_and_reported_once() -> None:
         assert (await house.notices()).count("endpoint.blocked") == 1
 
     in_house(story)
+
+
+def test_what_falls_due_for_an_endpoint_that_is_gone_ends_at_once() -> None:
+    """It waits for no turn in a lane: meanwhile nobody would find it among what this node holds."""
+
+    async def story(house: House) -> None:
+        house.receivers.scripts[B] = lambda call: (
+            (0.01, Answer(status=500)) if call.timeout_s < 60 else (50.0, Answer(status=200))
+        )
+        await house.endpoint(B, policy={**SHORT, "timeouts": {"first": 5, "retry": 60}}, types=("doc.sent",))
+        await house.publish(type="doc.sent")
+        await house.wait(1)
+        house.receivers.scripts[A] = answers(500)
+        gone = await house.endpoint(A, policy=SHORT, types=("doc.signed",))
+        await house.publish()
+        await house.wait(
+            1.5
+        )  # the one slot for retries is busy, and the other retry waits in memory for its time
+        assert [call.url for call in house.receivers.calls] == [B, A, B]
+        assert house.engine.claim.timers.ids()
+        await house.ledger.remove_endpoint(gone)
+        await house.engine.changed()
+        await house.wait(1)
+        assert (await house.states()).get("cancelled:deleted") == 1
+
+    in_house(story, settings=EngineSettings(slots_retry=1, claim_ahead_s=5.0))
+
+
+def test_a_node_is_buried_when_what_it_hands_back_has_arrived() -> None:
+    async def story(house: House) -> None:
+        done: list[str] = []
+
+        def watched(name: str, *, takes_s: float = 0) -> None:
+            call = getattr(house.ledger, name)
+
+            async def told(*args: Any, **said: Any) -> Any:
+                await asyncio.sleep(takes_s)
+                answer = await call(*args, **said)
+                done.append(name)
+                return answer
+
+            setattr(house.ledger, name, told)
+
+        watched("release", takes_s=1)
+        watched("bury")
+        await house.endpoint(policy=SHORT)
+        house.receivers.scripts[A] = answers(500)
+        await house.publish()
+        await house.wait(1)
+        (row,) = await house.ledger.claim(
+            RETRY,
+            node=house.engine.node(),
+            limit=1,
+            due_by=house.clock.now() + 60_000,
+            now=house.clock.now(),
+            size=1_000,
+        )
+        row.due_at += 600_000  # as if taken out of parking: the ledger keeps it until its time is near
+        house.engine.claim.take([row])
+        await house.engine.stop()
+        assert done == ["release", "bury"]
+
+    in_house(story, stops=False)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core import parcel
-from surehook.core.model import Lane
+from surehook.core.model import FIRST, RETRY, Lane
 from surehook.delivery.handoff import link, send, sweep
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.handoff import BrokerAway
@@ -248,9 +248,23 @@ def test_accepting_waits_for_no_broker_and_its_line_is_bounded(monkeypatch: pyte
         began = firm.house.clock.boot()
         await firm.publish(100)
         assert firm.house.clock.boot() - began < 0.1
-        assert firm.house.engine.handoff.send.room == 0
+        assert firm.house.engine.handoff.send.room(FIRST) == 0
         marked = len(firm.house.ledger.book.marked[0])
         assert marked == 20, "what found no place is left to the sweeper"
+
+    in_firm(story, workers=0)
+
+
+def test_a_queue_that_confirms_nothing_takes_no_place_of_the_other_lane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(send, "WAITING_IDS_MAX", 20)
+
+    async def story(firm: SimFirm) -> None:
+        line = firm.house.engine.handoff
+        line.links[0]._line.publish = never
+        await firm.publish(100)
+        assert (line.send.room(FIRST), line.send.room(RETRY)) == (0, 20)
 
     in_firm(story, workers=0)
 

@@ -19,6 +19,7 @@ from surehook.delivery.loading import PAGE_ROWS, SLICE_ROWS, Loader
 from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory, Route
 from surehook.ledgers.memory.ledger import MemoryLedger
+from tests.budget import examples
 from tests.delivery.house import Url
 
 NOW = 1_767_225_600_000
@@ -56,7 +57,7 @@ class Memory:
             directory=self.directory,
             touched=lambda route: self.touched.append(route.endpoint.id),
             dropped=lambda route: self.dropped.append(route.endpoint.id),
-            settled=self.directory.breakers.settle,
+            settled=lambda: self.directory.breakers.settle(0),
         )
 
     def shown(self) -> dict[str, Any]:
@@ -154,7 +155,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STEPS)
 def test_any_changes_taken_over_as_differences_come_to_the_same_as_reading_everything(steps: Any) -> None:
     async def play() -> None:

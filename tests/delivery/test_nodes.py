@@ -11,7 +11,8 @@ import pytest
 
 from surehook.core.model import FIRST, RETRY
 from surehook.delivery.retry_end import end_pending_retries
-from surehook.ports.reading import NoticeFilter
+from surehook.delivery.unserved import Unserved
+from surehook.ports.reading import LaneCount, NoticeFilter
 from tests.delivery.house import REFUSES, Facts, answers
 from tests.delivery.nodes import ALL, API, FIRST_ONLY, RETRY_ONLY, WORKER, Town, in_town
 
@@ -435,6 +436,18 @@ def test_a_lane_that_nobody_serves_is_told_of_until_somebody_does() -> None:
         ], "one of each, although two nodes have seen it"
 
     in_town(story, api=API, retry=RETRY_ONLY)
+
+
+def test_what_waited_while_nobody_ran_is_no_lane_that_nobody_serves() -> None:
+    unserved = Unserved(facts := Facts())
+    overdue = LaneCount(0, 3, 0, 0, 1_000_000 - 600_000)
+    idle = LaneCount(0, 0, 0, 0, None)
+    for at_s in (0, 29):
+        unserved.look([overdue, idle], now=1_000_000 + at_s * 1000)
+        assert unserved.warning() is None
+    unserved.look([overdue, idle], now=1_000_000 + 30_000)
+    assert unserved.warning() is not None
+    assert facts.names == ["lane.unserved"]
 
 
 def test_rows_of_an_endpoint_that_is_not_known_yet_go_back_once() -> None:

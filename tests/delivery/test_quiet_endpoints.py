@@ -39,7 +39,7 @@ def test_an_endpoint_in_memory_takes_less_than_two_kilobytes(tmp_path: Path) -> 
             directory=directory,
             touched=lambda route: None,
             dropped=lambda route: None,
-            settled=directory.breakers.settle,
+            settled=lambda: directory.breakers.settle(0),
         )
         gc.collect()
         tracemalloc.start()
@@ -110,5 +110,15 @@ def test_a_new_url_and_new_headers_hold_for_the_next_call() -> None:
         first, second = house.receivers.calls
         assert (first.url, second.url) == ("https://a.example/hook", "https://b.example/hook")
         assert "x-new" not in first.headers and second.headers["x-new"] == "1"
+
+    in_house(story)
+
+
+def test_a_quiet_endpoint_that_is_deleted_leaves_nothing_behind() -> None:
+    async def story(house: House) -> None:
+        quiet = await house.endpoint()
+        await house.ledger.remove_endpoint(quiet)
+        await house.engine.changed()
+        assert not house.engine.directory.used
 
     in_house(story)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surehook.health.local import LocalHealth
-from surehook.ports.health import HealthAway
+from surehook.ports.health import HealthAway, Turn
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, Town, in_town
 
@@ -199,3 +199,66 @@ def test_the_slots_of_an_endpoint_are_divided_among_those_who_want_them(health: 
         assert all(count >= 1 for count in flying)
 
     in_town(story, health=health, stops=False, **THREE)
+
+
+def test_a_closing_that_the_store_has_forgotten_is_not_undone_by_who_had_not_heard_of_it() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        await open_together(town)
+        one = town.engine.directory.breakers[KEY]
+        opened = (one.reason, one.opened_at, one.probe_at, one.generation)
+        town.receivers.scripts[A] = answers(200)
+        await publish_everywhere(town, 1)
+        await town.wait(40)
+        assert breakers(town) == ["closed"] * 3
+        store.inner.flush()
+        late = Turn("acme", A, "open", *opened, again=True)
+        await store.inner.exchange(
+            node=b"x", counted=(), turns=[late], busy=(), since=0, now=town.clock.now()
+        )
+        await publish_everywhere(town, 1)
+        await town.wait(5)
+        assert breakers(town) == ["closed"] * 3
+        word = await store.inner.exchange(
+            node=b"x", counted=(), turns=(), busy=(), since=0, now=town.clock.now()
+        )
+        assert [view.state for view in word.views] == ["closed"], "who knew better has told it"
+
+    in_town(story, health=store, **THREE)
+
+
+def test_while_the_store_is_away_openings_and_closings_are_heard_from_the_ledger() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        await town.endpoint(policy=BREAKS)
+        store.is_away = True
+        await town.wait(2)
+        await town.publish(25)
+        await town.wait(12)
+        assert breakers(town) == ["open"] * 3
+        assert len(await town.ledger.breakers()) == 1
+        await town.publish(1)
+        town.receivers.scripts[A] = answers(200)
+        await town.wait(60)
+        assert breakers(town) == ["closed"] * 3
+        assert await town.ledger.breakers() == []
+        generations = {engine.directory.breakers[KEY].generation for engine in town.engines.values()}
+        assert len(generations) == 1, "of one decision"
+
+    in_town(story, health=store, **THREE)
+
+
+def test_the_ledger_has_the_generation_that_all_nodes_know() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        await open_together(town)
+        (row,) = await town.ledger.breakers()
+        assert {engine.directory.breakers[KEY].generation for engine in town.engines.values()} == {
+            row.generation
+        }
+
+    in_town(story, health=store, **THREE)

@@ -8,7 +8,9 @@ from typing import Any
 
 from surehook.core.policy import BreakerPolicy
 from surehook.delivery.breakers import Breakers, UrlBreaker
+from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.share import AGAIN_EVERY, REPORTS_MAX, Share
+from surehook.delivery.slot_parts import SlotParts
 from surehook.health.local import LocalHealth
 
 NOW = 1_790_000_000_000
@@ -39,16 +41,19 @@ def make(count: int) -> tuple[Share, Listening, list[UrlBreaker]]:
     breakers = [memory.join(one) for one in endpoints]
     directory: Any = SimpleNamespace(breakers=memory, routes={})
     health = Listening()
+    clock: Any = SimpleNamespace(now=lambda: NOW)
+    ledger: Any = None  # it is not asked while the store answers
+    cluster = ClusterHealth(ledger=ledger, clock=clock, directory=directory, changed=lambda breaker: None)
     share = Share(
         health=health,
-        clock=SimpleNamespace(now=lambda: NOW),  # type: ignore[arg-type]
+        clock=clock,
         directory=directory,
         telemetry=SimpleNamespace(fact=lambda name, **fields: None),  # type: ignore[arg-type]
         node=lambda: b"n" * 16,
-        flights=set,
-        slots=32,
-        told=lambda route, change: None,
-        stands=lambda breaker: None,
+        slots=SlotParts(directory=directory, flights=set, slots=32),
+        told=lambda breaker, change, endpoint: None,
+        cluster=cluster,
+        opened=lambda breaker: None,
     )
     return share, health, breakers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from base64 import b64decode
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from surehook.core.authentication import ClientCredentials
 from surehook.delivery import testcall, tokens
 from surehook.delivery.settings import EngineSettings
-from surehook.ports.transport import Answer
+from surehook.ports.transport import Answer, Request
 from tests.delivery.house import HANGS, REFUSES, Call, House, Script, in_house
 
 A, B = "https://a.example/hook", "https://b.example/hook"
@@ -387,11 +386,15 @@ def test_requests_that_wait_for_one_token_are_bounded() -> None:
     async def story(house: House) -> None:
         TokenServer(house, after=1e9)
         made = await endpoint(house)
-        calls = [asyncio.ensure_future(testcall.call(house.engine, made)) for _ in range(tokens.WAITING + 1)]
-        done, waiting = await asyncio.wait(calls, timeout=1)
-        assert [one.result().error for one in done] == ["no_resources"]
-        await asyncio.wait(waiting)
-        assert {one.result().error for one in waiting} == {"token_timeout"}
+        route = house.engine.directory.routes[made]
+        answers: list[Answer] = []
+        for _ in range(tokens.WAITING + 1):
+            request = Request(target=route.target, headers=b"", body=b"", timeout_s=5, connect_timeout_s=5)
+            house.engine.tokens.send(request, route.grant, answers.append)
+        await house.wait(1)
+        assert [answer.failure for answer in answers] == ["no_resources"]
+        await house.wait(5)
+        assert [answer.failure for answer in answers[1:]] == ["token_timeout"] * tokens.WAITING
 
     in_house(story)
 

@@ -107,7 +107,7 @@ async def test_the_metrics_are_those_of_a_scrape():
     empty = Snapshot(
         accepted=0, attempts={}, retries=0, finished={}, notices={}, latency=watch.latency,
         lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, unserved={}, parked={},
-        memory_deliveries=0, waiting_events=0, receipts={}, requests={}, request_times={}, connections=(1, 2), body_bytes=(1, 2),
+        memory_deliveries=0, waiting_events=0, receipts={}, calls={}, calls_begun={}, calls_refused={}, requests={}, request_times={}, connections=(1, 2), body_bytes=(1, 2),
         refused={}, breakers={}, endpoints={}, upkeep_late_s={},
         dead_letters=1, ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
         loop_lateness=watch.lateness, build={"version": "1"},

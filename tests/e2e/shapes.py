@@ -13,13 +13,13 @@ KEYS = {
     "event": "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source "
     "occurred_at accepted_at deliveries data",
     "delivery": "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of "
-    "replayed_by receipt",
+    "replayed_by receipt dismissal",
     "attempt": "id delivery number kind lane started_at outcome unknown status error hint address timings_ms response "
     "next_at",
     "policy": "name profile timeouts success redirects schedule jitter auto_retry max_age terminal honour_retry_after "
     "obey_verdicts on_exhausted auto_disable breaker escalate_after adaptive headers",
     "breaker": "tenant url state reason failures calls window_s opened_at probe_at parked",
-    "lane": "name slots in_flight ready oldest_due_s scheduled parked",
+    "lane": "name slots in_flight held ready oldest_due_s scheduled parked",
 }
 
 CLOSED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
 from collections import Counter
 from pathlib import Path
@@ -63,7 +64,10 @@ def test_a_change_of_the_configuration_is_in_the_log_without_its_secrets(alone: 
 
 
 def test_a_server_at_the_floor_of_its_disk_says_so_and_is_not_ready(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, SUREHOOK_DISK_FLOOR_MB="1048576")  # a terabyte
+    floor_mb = (
+        (shutil.disk_usage(tmp_path).free >> 20) * 3 // 2
+    )  # below it by a third: at half of it nothing is sent
+    shop = Shop(tmp_path, SUREHOOK_DISK_FLOOR_MB=str(floor_mb))
     try:
         shop.server.start()
         until(lambda: "disk.floor_reached" in shop.log, "the floor is told", 30)
@@ -75,7 +79,7 @@ def test_a_server_at_the_floor_of_its_disk_says_so_and_is_not_ready(tmp_path: Pa
             lambda: shop.api.get("/v1/notices", kind="disk.floor_reached")["data"], "it is noticed", 30
         )
         assert [(each["tenant"], each["endpoint"]) for each in noticed] == [("", None)]
-        assert reached["level"] == "warning" and reached["floor_bytes"] == 1_048_576 << 20
+        assert reached["level"] == "warning" and reached["floor_bytes"] == floor_mb << 20
     finally:
         shop.close()
 

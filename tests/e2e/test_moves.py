@@ -19,7 +19,8 @@ def lanes(shop: Shop) -> dict[str, int]:
     rows = {row["name"]: check("lane", row) for row in shop.api.get("/v1/lanes")["data"]}
     assert list(rows) == ["first", "retry"]
     return {
-        key: sum(row[key] for row in rows.values()) for key in ("in_flight", "ready", "scheduled", "parked")
+        key: sum(row[key] for row in rows.values())
+        for key in ("in_flight", "held", "ready", "scheduled", "parked")
     }
 
 
@@ -218,8 +219,14 @@ def test_each_unfinished_delivery_counts_once_in_the_lanes(alone: Shop) -> None:
     def changed() -> dict[str, int]:
         return {key: count - before[key] for key, count in lanes(alone).items()}
 
-    until(lambda: changed() == {"in_flight": 3, "ready": 0, "scheduled": 3, "parked": 0}, "three and three")
-    until(lambda: changed() == {"in_flight": 0, "ready": 0, "scheduled": 3, "parked": 0}, "three are left")
+    until(
+        lambda: changed() == {"in_flight": 3, "held": 3, "ready": 0, "scheduled": 3, "parked": 0},
+        "three and three",
+    )
+    until(
+        lambda: changed() == {"in_flight": 0, "held": 0, "ready": 0, "scheduled": 3, "parked": 0},
+        "three are left",
+    )
 
 
 def test_a_test_call_reaches_the_endpoint_and_tells_how_it_went(shop: Shop) -> None:

@@ -19,11 +19,11 @@ def counted(calls, failures, *, at=NOW, key=KEY):
 
 
 def opened(*, at=NOW, reason="failures", again=False, key=KEY):
-    return Turn("acme", key, "open", reason, at, at + 300_000, again)
+    return Turn("acme", key, "open", reason, at, at + 300_000, at, again)
 
 
-def closed(*, at=NOW, key=KEY):
-    return Turn("acme", key, "closed", None, at, 0)
+def closed(*, at=NOW, again=False, key=KEY):
+    return Turn("acme", key, "closed", None, at, 0, at, again)
 
 
 async def say(health, node=A, *, counts=(), turns=(), busy=(), since=0, now=NOW):
@@ -132,11 +132,38 @@ async def test_a_closed_breaker_has_no_probe_and_an_unknown_one_may_be_probed(he
     assert not await health.take_probe("acme", KEY, node=A, until=NOW + 400_000, now=NOW + 300_000)
 
 
-async def test_what_is_told_again_holds_only_where_nothing_is_known(health):
-    assert only(await say(health, A, turns=[opened(again=True)])).state == "open"
-    await say(health, A, turns=[closed(at=NOW + 1)], now=NOW + 1)
-    view = only(await say(health, B, turns=[opened(at=NOW + 2, again=True)], now=NOW + 2))
-    assert view.state == "closed"
+async def test_what_is_told_again_holds_only_where_it_is_newer_than_what_is_known(health):
+    first = only(await say(health, A, turns=[opened(again=True)], now=NOW + 60_000))
+    assert (first.state, first.generation) == ("open", NOW), "nothing was decided"
+    await say(health, A, turns=[closed(at=NOW + 3)], now=NOW + 3)
+    late = only(await say(health, B, turns=[opened(at=NOW + 2, again=True)], now=NOW + 4))
+    assert (late.state, late.generation) == ("closed", NOW + 3)
+    newer = only(await say(health, B, turns=[opened(at=NOW + 4, again=True)], now=NOW + 4))
+    assert (newer.state, newer.generation, newer.author) == ("open", NOW + 4, B.hex())
+    shut = only(await say(health, A, turns=[closed(at=NOW + 5, again=True)], now=NOW + 9))
+    assert (shut.state, shut.generation) == ("closed", NOW + 5)
+
+
+async def test_what_the_store_knows_is_never_older_than_what_it_was_told(health):
+    await say(health, A, turns=[opened()])
+    second = only(await say(health, B, turns=[opened(at=NOW + 400)], now=NOW + 400))
+    assert (second.author, second.opened_at) == (A.hex(), NOW)
+    assert second.generation > NOW + 400, "so that the second one takes it over"
+    again = only(await say(health, B, turns=[opened(at=NOW + 900, again=True)], now=NOW + 900))
+    assert (again.author, again.opened_at, again.generation) == (A.hex(), NOW, NOW + 900)
+    closing = only(await say(health, A, turns=[closed(at=NOW + 5)], now=NOW + 5))
+    assert closing.generation > NOW + 900, "a closing counts, by whatever clock"
+    ahead = only(await say(health, B, turns=[opened(at=NOW + 4_000)], now=NOW + 1_000))
+    assert (ahead.state, ahead.generation) == ("open", NOW + 4_000)
+
+
+async def test_what_is_told_again_leaves_the_probe_to_whom_it_was_given(health):
+    await say(health, A, turns=[opened()])
+    due = NOW + 300_000
+    ask = {"until": due + 90_000, "now": due}
+    assert await health.take_probe("acme", KEY, node=A, **ask)
+    await say(health, B, turns=[opened(at=due, again=True)], now=due)
+    assert not await health.take_probe("acme", KEY, node=B, **ask)
 
 
 async def test_sharers_are_those_who_said_so_lately(health):

@@ -171,12 +171,12 @@ def test_it_is_believed(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused(name):
     given, code = REFUSED[name]
-    begun = time.perf_counter()
+    begun = time.process_time()  # not how busy the machine is
     with pytest.raises(surehook.VerifyError) as caught:
         told(given)
     assert caught.value.code == code
     assert (
-        time.perf_counter() - begun < 0.5
+        time.process_time() - begun < 0.5
     )  # 0.05 on a machine of one's own; what is guarded against takes seconds
 
 

@@ -213,6 +213,7 @@ def test_an_event_without_a_document_is_rejected(houses):
     assert house.events()[0].code == "no_document"
 
 
+@pytest.mark.slow
 def test_workers_on_the_same_documents_apply_each_event_once(houses):
     house = followed(houses)
     if house.kind != "sync":

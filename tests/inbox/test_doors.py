@@ -19,6 +19,7 @@ from surehook.inbox import AsyncInbox, Inbox, line, sources
 from surehook.inbox.sql import ddl
 from surehook.ports.inbox import Contended, StoreUnavailable
 from surehook.verify import sign
+from tests.budget import examples
 from tests.inbox.house import NOW, SECRET, Clock, call, message, partner
 
 BODY = b'{"type":"document.signed"}'
@@ -222,7 +223,7 @@ def test_a_full_line_is_503_and_asks_for_another_try(inbox, tmp_path):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 3)), max_size=60), st.integers(0, 4))
 def test_a_batch_says_of_every_request_what_one_by_one_would_have_said(picks, cut):
     """Equal ids with equal bodies are duplicates, with others conflicts, whatever lies in one transaction."""

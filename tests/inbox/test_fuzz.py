@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surehook.core.sources.catalog import PROVIDERS
+from tests.budget import examples
 from tests.inbox.fuzz import Inputs, judged
 from tests.inbox.signers import NOW, SECRET, SIGNERS
 
@@ -27,7 +28,7 @@ def test_of_near_misses_only_verify_errors_come_out():
     } <= verdicts
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     provider=st.sampled_from(sorted(PROVIDERS)) | ANY,
     body=VALUES,
@@ -42,7 +43,7 @@ def test_whatever_is_handed_in_only_a_verify_error_comes_out(provider, **given):
     judged(provider, {**given, "now": NOW if given["now"] is None else given["now"]})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     name=st.sampled_from(["hmac", "meta", "yousign", "docusign", "zoom", "slack"]),
     body=st.binary(max_size=200),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
+from tests.budget import examples
 from tests.inbox.test_loop_store import Place
 
 IDS, BODIES = 4, 2
@@ -122,7 +123,7 @@ class Story:
         assert self.place.stored() == IDS
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(STEPS)
 def test_what_was_answered_is_stored_once_as_it_was_sent(
     steps: list[tuple[str, tuple[int, int] | None]],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from surehook.core import envelope, ids
 from surehook.core.errors import Problem
 from surehook.ingest.reading import Message, Rules, item
+from tests.budget import examples
 
 EVENT_ID = ids.text(ids.EVENT, ids.uuid7(1_767_225_600_000, bytes(range(10))))
 CLOUD = {"specversion": "1.0", "id": "a-1", "source": "/shop", "type": "order.paid", "data": {"n": 1.50}}
@@ -190,7 +191,7 @@ def bodies(draw: st.DrawFn) -> bytes:
     return bytes(body)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     bodies(),
     st.none() | st.text() | st.sampled_from([JSON, "application/cloudevents+json"]),

@@ -213,6 +213,7 @@ class Play:
             self.now,
             1,
             2,
+            self.now - self._one_of((0, 0, 1, HOUR_MS)),
         )
         named = {
             "node": node,

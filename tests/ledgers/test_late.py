@@ -18,6 +18,7 @@ class House:
         self.now = 100.0
         self.heard: list[tuple[list[bytes], int]] = []
         self.away = 0
+        self.broken = 0
         self.telling = Telling(self.tell, lambda: self.now)
 
     async def tell(self, ids: list[bytes], due_by: int) -> None:
@@ -25,6 +26,9 @@ class House:
         if self.away:
             self.away -= 1
             raise LedgerUnavailable("away")
+        if self.broken:
+            self.broken -= 1
+            raise ValueError("a defect")
         self.heard.append((ids, due_by))
 
 
@@ -70,6 +74,33 @@ async def _away() -> None:
     assert house.telling._task is not None
     await house.telling._task
     assert house.heard[0][0] == [b"a"]
+
+
+def test_a_defect_is_logged_and_keeps_nobody_else_waiting(monkeypatch, caplog) -> None:
+    monkeypatch.setattr(late, "AT_ONCE", 1)
+    asyncio.run(_defect())
+    assert "a defect" in caplog.text
+
+
+async def _defect() -> None:
+    house = House()
+    house.broken = 1
+    commit(house, (b"a", NOW), (b"b", NOW), took_s=6)
+    assert house.telling._task is not None
+    await house.telling._task
+    assert house.heard == [([b"b"], NOW + 6_000)]
+
+
+def test_a_defect_does_not_keep_the_ledger_from_closing() -> None:
+    asyncio.run(_defect_at_the_end())
+
+
+async def _defect_at_the_end() -> None:
+    house = House()
+    house.broken = 1
+    commit(house, (b"a", NOW), took_s=6)
+    await house.telling.close()
+    assert house.heard == [] and not house.telling._waiting
 
 
 def test_what_waits_is_bounded_and_told_once_more_at_the_end(monkeypatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from surehook.core.receipt import word
 from surehook.core.receipt_message import Said
+from surehook.ledgers.common import through_events
 from surehook.ports.reading import DeliveryFilter, EventFilter, LaneCount, NoticeFilter
 
 from .desk import Desk
@@ -213,8 +214,8 @@ async def test_lanes_count_each_unfinished_delivery_once(desk: Desk) -> None:
     await desk.publish_one(lane=1, parked="key")
     await desk.finish_one()
     first, retry = await desk.ledger.lane_counts(now=NOW)
-    assert first == LaneCount(in_flight=1, ready=2, scheduled=1, parked=1, oldest_due_at=NOW - 5)
-    assert retry == LaneCount(in_flight=0, ready=0, scheduled=1, parked=1, oldest_due_at=None)
+    assert first == LaneCount(held=1, ready=2, scheduled=1, parked=1, oldest_due_at=NOW - 5)
+    assert retry == LaneCount(held=0, ready=0, scheduled=1, parked=1, oldest_due_at=None)
 
 
 async def test_empty_lanes_are_counted(desk: Desk) -> None:
@@ -232,8 +233,13 @@ async def test_a_ledger_on_a_disk_says_how_large_it_is_and_one_on_this_machine_h
     assert room is None or room.free_bytes > 0 <= room.floor_bytes
 
 
-async def test_lists_through_events_say_what_a_walk_says(desk: Desk) -> None:
+@pytest.mark.parametrize(("few", "crowd"), [(10_000, 64), (1, 64), (1, 0)], ids=["few", "many", "crowds"])
+async def test_lists_through_events_say_what_a_walk_says(
+    desk: Desk, few: int, crowd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Events that share the beginning of their ids, open and finished deliveries of one, and pages that end within one."""
+    monkeypatch.setattr(through_events, "FEW_RECEIPTS", few)
+    monkeypatch.setattr(through_events, "RECEIPTS_MAX", crowd)
     other = await desk.new_endpoint()
     for place in range(12):
         subject = ("doc", "other", None)[place % 3]
@@ -274,8 +280,9 @@ async def test_lists_through_events_say_what_a_walk_says(desk: Desk) -> None:
                     found = await desk.everything(desk.ledger.deliveries, where, limit=limit)
                     assert [one.id for one in found] == wanted
                     if state == "dead":
-                        dead = await desk.everything(desk.ledger.dead_letters, where, limit=limit)
-                        assert [one.id for one in dead] == wanted
+                        for its in (where, DeliveryFilter(tenant=tenant, subject=subject, receipt=stage)):
+                            dead = await desk.everything(desk.ledger.dead_letters, its, limit=limit)
+                            assert [one.id for one in dead] == wanted
     for subject in ("doc", "other", "none"):
         for limit in (1, 2, 200):
             found = await desk.everything(desk.ledger.events, EventFilter(subject=subject), limit=limit)

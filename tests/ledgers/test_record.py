@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.core.model import Attempt, BreakerRow, EndpointChange, EndpointHealth, Settled
 from surehook.ports.reading import NoticeFilter
 
@@ -320,7 +321,7 @@ async def test_each_endpoint_of_a_window_is_folded(desk: Desk) -> None:
 
 def _breaker(**fields: object) -> BreakerRow:
     row = BreakerRow(
-        TENANT, "https://receiver.example:443/hook", "open", "failures", NOW, NOW + 300_000, 9, 20
+        TENANT, "https://receiver.example:443/hook", "open", "failures", NOW, NOW + 300_000, 9, 20, NOW
     )
     return structs.replace(row, **fields)
 
@@ -337,6 +338,47 @@ async def test_a_closed_breaker_is_forgotten(desk: Desk) -> None:
     await desk.record(breakers=[_breaker()])
     await desk.record(breakers=[_breaker(state="closed"), _breaker(key="never seen", state="closed")])
     assert await desk.ledger.breakers() == []
+
+
+async def test_an_opening_that_is_written_late_undoes_no_closing(desk: Desk) -> None:
+    await desk.record(breakers=[_breaker(state="closed", generation=NOW + 2)])
+    await desk.record(breakers=[_breaker(generation=NOW + 1)])
+    await desk.record(breakers=[_breaker(generation=NOW + 2)])
+    assert await desk.ledger.breakers() == []
+    again = _breaker(generation=NOW + 3)
+    await desk.record(breakers=[again])
+    assert await desk.ledger.breakers() == [again]
+
+
+async def test_what_is_written_late_undoes_no_newer_opening(desk: Desk) -> None:
+    newest = _breaker(opened_at=NOW + 9, generation=NOW + 9)
+    await desk.record(breakers=[newest])
+    await desk.record(breakers=[_breaker(generation=NOW + 5)])
+    await desk.record(breakers=[_breaker(state="closed", generation=NOW + 8)])
+    assert await desk.ledger.breakers() == [newest]
+
+
+async def test_closings_are_told_to_those_who_ask_for_them(desk: Desk) -> None:
+    other = _breaker(key="https://other.example:443/hook", generation=NOW + 1)
+    await desk.record(breakers=[_breaker(state="closed", generation=NOW + 2), other])
+    await desk.record(breakers=[_breaker(state="closed", generation=NOW + 1)])
+    asked = [(TENANT, _breaker().key), (TENANT, other.key), (TENANT, "never seen")]
+    first, closing = await desk.ledger.breakers(asked)
+    assert (first, closing.state, closing.key, closing.generation) == (
+        other,
+        "closed",
+        _breaker().key,
+        NOW + 2,
+    )
+
+
+async def test_a_closing_is_forgotten_after_a_day(desk: Desk) -> None:
+    await desk.record(breakers=[_breaker(state="closed")])
+    place = (TENANT, _breaker().key)
+    for now, kept in ((NOW + CLOSINGS_KEPT_MS, 1), (NOW + CLOSINGS_KEPT_MS + 1, 0)):
+        for _ in range(20):  # rounds of all that retention looks at
+            await desk.ledger.prune(events_before=0, bodies_before=0, limit=500, now=now)
+        assert len(await desk.ledger.breakers([place])) == kept
 
 
 async def test_notices_of_a_window_are_kept_with_it(desk: Desk) -> None:

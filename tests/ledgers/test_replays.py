@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.model import Delivery
-from surehook.ports.reading import ReplayJob
+from surehook.ports.reading import Dismissal, ReplayJob
 
 from .desk import Desk, bare
 from .making import NOW
@@ -92,6 +92,8 @@ async def test_only_a_dead_letter_is_dismissed_and_once(desk: Desk) -> None:
     ]
     assert answers == [True, False, False, False, False]
     assert await desk.state(dead) == "dead"
+    assert (await desk.ledger.delivery(dead.id)).dismissal == Dismissal("n", NOW)
+    assert (await desk.ledger.delivery(done.id)).dismissal is None
 
 
 async def test_a_replayed_dead_letter_is_none_any_more(desk: Desk) -> None:

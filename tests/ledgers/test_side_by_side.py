@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from surehook.core.errors import NodeBuried, Problem
 from surehook.ledgers.memory.ledger import MemoryLedger
+from tests.budget import examples
 
 from .adapters import ADAPTERS, Adapter
 from .making import NOW
@@ -83,7 +84,7 @@ OTHERS = [adapter for adapter in ADAPTERS if adapter.name != "memory"]
 
 @pytest.mark.parametrize("other", OTHERS[:1], ids=lambda adapter: adapter.name)
 @given(draw=st.data(), calls=st.integers(0, CALLS_MAX))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 def test_two_books_with_the_same_calls_are_the_same_book(
     other: Adapter, draw: st.DataObject, calls: int
 ) -> None:

@@ -12,8 +12,6 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.servers import folder, ports
@@ -35,10 +33,11 @@ net_ticktime = 10
 """
 ERLANG = "+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}"
 STOP_S = 20.0
-# One call in place of `add_vhost` and `set_permissions`, each of which starts a virtual machine of its own.
-VHOST = (
-    'ok = rabbit_vhost:add(<<"{name}">>, <<"guest">>), rabbit_auth_backend_internal:set_permissions('
-    '<<"guest">>, <<"{name}">>, <<".*">>, <<".*">>, <<".*">>, <<"guest">>).'
+VHOSTS = 8  # made at a time: a call of rabbitmqctl is a virtual machine of its own, a second or two of CPU
+# One call in place of `add_vhost` and `set_permissions` for each.
+MAKE_VHOSTS = (
+    '[begin ok = rabbit_vhost:add(Name, <<"guest">>), rabbit_auth_backend_internal:set_permissions('
+    '<<"guest">>, Name, <<".*">>, <<".*">>, <<".*">>, <<"guest">>) end || Name <- [{names}]].'
 )
 
 
@@ -195,16 +194,18 @@ class Rabbits:
         asked = next(node for node in self.nodes if node.ready())
         return list(json.loads(asked.ctl("cluster_status", "--formatter", "json"))["running_nodes"])
 
-    @contextmanager
-    def vhost(self) -> Iterator[str]:
-        """The URL of a virtual host, empty and one's own, on the first node; it is deleted afterwards."""
-        name, node = f"t{os.getpid()}_{time.monotonic_ns()}", self.nodes[0]
-        node.ctl("eval", VHOST.format(name=name))
-        try:
-            yield node.url + name
-        finally:
-            if node.ready():
-                node.ctl("delete_vhost", name)
+    def vhost(self) -> str:
+        """The URL of a virtual host, empty and one's own, on the first node. It goes with the node."""
+        unused = self.place / "vhosts"  # for all processes of the run: made, and given to nobody yet
+        with folder.only_one(f"{self.place.name}-vhosts"):
+            names = unused.read_text().split() if unused.exists() else []
+            if not names:
+                names = [f"t{time.monotonic_ns()}_{number}" for number in range(VHOSTS)]
+                made = ", ".join(f'<<"{name}">>' for name in names)
+                self.nodes[0].ctl("eval", MAKE_VHOSTS.format(names=made))
+            name, *left = names
+            unused.write_text(" ".join(left))
+        return self.nodes[0].url + name
 
     def close(self) -> None:
         """Kill all of them."""

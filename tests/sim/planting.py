@@ -1,8 +1,7 @@
 """Plant a bug: apply a patch of `mutants/` to a copy of the package, and hunt it with worlds in a process of its own.
 
 The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
-processes it needs, whether it needs a broker, with which world the hunt begins where that is not world 0, and the world
-that found it last, which is tried first. Worlds change with the package, so that is a hint and no more: where it fails,
+processes it needs, whether it needs a broker, and the world that found it last, which is tried first. Worlds change with the package, so that is a hint and no more: where it fails,
 the hunt goes through all of them. `make mutants` hunts without hints and writes them anew, all or those that `ONLY`
 names. Hunks are found by their lines, not their numbers, so that the package may move under them.
 """
@@ -30,12 +29,12 @@ SEEDS = 50  # within which each planted bug must be found
 _HUNT = """
 import json, sys
 from surehook.sim.campaign import campaign
-seeds, hint, start = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[6])
+seeds, hint = int(sys.argv[1]), int(sys.argv[2])
 found = None
-for first, count in ((hint, 1), (start, seeds)) if start <= hint < start + seeds else ((start, seeds),):
+for first, count in ((hint, 1), (0, seeds)) if 0 <= hint < seeds else ((0, seeds),):
     result = campaign(
         first, count, ledger=sys.argv[3], nodes=int(sys.argv[4]), inbox=sys.argv[5] == "yes",
-        broker=sys.argv[7] == "yes", failures_max=1, tail=0,
+        broker=sys.argv[6] == "yes", failures_max=1, tail=0,
     )
     if result.failed:
         found = result.failed[0]
@@ -54,7 +53,6 @@ class Mutant(Struct, frozen=True):
     inbox: str
     patch: str
     world: int = -1  # that found it last
-    first: int = 0  # world of the hunt
     broker: str = "no"
 
 
@@ -73,7 +71,7 @@ def _read(path: Path) -> Mutant:
     text = path.read_text()
     comments = [line[2:] for line in text.splitlines() if line.startswith("# ")]
     said = dict(line.split(": ", 1) for line in comments[1:])
-    world, first = int(said.get("world", "-1")), int(said.get("first", "0"))
+    world = int(said.get("world", "-1"))
     return Mutant(
         path.stem,
         comments[0],
@@ -82,19 +80,18 @@ def _read(path: Path) -> Mutant:
         said.get("inbox", "no"),
         text,
         world,
-        first,
         said.get("broker", "no"),
     )
 
 
 def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = True) -> Hunt:
-    """Plant the bug in a copy of the package under `folder` and run worlds until one finds it."""
+    """Plant the bug in a copy of the package under `folder` and run worlds from 0 on until one finds it."""
     package = folder / "surehook"
     shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     apply(mutant.patch, package)
     hint = mutant.world if hinted else -1
     told = (
-        str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, str(mutant.first), mutant.broker,
+        str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, mutant.broker,
     )  # fmt: skip
     ran = subprocess.run(
         [sys.executable, "-c", _HUNT, *told],
@@ -130,7 +127,7 @@ def apply(patch: str, package: Path) -> None:
 
 
 def main(only: list[str]) -> int:
-    """Hunt planted bugs from their first world on, all or those named, and write down which world found each."""
+    """Hunt planted bugs from world 0 on, all or those named, and write down which world found each."""
     chosen = [mutant for mutant in mutants() if not only or mutant.name in only]
     if unknown := set(only) - {mutant.name for mutant in chosen}:
         print(f"no planted bug is named {', '.join(sorted(unknown))}")

@@ -21,6 +21,11 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]):
     assert (told["worlds"], told["held"], told["failed"]) == (1, True, [])
 
 
+def test_one_named_seed_is_one_world(capsys: pytest.CaptureFixture[str]):
+    assert run(["sim", "--seed", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["worlds"] == 1
+
+
 def test_a_finding_names_its_seed_its_story_and_how_to_see_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

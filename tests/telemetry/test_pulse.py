@@ -90,13 +90,28 @@ def test_the_floor_of_the_disk_is_told_when_it_is_reached_and_when_it_is_left() 
     facts, free = Facts(), [0]
     disk = DiskWatch(lambda: Room(free[0], 64), facts)
     reasons = []
-    for free[0] in (65, 64, 63, 10, 64):
+    for free[0] in (65, 64, 63, 32, 64):
         disk.look()
         reasons.append(disk.reason() is not None)
 
     assert [name for name, _ in facts.told] == ["disk.floor_reached", "disk.floor_left"]
     assert facts.told[0][1] == {"free_bytes": 63, "floor_bytes": 64}
     assert reasons == [False, False, True, True, False]
+
+
+def test_half_of_the_floor_is_told_as_well_and_what_stands_still_there() -> None:
+    facts, free = Facts(), [0]
+    disk = DiskWatch(lambda: Room(free[0], 64), facts)
+    reasons = []
+    for free[0] in (64, 32, 31, 32, 10, 64):
+        disk.look()
+        reasons.append("nothing is sent" in (disk.reason() or ""))
+
+    assert [name for name, _ in facts.told] == [
+        "disk.floor_reached", "disk.sending_paused", "disk.sending_resumed", "disk.sending_paused",
+        "disk.sending_resumed", "disk.floor_left",
+    ]  # fmt: skip
+    assert reasons == [False, False, True, False, True, False]
 
 
 def test_a_disk_that_is_another_machines_is_not_judged() -> None:

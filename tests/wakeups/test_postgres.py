@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from surehook.ports.wakeups import CONFIGURATION, WORK, parked, parked_endpoint
-from surehook.wakeups.postgres import KINDS_MOST, PostgresWakeups
+from surehook.wakeups.postgres import CHANNEL, KINDS_MOST, PostgresWakeups
 from tests.servers import Postgres
 
 PATIENCE_S = 10.0
@@ -114,11 +114,33 @@ async def test_a_lost_connection_comes_back_and_everything_may_have_been_missed(
         await two.hears(WORK[1])
 
 
+async def test_what_had_gathered_is_heard_after_the_connection_is_gone(database: str) -> None:
+    """As in a process that was stopped for a while: hints and the loss are found in one turn of the loop."""
+    async with Ear(database) as one, Ear(database) as two:
+        await two.listens(one)
+        lost, theirs = two.wakeups._line, one.wakeups._line.get_server_pid()
+        lost.terminate()
+        two.wakeups._notified(lost, theirs, CHANNEL, WORK[1])
+        assert two.heard.get_nowait() == WORK[1]
+        two.wakeups._notified(lost, two.wakeups._pid, CHANNEL, WORK[1])
+        assert two.heard.empty(), "its own"
+        await two.hears(CONFIGURATION)
+        assert two.facts.names == ["wakeups.away", "wakeups.back"]
+
+
 async def test_a_database_that_is_not_there_delays_nobody() -> None:
     async with Ear("postgresql://nobody@127.0.0.1:1/nothing") as one:
         one.wakeups.publish(WORK[0])
         async with asyncio.timeout(PATIENCE_S):
             await one.facts.away.wait()
+
+
+async def test_a_failover_that_leaves_no_wanted_server_ends_no_hints(database: str) -> None:
+    async with Ear(f"{database}?target_session_attrs=standby") as one:
+        async with asyncio.timeout(PATIENCE_S):
+            await one.facts.away.wait()
+        assert one.wakeups._task is not None
+        assert not one.wakeups._task.done()
 
 
 def test_a_kind_that_names_an_endpoint_is_read_back() -> None:

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from surehook.wire.heads import HEAD_BYTES
-from surehook.wire.response import BODY_READ_BYTES, DONE, Reader
+from surehook.wire.response import BODY_PIECES, BODY_READ_BYTES, DONE, Reader
 from tests.wire.answers import CASES
 from tests.wire.posting import client, post, until
 from tests.wire.receivers import Hang, Hear, Receiver, Reset, Say, Wait
@@ -122,3 +122,39 @@ def test_a_head_at_its_cap_is_judged_alike_whole_and_in_pieces(size):
     for cut in range(size - 6, len(head)):
         assert read(head[:cut], head[cut:]) == whole
         assert read(head[:cut], *(head[at : at + 1] for at in range(cut, len(head)))) == whole
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+
+
+def test_a_body_of_as_many_chunks_as_may_be_is_whole():
+    reader = Reader()
+    assert reader.feed(CHUNKED + b"1\r\nx\r\n" * BODY_PIECES + b"0\r\n\r\n") == DONE
+    assert (reader.body, reader.truncated, reader.reusable) == (b"x" * BODY_PIECES, False, True)
+
+
+def test_a_body_of_more_chunks_is_cut_and_its_status_stays():
+    reader = Reader()
+    assert reader.feed(CHUNKED + b"1\r\nx\r\n" * (BODY_PIECES + 1) + b"0\r\n\r\n") == DONE
+    assert (reader.status, reader.failure) == (200, None)
+    assert (reader.body, reader.truncated, reader.reusable) == (b"x" * BODY_PIECES, True, False)
+
+
+def test_a_body_of_more_trailers_is_cut():
+    reader = Reader()
+    assert reader.feed(CHUNKED + b"2\r\nok\r\n0\r\n" + b"a:\r\n" * BODY_PIECES) == DONE
+    assert (reader.status, reader.body, reader.truncated, reader.reusable) == (200, b"ok", True, False)
+
+
+@pytest.mark.parametrize(
+    "framing", [b"content-length: 9999\r\n\r\n", b"\r\n", b"transfer-encoding: chunked\r\n\r\n2000\r\n"]
+)
+def test_a_body_in_more_reads_is_cut(framing):
+    reader = Reader()
+    assert reader.feed(HEAD + framing) != DONE
+    reads = 1
+    while reader.feed(b"x") != DONE:
+        reads += 1
+    assert reads < BODY_PIECES
+    assert (reader.status, reader.body, reader.truncated, reader.reusable) == (200, b"x" * reads, True, False)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surehook.wire.response import DONE, Reader
+from tests.budget import examples
 from tests.wire.answers import CASES
 
 SMALL = [case.data for case in CASES if len(case.data) < 3_000]
@@ -21,14 +22,14 @@ def test_twenty_thousand_damaged_answers_end_as_a_status_or_a_named_failure():
         check_answer(damaged(chance, SMALL), chance)
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 9))
 def test_any_bytes_end_as_a_status_or_a_named_failure(data, seed):
     for start in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"):
         check_answer(start + data, random.Random(seed))
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_a_url_or_a_problem(text):
     check_url(text)

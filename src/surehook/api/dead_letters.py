@@ -16,7 +16,7 @@ from surehook.delivery import dead_letters
 from surehook.ports.reading import DeliveryFilter
 
 
-class Dismissal(Struct, forbid_unknown_fields=True):
+class NewDismissal(Struct, forbid_unknown_fields=True):
     note: Annotated[
         str,
         Meta(
@@ -52,7 +52,7 @@ CALLS = (
     ),
     Call(
         method="POST", path="/v1/dead-letters/{id}/dismiss", name="dismiss_dead_letter", handle=dismiss,
-        body=Dismissal, about="Put a dead letter away with a note. The id is the delivery's.",
+        body=NewDismissal, about="Put a dead letter away with a note. The id is the delivery's.",
         answers={200: DeliveryShape}, problems=("not_found", "not_a_dead_letter"),
     ),
 )  # fmt: skip

@@ -198,7 +198,7 @@ URL_CODES = (
 )  # fmt: skip
 _REFUSALS = (
     "invalid_filter", "invalid_policy", "unknown_policy", "invalid_header", "invalid_authentication",
-    "authentication_conflict", "invalid_tls", "order_not_available", *URL_CODES, "address_forbidden",
+    "authentication_conflict", "invalid_tls", "order_not_available", *URL_CODES, "address_forbidden", "too_many_calls",
 )  # fmt: skip
 
 CALLS = (
@@ -236,6 +236,6 @@ CALLS = (
     Call(
         method="POST", path="/v1/endpoints/{id}/test", name="test_endpoint", handle=test,
         about="Send one signed request (`surehook.test`) now, and answer with what came of it. Nothing is stored.",
-        answers={200: AttemptShape}, problems=("not_found",),
+        answers={200: AttemptShape}, problems=("not_found", "too_many_calls"),
     ),
 )  # fmt: skip

@@ -98,7 +98,10 @@ CALLS = (
     Call(
         method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
         body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
-        problems=("event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy", "invalid_schema"),
+        problems=(
+            "event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy", "invalid_schema",
+            "authentication_conflict",
+        ),
     ),
     Call(
         method="GET", path="/v1/event-types", name="list_event_types", handle=list_all,
@@ -111,6 +114,8 @@ CALLS = (
     Call(
         method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
         body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
-        answers={200: EventTypeShape}, problems=("not_found", "invalid_policy", "unknown_policy", "invalid_schema"),
+        answers={200: EventTypeShape}, problems=(
+            "not_found", "invalid_policy", "unknown_policy", "invalid_schema", "authentication_conflict",
+        ),
     ),
 )  # fmt: skip

@@ -93,7 +93,7 @@ SHAPES: dict[str, Any] = {
         "id": _DELIVERY, "event": _EVENT, "endpoint": _ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 2, "outcome": "timed_out",
         "unknown": True, "due_at": "2026-03-02T09:35:05.000Z", "finished_at": None, "replay_of": None,
-        "replayed_by": None, "receipt": None,
+        "replayed_by": None, "receipt": None, "dismissal": None,
     },
     "Taken": {"taken": 1, "unknown": []},
     "Attempt": {
@@ -118,7 +118,7 @@ SHAPES: dict[str, Any] = {
         "parked": 118,
     },
     "Lane": {
-        "name": "first", "slots": 512, "in_flight": 12, "ready": 0, "oldest_due_s": 0.0, "scheduled": 40,
+        "name": "first", "slots": 512, "in_flight": 12, "held": 20, "ready": 0, "oldest_due_s": 0.0, "scheduled": 40,
         "parked": 118,
     },
     "Health": {"status": "ok"},

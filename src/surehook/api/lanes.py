@@ -15,8 +15,9 @@ async def list_lanes(asked: Asked) -> Answer:
     engine = asked.services.engine
     now = engine.clock.now()
     counts = await engine.ledger.lane_counts(now=now)
+    flying = engine.in_flight()
     lanes = [
-        show.lane(name, slots, count, now=now)
+        show.lane(name, slots, flying[name], count, now=now)
         for name, slots, count in zip(LANES, engine.lanes(), counts, strict=True)
     ]
     return asked.rows(lanes, None)
@@ -55,8 +56,8 @@ def _place(view: BreakerView) -> bytes:
 CALLS = (
     Call(
         method="GET", path="/v1/lanes", name="list_lanes", handle=list_lanes,
-        about="The two lanes: every unfinished delivery is counted once.", answers={200: LaneShape},
-        is_list=True,
+        about="The two lanes: every unfinished delivery is counted once, as held, ready, scheduled or parked.",
+        answers={200: LaneShape}, is_list=True,
     ),
     Call(
         method="GET", path="/v1/breakers", name="list_breakers", handle=list_breakers,

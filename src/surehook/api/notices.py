@@ -16,6 +16,7 @@ _KIND = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}", re.ASCII)
 KINDS = (
     "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
     "delivery.dead", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
+    "disk.sending_paused", "disk.sending_resumed",
     "descriptors.shortage_began", "descriptors.shortage_ended", "refusals.began", "refusals.ended",
     "lane.unserved", "lane.served",
 )  # fmt: skip

@@ -211,6 +211,7 @@ def _schemas() -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(_types(), ref_template=REF + "{name}")
     renamed: dict[str, Any] = _tidied(schemas)
     schemas = {name.removesuffix("Shape"): schema for name, schema in renamed.items()}
+    assert len(schemas) == len(renamed), "what is sent and what is answered have one name"
     for name, example in examples.SHAPES.items():
         if name in schemas:
             schemas[name]["examples"] = [example]

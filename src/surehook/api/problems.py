@@ -114,6 +114,7 @@ CODES: dict[str, tuple[int, str]] = {
     # events on their way in
     "idempotency_conflict": (409, "The idempotency key was used for another event"),
     "event_id_conflict": (409, "The event id was used for another event"),
+    "schema_too_costly": (422, "The schema asks too much of this data"),
     "schema_mismatch": (422, "The data is not as its schema says"),
     "invalid_idempotency_key": (422, "Not an idempotency key"),
     "idempotency_key_not_here": (422, "A batch has no idempotency key of its own"),
@@ -126,6 +127,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_ready": (503, "Not ready"),
     "overloaded": (503, "Too much is waiting"),
     "tenant_overloaded": (429, "Too much of this tenant is waiting"),
+    "too_many_calls": (429, "Too many outgoing calls are under way"),
     "disk_full": (503, "The disk is at its floor"),
     "ledger_unavailable": (503, "The ledger cannot answer now"),
     "internal": (500, "A defect of surehook"),
@@ -160,7 +162,7 @@ def refusal(error: BaseException) -> Refusal:
     if isinstance(error, Problem):
         return _refusal(error.code, error.detail, field=error.field, hint=error.hint, status=error.status)
     if isinstance(error, Overloaded):
-        return _refusal(error.code, error.detail, retry_after_s=error.retry_after_s)
+        return _refusal(error.code, error.detail, hint=error.hint, retry_after_s=error.retry_after_s)
     if isinstance(error, LedgerFull):
         return _refusal("disk_full", "there is too little free disk", retry_after_s=RETRY_AFTER_FULL_S)
     if isinstance(error, LedgerError):

@@ -68,7 +68,8 @@ CALLS = (
     Call(
         method="POST", path="/v1/replays", name="create_replay", handle=create, body=NewReplay,
         about="Deliver again every finished delivery that a filter matches, as a job.",
-        detail="Matched is what had finished when the job was made, was not replayed before, and whose endpoint exists. "
+        detail="Matched is what had finished when the job was made, was not replayed before nor dismissed, and whose "
+        "endpoint exists. "
         "The job goes on after a restart of the server. A `dry_run` that takes longer than a quarter of a second "
         "is answered while it counts on.",
         answers={202: ReplayShape},

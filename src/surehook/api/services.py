@@ -7,7 +7,7 @@ background work. `start` it after the engine, `stop` it before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from surehook.api.auth import Keys
@@ -47,6 +47,10 @@ class Engine(Manager, Protocol):
 
     def lanes(self) -> Sequence[int]:
         """Slots of each lane, in the order of `model.LANES`."""
+        ...
+
+    def in_flight(self) -> Mapping[str, int]:
+        """Requests of this process under way, by the lane's name."""
         ...
 
     def breakers(self) -> Sequence[BreakerView]:

@@ -125,6 +125,11 @@ class ReceiptShape(Struct, frozen=True):
     note: str | None
 
 
+class DismissalShape(Struct, frozen=True):
+    note: str
+    at: str
+
+
 class DeliveryShape(Struct, frozen=True):
     id: str
     event: str
@@ -142,6 +147,7 @@ class DeliveryShape(Struct, frozen=True):
     replay_of: str | None
     replayed_by: str | None
     receipt: ReceiptShape | None
+    dismissal: DismissalShape | None
 
 
 class TimingsShape(Struct, frozen=True):
@@ -214,6 +220,7 @@ class LaneShape(Struct, frozen=True):
     name: LaneName
     slots: int
     in_flight: int
+    held: int
     ready: int
     oldest_due_s: float
     scheduled: int

@@ -112,6 +112,9 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         replay_of=_id(ids.DELIVERY, seen.replay_of),
         replayed_by=_id(ids.DELIVERY, seen.replayed_by),
         receipt=None if seen.receipt is None else receipt(seen.receipt),
+        dismissal=None
+        if seen.dismissal is None
+        else shapes.DismissalShape(seen.dismissal.note, render(seen.dismissal.at)),
     )
 
 
@@ -215,12 +218,13 @@ def breaker(seen: BreakerView, *, parked: int) -> shapes.BreakerShape:
     )
 
 
-def lane(name: str, slots: int, seen: LaneCount, *, now: int) -> shapes.LaneShape:
+def lane(name: str, slots: int, in_flight: int, seen: LaneCount, *, now: int) -> shapes.LaneShape:
     waited_ms = 0 if seen.oldest_due_at is None else max(0, now - seen.oldest_due_at)
     return shapes.LaneShape(
         name=name,  # type: ignore[arg-type]
         slots=slots,
-        in_flight=seen.in_flight,
+        in_flight=in_flight,
+        held=seen.held,
         ready=seen.ready,
         oldest_due_s=waited_ms / instants.SECOND_MS,
         scheduled=seen.scheduled,

@@ -63,7 +63,7 @@ def _claim(scene: Stage, burst: int) -> dict[str, Any]:
     ready = time.monotonic_ns()
     time.sleep(max(0.0, (due - time.monotonic_ns()) / 1e9))
     cpu = processes.cpu_seconds(scene.server.pid)
-    scene.drain(sent.deliveries, waiting=("ready", "in_flight"))
+    scene.drain(sent.deliveries, waiting=("ready", "held"))
     spent = processes.cpu_seconds(scene.server.pid) - cpu
     arrivals = scene.sink.report()
     instants = sorted(at for at in second_arrivals(arrivals).values() if at >= due)

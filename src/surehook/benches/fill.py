@@ -50,5 +50,5 @@ def fill(scene: Stage, total: int) -> int:
         ).wait()
         if sent.deliveries < total - have:
             raise BenchFailed(f"only {sent.deliveries:,} of {total - have:,} accepted: {sent.statuses}")
-        scene.drain(0, waiting=("ready", "in_flight"))
+        scene.drain(0, waiting=("ready", "held"))
     return waiting(scene)

@@ -176,9 +176,7 @@ class Stage:
         self._stack.callback(load.abandon)
         return load
 
-    def drain(
-        self, expected: int, *, waiting: tuple[str, ...] = ("ready", "in_flight", "scheduled")
-    ) -> float:
+    def drain(self, expected: int, *, waiting: tuple[str, ...] = ("ready", "held", "scheduled")) -> float:
         """Wait until `expected` deliveries were answered 2xx and the lanes hold nothing of `waiting`.
 
         Returns the instant (monotonic seconds). Gives up when nothing has moved for `still_s`.

@@ -44,15 +44,14 @@ def list_dead_letters(
 ) -> None:
     """List dead letters, newest first."""
     from surehook.cli.story import COLUMNS, row
-    from surehook.cli.times import instant
+    from surehook.cli.times import span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "type": type,
         "outcome": outcome,
-        "since": instant(since),
-        "until": instant(until),
+        **span(since, until),
     }
     with server(url, key) as client:
         listing(

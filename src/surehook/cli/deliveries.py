@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from surehook.cli.inputs import STATES
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document
 from surehook.cli.server import (
@@ -33,7 +34,10 @@ def list_deliveries(
     endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
     state: Annotated[
         str | None,
-        typer.Option(help="scheduled, sending, retrying, parked, delivered, dead, dropped or cancelled."),
+        typer.Option(
+            help="scheduled, sending, retrying, parked, delivered, dead, dropped or cancelled.",
+            autocompletion=lambda: list(STATES),
+        ),
     ] = None,
     type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
     outcome: Annotated[
@@ -54,7 +58,7 @@ def list_deliveries(
 ) -> None:
     """List deliveries, newest first."""
     from surehook.cli.story import COLUMNS, row
-    from surehook.cli.times import instant
+    from surehook.cli.times import span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),
@@ -63,8 +67,7 @@ def list_deliveries(
         "type": type,
         "outcome": outcome,
         "receipt": receipt,
-        "since": instant(since),
-        "until": instant(until),
+        **span(since, until),
     }
     with server(url, key) as client:
         listing(

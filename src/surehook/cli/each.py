@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from surehook.cli.faults import OK, PARTLY, explain
 from surehook.cli.output import document, line, note
 from surehook.cli.server import server
+from surehook.cli.story import WAITS, is_parked
 from surehook.client.errors import Refused
 
 
@@ -26,5 +27,8 @@ def each(deliveries: Sequence[str], verb: str, *, json: bool, url: str | None, k
     else:
         for answer in answers:
             origin = f"  (again for {answer['replay_of']})" if answer.get("replay_of") else ""
-            line(f"{answer['id']}  {answer['state']}{origin}")
+            reason = f" ({answer['reason']})" if answer.get("reason") else ""
+            line(f"{answer['id']}  {answer['state']}{reason}{origin}")
+            if is_parked(answer) and answer["reason"] in WAITS:
+                note(f"  {WAITS[answer['reason']][1].format(endpoint=answer['endpoint'])}")
     return code if refused == len(deliveries) else PARTLY if refused else OK

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from surehook.cli.inputs import PROFILES
 from surehook.cli.lazy import group
 from surehook.cli.listed import Column
 from surehook.cli.output import Json, document, facts, line, note
@@ -30,7 +31,7 @@ COLUMNS = (
     Column("status"),
     Column("url", least=20),
     Column("tenant", rank=1, least=6),
-    Column("failures", rank=2),
+    Column("failures in a row", rank=2),
     Column("events", rank=3, least=8),
     Column("reason", rank=4, least=10),
 )
@@ -42,14 +43,24 @@ Events = Annotated[
     str | None,
     typer.Option("--events", help="Event types, separated by commas: a.b, a.*, *", show_default="*"),
 ]
+OtherEvents = Annotated[
+    str | None, typer.Option("--events", help="Event types, separated by commas: a.b, a.*, *")
+]
 PolicyOption = Annotated[
-    str | None, typer.Option("--policy", help="A policy's name, a JSON object, or @file.")
+    str | None,
+    typer.Option(
+        "--policy", help="A policy's name, a JSON object, or @file.", autocompletion=lambda: list(PROFILES)
+    ),
 ]
 Headers = Annotated[
-    list[str] | None, typer.Option("--header", help="NAME=VALUE sent along; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--header", help="NAME=VALUE sent along and shown again; may be repeated. For secrets: --auth."
+    ),
 ]
 Description = Annotated[str | None, typer.Option(help="A note for people.")]
 Method = Annotated[str | None, typer.Option("--method", help="POST, PUT or PATCH.", show_default="POST")]
+OtherMethod = Annotated[str | None, typer.Option("--method", help="POST, PUT or PATCH.")]
 Auth = Annotated[
     str | None,
     typer.Option(
@@ -81,7 +92,13 @@ ClientKey = Annotated[str | None, typer.Option("--client-key", help="PEM of its 
 @app.command("list")
 def list_endpoints(
     tenant: Tenant = None,
-    status: Annotated[str | None, typer.Option(help="active, paused, inactive or failure.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            help="active, paused, inactive or failure.",
+            autocompletion=lambda: ["active", "paused", "inactive", "failure"],
+        ),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     wide: Wide = False,
@@ -147,11 +164,11 @@ def create(
 def update(
     endpoint: Id,
     target: Annotated[str | None, typer.Option("--target", help="The new URL that requests go to.")] = None,
-    events: Events = None,
+    events: OtherEvents = None,
     policy: PolicyOption = None,
     header: Headers = None,
     description: Description = None,
-    method: Method = None,
+    method: OtherMethod = None,
     auth: Auth = None,
     ca: Ca = None,
     client_cert: ClientCert = None,
@@ -193,7 +210,9 @@ def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) ->
 
 @app.command()
 def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Send again, from any status; what was parked goes out in order."""
+    """Send again, whatever its status was; what was parked for that goes out in order.
+
+    Where its breaker is open (`breaker`, `key`), the next probe is due at once."""
     with server(url, key) as client:
         facts(client.endpoints.update(endpoint, status="active"), json=json)
 
@@ -211,24 +230,30 @@ def delete(endpoint: Id, yes: Yes = False, url: Url = None, key: Key = None) -> 
 def rotate_secret(
     endpoint: Id,
     overlap: Annotated[
-        str | None,
+        str,
         typer.Option(
             help="How long the old secret signs as well, such as 24h; 0s stops all others at once.",
-            show_default="24h",
         ),
-    ] = None,
+    ] = "24h",
+    yes: Yes = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
 ) -> None:
     """Make a new signing secret. It is shown now and not again."""
-    fields: dict[str, Any] = {}
-    if overlap is not None:
-        from surehook.cli.times import duration_s
+    from surehook.cli.times import clock_ms, duration_s, local
+    from surehook.core.instants import render
 
-        fields["overlap_s"] = round(duration_s(overlap))
+    overlap_s = round(duration_s(overlap))
+    if not overlap_s:
+        confirm(f"Stop all other secrets of {endpoint} now? Receivers that lack the new one refuse.", yes=yes)
     with server(url, key) as client:
-        _with_secret(client.endpoints.act(endpoint, "rotate-secret", **fields), json=json)
+        _with_secret(client.endpoints.act(endpoint, "rotate-secret", overlap_s=overlap_s), json=json)
+    if overlap_s:
+        until = local(render(clock_ms() + overlap_s * 1000))
+        note(f"the secret before it signs as well until {until}")
+    else:
+        note("no other secret signs any more")
 
 
 @app.command("test")

@@ -51,15 +51,14 @@ def list_events(
     key: Key = None,
 ) -> None:
     """List events, newest first."""
-    from surehook.cli.times import instant, local
+    from surehook.cli.times import local, span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),
         "type": type,
         "subject": subject,
         "correlation_id": correlation_id,
-        "since": instant(since),
-        "until": instant(until),
+        **span(since, until),
     }
     with server(url, key) as client:
         listing(

@@ -142,7 +142,8 @@ def port(settings: Settings, holder: str | None) -> Finding:
             probe.bind((settings.host, settings.port))
     except OSError as error:
         if holder is not None:
-            return Finding("port", "ok", f"{place} is in use, and so is the ledger (process {holder})")
+            detail = f"{place} is in use: by process {holder}, which serves the ledger, or by another program"
+            return Finding("port", "ok", detail, "`server` below says whether a surehook answers there")
         hint = "choose another with --port or SUREHOOK_PORT"
         return Finding("port", "wrong", f"{place}: {error.strerror}", hint)
     return Finding("port", "ok", f"{place} is free")
@@ -155,7 +156,10 @@ def server(settings: Settings) -> Iterator[Finding]:
             said = client.call("GET", "/readyz")
         except Unreachable as error:
             yield Finding(
-                "server", "wrong", str(error), "start it with `surehook serve`, or give --url; or --no-server"
+                "server",
+                "wrong",
+                str(error),
+                "start it with `surehook serve`, or give --server; or --no-server",
             )
             return
         except Refused as error:

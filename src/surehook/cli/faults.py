@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from surehook.core.errors import LedgerError, Problem, SettingsError, SurehookError
+from surehook.core.errors import LedgerError, LedgerFull, Problem, SettingsError, SurehookError
 
 OK: Final = 0
 FAILED: Final = 1
@@ -27,6 +27,9 @@ PARTLY: Final = 8
 INTERRUPTED: Final = 130
 
 KEY_HINT: Final = "give the server's key with --api-key or SUREHOOK_API_KEY"
+URL_HINT: Final = (
+    "an endpoint's new address is `endpoints update ENDPOINT --target URL`; the server's is --server URL"
+)
 
 _click_error: type[BaseException] = typer.BadParameter.__mro__[2]
 
@@ -45,6 +48,8 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
     """Say on stderr what went wrong and return the exit code."""
     if isinstance(error, _click_error):
         error.show()  # type: ignore[attr-defined]  # usage and sentence, on stderr
+        if getattr(error, "option_name", None) == "--url":
+            _hint(URL_HINT)
         return int(error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         return INTERRUPTED
@@ -70,12 +75,18 @@ def explain(error: BaseException) -> tuple[str, str | None, int]:
     if isinstance(error, SettingsError):
         return f"{error.key}: {error.detail}", error.hint, USAGE
     if isinstance(error, Unreachable):
-        start = "start it with `surehook serve`, or give its address with --url or SUREHOOK_URL"
+        start = "start it with `surehook serve`, or give its address with --server or SUREHOOK_URL"
         return str(error), error.hint or start, UNREACHABLE
     if isinstance(error, Refused):
         return _refused(error)
     if isinstance(error, Problem):
         return _problem(error.code, error.detail, error.field), error.hint, _code_of(error.status)
+    if isinstance(error, LedgerFull):
+        return (
+            f"the ledger: {error}",
+            "free some space on that disk, then start again: nothing answered 202 is lost",
+            FAILED,
+        )
     if isinstance(error, LedgerError):
         return f"the ledger: {error}", "`surehook doctor` looks for the cause", FAILED
     if isinstance(error, SurehookError):
@@ -96,8 +107,24 @@ def _refused(error: object) -> tuple[str, str | None, int]:
     from surehook.client.errors import Refused
 
     assert isinstance(error, Refused)
-    hint = KEY_HINT if error.status in (401, 403) else error.hint
+    hint = KEY_HINT if error.status in (401, 403) else _in_commands(error.hint)
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
+
+
+# What the API's hints say to programs, for people at a terminal.
+_COMMANDS = {
+    "POST /v1/tenants": "`surehook tenants create NAME --id ID`",
+    "POST /v1/event-types": "`surehook event-types create NAME`",
+    "POST /v1/events": "`surehook send`",
+    "GET /v1/policies": "`surehook policy list`",
+}
+
+
+def _in_commands(hint: str | None) -> str | None:
+    if hint is not None:
+        for call in sorted(_COMMANDS, key=len, reverse=True):
+            hint = hint.replace(call, _COMMANDS[call])
+    return hint
 
 
 def _problem(code: str, detail: str, field: str | None) -> str:
@@ -143,4 +170,10 @@ def _write(what: str, hint: str | None) -> None:
 
     sys.stderr.write(paint("error:", "red", sys.stderr) + f" {what}\n")
     if hint:
-        sys.stderr.write(paint("hint: ", "yellow", sys.stderr) + f" {hint}\n")
+        _hint(hint)
+
+
+def _hint(text: str) -> None:
+    from surehook.cli.output import paint
+
+    sys.stderr.write(paint("hint: ", "yellow", sys.stderr) + f" {text}\n")

@@ -252,4 +252,8 @@ def _inbox(place: str) -> Any:
 def _ask(place: str, name: str, *words: Any, **named: Any) -> Any:
     from surehook.inbox.running import asked
 
-    return asked(_inbox(place), name, *words, **named)
+    inbox = _inbox(place)
+    from surehook.inbox.sql.stores import translated
+
+    with translated():
+        return asked(inbox, name, *words, **named)

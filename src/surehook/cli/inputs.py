@@ -10,6 +10,11 @@ from surehook.cli.faults import REJECTED, CommandError
 INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch the server takes; more is a mistake
 
 
+PROFILES = ("standard", "signing", "yousign", "insigner", "webhooks_uno")
+END_STATES = ("delivered", "dead", "dropped", "cancelled")
+STATES = ("scheduled", "sending", "retrying", "parked", *END_STATES)
+
+
 def bytes_of(written: str) -> bytes:
     """The bytes of an argument: itself, the file after `@`, or standard input for `-`."""
     if written == "-":

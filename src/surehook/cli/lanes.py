@@ -11,13 +11,13 @@ app = command()
 
 @app.command()
 def lanes(json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Show the two lanes: slots, what is in flight, ready, due later and parked."""
+    """Show the two lanes: slots and requests of this server, what is held, ready, due later and parked."""
     with server(url, key) as client:
         answer = client.call("GET", "/v1/lanes")
     if json:
         document(answer)
         return
-    columns = ["name", "slots", "in_flight", "ready", "oldest_due_s", "scheduled", "parked"]
+    columns = ["name", "slots", "in_flight", "held", "ready", "oldest_due_s", "scheduled", "parked"]
     table(
         [name.replace("_", " ") for name in columns], [[lane[n] for n in columns] for lane in answer["data"]]
     )

@@ -54,9 +54,23 @@ def _stand_in(entry: Entry) -> TyperCommand:
     return TyperCommand(name=entry.name, help=entry.summary, callback=None)
 
 
+class Group(TyperGroup):
+    """Lists its commands with their whole first sentence, on several lines where it is long: typer cuts it."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, first_sentence(self.commands[name].help)) for name in self.commands])
+
+
+def first_sentence(text: str | None) -> str:
+    first, stop, _ = " ".join((text or "").partition("\n\n")[0].split()).partition(". ")
+    return first + stop.rstrip()
+
+
 def group(help_text: str) -> typer.Typer:
     """A noun's own group: plain help (rich takes longer to import than to read), no rich tracebacks."""
     return typer.Typer(
+        cls=Group,
         help=help_text,
         no_args_is_help=True,
         rich_markup_mode=None,

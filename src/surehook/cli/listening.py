@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 import signal
 import sys
@@ -74,7 +75,7 @@ class Listener:
 
     async def _run(self, registration: Registration | None) -> None:
         receiver = Receiver(self._answer)
-        port = await receiver.start(HOST, self._port)
+        port = await self._start(receiver)
         target = f"http://{HOST}:{port}{self._path}"
         endpoint = None
         try:
@@ -89,6 +90,18 @@ class Listener:
             if registration is not None and endpoint is not None:
                 await asyncio.to_thread(registration.delete, endpoint)
             await receiver.stop()
+
+    async def _start(self, receiver: Receiver) -> int:
+        try:
+            return await receiver.start(HOST, self._port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise CommandError(
+                f"port {self._port} of {HOST} is taken",
+                hint=f"name another one: surehook listen {self._port + 1}{self._path}",
+                code=USAGE,
+            ) from None
 
     def _greet(self, target: str, endpoint: str | None) -> None:
         note(paint(f"listening on {target}", "bold", sys.stderr) + "  (Ctrl-C ends it)")
@@ -105,8 +118,7 @@ class Listener:
         self.received += 1
         refusal = self._refusal(request)
         if refusal is not None:
-            problem = {"type": "about:blank", "title": "Not verified", "status": 401, "code": refusal.code}
-            reply = Reply(401, encode(problem), "application/problem+json")
+            reply = _refused(refusal)
         elif request.path.partition("?")[0] != self._path:
             reply = Reply(404)
         elif request.method not in ("POST", "PUT", "PATCH"):
@@ -167,6 +179,18 @@ def _verifier(secrets: Sequence[str]) -> Verifier | None:
         return Verifier(list(secrets))
     except VerifyError as error:
         raise CommandError(f"--secret: {error.detail}", hint=error.hint, code=USAGE) from None
+
+
+def _refused(error: VerifyError) -> Reply:
+    """As docs/delivery-contract.md asks of receivers: a sender takes it as key trouble, and spends no retry."""
+    problem = {
+        "type": "about:blank",
+        "title": error.public,
+        "status": error.status,
+        "code": error.public_code,
+        "retryable": error.retryable,
+    }
+    return Reply(error.status, encode(problem), "application/problem+json")
 
 
 def _event(body: bytes) -> dict[str, Any]:

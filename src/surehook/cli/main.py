@@ -33,7 +33,7 @@ class Commands(LazyGroup):
         Entry("Look", "events", "surehook.cli.events", "Events: list, show."),
         Entry("Look", "deliveries", "surehook.cli.deliveries", "Deliveries: list, show the whole story, resend, cancel."),
         Entry("Look", "notices", "surehook.cli.notices", "What an operator should know."),
-        Entry("Look", "breakers", "surehook.cli.breakers", "Breakers that are open or half-open."),
+        Entry("Look", "breakers", "surehook.cli.breakers", "Breakers: which URLs fail, and which are not called."),
         Entry("Look", "lanes", "surehook.cli.lanes", "Slots, waiting and parked deliveries of each lane."),
         Entry("Look", "policy", "surehook.cli.policy", "Policies and their timelines in clock time."),
         Entry("Look", "workflow", "surehook.cli.workflow", "Transition tables of documents: draw, check, export."),

@@ -15,8 +15,8 @@ COLUMNS = (
     Column("at"),
     Column("kind"),
     Column("detail", least=16),
-    Column("about", rank=2),
-    Column("tenant", rank=3, least=6),
+    Column("about"),
+    Column("tenant", rank=1, least=6),
 )
 
 app = group("Notices: what an operator should know.")

@@ -56,7 +56,8 @@ def facts(values: Mapping[str, Any], *, json: bool) -> None:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it: absent is a dash, lists are joined, objects are name=value."""
+    """A value as a table shows it: absent is a dash, lists are joined, objects are name=value, what is
+    inside them is JSON."""
     if value is None or value in ("", [], {}):
         return "–"
     if isinstance(value, bool):
@@ -64,10 +65,19 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list):
-        return ", ".join(cell(part) for part in value)
+        return ", ".join(_part(part) for part in value)
     if isinstance(value, dict):
-        return "  ".join(f"{name}={cell(part)}" for name, part in value.items())
+        return "  ".join(f"{name}={_part(part)}" for name, part in value.items())
     return str(value)
+
+
+def _part(value: Any) -> str:
+    """A value inside a list or an object: what is nested deeper is JSON, since names and values would run together."""
+    if not isinstance(value, dict | list) or not value:
+        return cell(value)
+    from msgspec.json import encode
+
+    return encode(value).decode()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, stream: TextIO | None = None) -> None:
@@ -85,7 +95,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, stream: Text
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        drawn.add_column(column, overflow="fold", no_wrap=column in ("id", "delivery", "event", "endpoint"))
+        drawn.add_column(
+            column, overflow="fold", no_wrap=column in ("id", "delivery", "event", "endpoint", "setting")
+        )
     for row in body:
         drawn.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
     Console(file=stream, no_color=not is_colourful(stream), highlight=False).print(drawn)

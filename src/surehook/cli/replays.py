@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from surehook.cli.inputs import END_STATES
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, facts, note
 from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
@@ -22,7 +23,10 @@ def create(
     endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
     type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
-    state: Annotated[str | None, typer.Option(help="Only in this end state, such as dead.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="Only in this end state, such as dead.", autocompletion=lambda: list(END_STATES)),
+    ] = None,
     outcome: Annotated[
         str | None, typer.Option(help="Only with this last result, such as timed_out.")
     ] = None,
@@ -39,7 +43,7 @@ def create(
 ) -> int:
     """Start a replay. The event ids and bytes stay the same, so receivers can tell a repeat."""
     from surehook.cli.progress import busy
-    from surehook.cli.times import instant
+    from surehook.cli.times import span
 
     chosen = {
         "tenant": only_tenant(url, key, tenant),
@@ -48,14 +52,19 @@ def create(
         "subject": subject,
         "state": state,
         "outcome": outcome,
-        "since": instant(since),
-        "until": instant(until),
+        **span(since, until),
     }
     where = {name: value for name, value in chosen.items() if value is not None}
+    if not where:
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError("which deliveries?", hint="give a filter, such as --state dead", code=USAGE)
     if not dry_run:
-        said = ", ".join(f"{name} {value}" for name, value in where.items()) or "everything there is"
+        said = ", ".join(f"{name} {value}" for name, value in where.items())
         confirm(f"Deliver again: {said}?", yes=yes)
     with server(url, key) as client:
+        if endpoint is not None:
+            client.endpoints.get(endpoint)  # one that is not there would match nothing, without a word
         job = client.replays.create(filter=where, dry_run=dry_run)
         with busy(f"replay {job['id']}") as waiting:
             while wait and job["state"] == "running":

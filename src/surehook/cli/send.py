@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 app = command()
 
 POLL_S = 0.2
+EVENT_FIELDS = frozenset({
+    "tenant", "type", "data", "id", "subject", "sequence", "schema_version", "workflow_version", "correlation_id",
+    "causation_id", "source", "occurred_at", "idempotency_key",
+})  # fmt: skip
 END_STATES = ("delivered", "dead", "dropped", "cancelled")
 
 
 @app.command()
 def send(
-    type: Annotated[str, typer.Argument(metavar="TYPE", help="Event type, such as document.signed")],
+    ctx: typer.Context,
+    type: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="Event type, such as document.signed")
+    ] = None,
     data: Annotated[str, typer.Option("--data", "-d", help="JSON, @file or - for standard input.")] = "{}",
     tenant: Annotated[
         str | None, typer.Option(help="Whose event it is.", show_default="SUREHOOK_TENANT")
@@ -36,7 +43,11 @@ def send(
     correlation_id: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
     occurred_at: Annotated[str | None, typer.Option(help="When it happened: RFC 3339, or 5m ago.")] = None,
     batch: Annotated[
-        bool, typer.Option("--batch", help="The data is an array, or JSON lines: one event each.")
+        bool,
+        typer.Option(
+            "--batch",
+            help="An array, or JSON lines: each the data of one event of TYPE; without TYPE each a whole event.",
+        ),
     ] = False,
     wait: Annotated[
         str | None, typer.Option(help="Wait so long for its deliveries; exit code 7 unless all arrived.")
@@ -46,11 +57,14 @@ def send(
     api_key: Key = None,
 ) -> int | None:
     """Publish an event. When this returns, the event and its deliveries are on the server's disk."""
+    if type is None and not batch:
+        raise typer.BadParameter("which event type? such as document.signed", ctx, param_hint="TYPE")
     from surehook.cli.times import duration_s, instant
 
     settings = settings_for(url, api_key, tenant)
+    are_whole = batch and type is None
     fields: dict[str, Any] = {
-        "tenant": tenant_of(settings),
+        "tenant": settings.tenant if are_whole else tenant_of(settings),
         "subject": subject,
         "sequence": sequence,
         "correlation_id": correlation_id,
@@ -61,24 +75,69 @@ def send(
     if batch:
         _refuse_with_batch(id=id, key=key, wait=wait)
         entries = json_each(data)
+        events = _of_type(type, entries) if type is not None else _whole(entries)
         with server(url, api_key) as client:
-            return _send_batch(client, type, fields, entries, json=json)
+            return _send_batch(client, fields, events, json=json)
     if key is not None:
         check_key(key)
+        _refuse_moving(occurred_at)
     patience_s = None if wait is None else duration_s(wait)
     raw = json_bytes(data)
+    assert type is not None
     with server(url, api_key) as client:
         sent = client.send(type, raw, key=key, id=id, **fields)
-        if json:
-            document(sent)
-        else:
+        if not json:
             line(f"{sent.id}  {_deliveries(sent.deliveries)}")
-        return None if patience_s is None else _wait(client, sent.id, patience_s)
+        elif patience_s is None:
+            document(sent)
+        if not sent.deliveries:
+            note(f"no endpoint of tenant {fields['tenant']} takes {type}; the event is kept")
+        if patience_s is None:
+            return None
+        code, ended = _wait(client, sent.id, patience_s)
+        if json:
+            document({"id": sent.id, "deliveries": sent.deliveries, "outcomes": ended})
+        return code
 
 
-def _send_batch(client: Client, type: str, fields: dict[str, Any], data: list[bytes], *, json: bool) -> int:
-    """Publish one event for each entry; the answers in order. 8 when some were refused."""
+def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
+    """Events of one type. Entries that are whole events are refused: their type and tenant would become data unread."""
     from msgspec import Raw
+    from msgspec.json import decode
+
+    from surehook.cli.faults import REJECTED, CommandError
+
+    for place, entry in enumerate(entries, start=1):
+        given = decode(entry)
+        if isinstance(given, dict) and {"type", "data"} <= given.keys() <= EVENT_FIELDS:
+            raise CommandError(
+                f"entry {place} is a whole event, not the data of one",
+                hint="leave TYPE out to publish whole events: surehook send --batch --data @events.jsonl",
+                code=REJECTED,
+            )
+    return [{"type": type, "data": Raw(entry)} for entry in entries]
+
+
+def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
+    """Events with the fields of the API, of which the server judges every one."""
+    from msgspec import Raw, ValidationError
+    from msgspec.json import decode
+
+    from surehook.cli.faults import REJECTED, CommandError
+
+    events = []
+    for place, entry in enumerate(entries, start=1):
+        try:
+            events.append(decode(entry, type=dict[str, Raw]))
+        except ValidationError:
+            raise CommandError(
+                f"entry {place} is no object", hint="with TYPE each entry is an event's data", code=REJECTED
+            ) from None
+    return events
+
+
+def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, Any]], *, json: bool) -> int:
+    """Publish events; what an event says goes before the options. The answers in order; 8 when some were refused."""
     from msgspec.structs import asdict
 
     from surehook.cli.faults import OK, PARTLY, REJECTED
@@ -86,8 +145,8 @@ def _send_batch(client: Client, type: str, fields: dict[str, Any], data: list[by
     from surehook.client import Refused
 
     given = {name: value for name, value in fields.items() if value is not None}
-    with busy(f"publishing {len(data):,} events"):
-        answers = client.send_many({**given, "type": type, "data": Raw(entry)} for entry in data)
+    with busy(f"publishing {len(events):,} events"):
+        answers = client.send_many({**given, **event} for event in events)
     refused = [answer for answer in answers if isinstance(answer, Refused)]
     if json:
         document(
@@ -102,6 +161,18 @@ def _send_batch(client: Client, type: str, fields: dict[str, Any], data: list[by
     return REJECTED if refused and len(refused) == len(answers) else PARTLY if refused else OK
 
 
+def _refuse_moving(occurred_at: str | None) -> None:
+    """A duration back from now is another instant each time, so the key would be refused as another event's."""
+    if occurred_at is not None and "T" not in occurred_at.upper():
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError(
+            f"--occurred-at {occurred_at} is another instant each time, and --key is for the same event again",
+            hint="give an instant, such as 2026-11-21T10:46:00Z",
+            code=USAGE,
+        )
+
+
 def _refuse_with_batch(**given: object) -> None:
     from surehook.cli.faults import USAGE, CommandError
 
@@ -110,8 +181,9 @@ def _refuse_with_batch(**given: object) -> None:
             raise CommandError(f"--{name} is for one event, not for --batch", code=USAGE)
 
 
-def _wait(client: Client, event: str, patience_s: float) -> int:
-    """Look until every delivery has ended or waits for a person, or the time is over. 0 when all arrived, else 7."""
+def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict[str, Any]]]:
+    """Look until every delivery has ended or waits for a person, or the time is over. 0 when all arrived, else 7; and
+    the deliveries as they are then."""
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.progress import busy
     from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
@@ -134,7 +206,7 @@ def _wait(client: Client, event: str, patience_s: float) -> int:
         note(f"  {d['id']}  {d['state']}{reason}  {result(d)}".rstrip())
         if is_parked(d) and d["reason"] in WAITS and d["id"] not in told:
             note(f"    {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
-    return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET
+    return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET, deliveries
 
 
 def _deliveries(count: int) -> str:

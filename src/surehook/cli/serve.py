@@ -50,19 +50,23 @@ def serve(
     settings = Settings.load(file=config, flags=flags, dev=dev)
     from surehook.bootstrap import serve as run_server
 
+    is_new = settings.is_sqlite and not settings.database_path.exists()
     return run_server(
         settings,
-        started=lambda address, key: greet(settings, address, key),
+        started=lambda address, key: greet(settings, address, key, is_new=is_new),
         say_each=show_processes,
     )
 
 
-def greet(settings: Settings, address: str, new_key: str | None) -> None:
+def greet(settings: Settings, address: str, new_key: str | None, *, is_new: bool = False) -> None:
     """Say on stderr where the server is, and everything about it that is unusual."""
     import sys
 
     note(paint(f"surehook listens on {address}", "bold", sys.stderr))
-    note(f"  ledger    {settings.shown('database_url')}  ({settings.origin('database_url')})")
+    # A path that depends on the folder makes a new ledger in another one: so it is shown whole, and that it is new.
+    ledger = settings.database_path.absolute() if settings.is_sqlite else settings.shown("database_url")
+    new = paint("  NEW, empty", "yellow", sys.stderr) if is_new else ""
+    note(f"  ledger    {ledger}  ({settings.origin('database_url')}){new}")
     for name, shown in (("broker_url", "broker   "), ("redis_url", "redis    ")):
         if getattr(settings, name) is not None:
             note(f"  {shown} {settings.shown(name)}  ({settings.origin(name)})")

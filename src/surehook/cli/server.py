@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from surehook.client import Client
     from surehook.config import Settings
 
+# Not `--url`: that could mean an endpoint's address, which would then be sent the key.
 Url = Annotated[
     str | None,
-    typer.Option("--url", help="Where the server is.", show_default="SUREHOOK_URL, else host and port"),
+    typer.Option("--server", help="Address of the server.", show_default="SUREHOOK_URL, else host and port"),
 ]
 Key = Annotated[str | None, typer.Option("--api-key", help="API key.", show_default="SUREHOOK_API_KEY")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many entries, newest first.")]
@@ -100,8 +101,22 @@ def listing(
     else:
         about = filters.get("tenant")
         note(nothing if about is None else f"{nothing} (of tenant {about})")
+        _doubt(client, filters.get("endpoint"))
     if position is not None:
         note(f"more: --cursor {position}")
+
+
+def _doubt(client: Client, endpoint: str | None) -> None:
+    """Say where an empty list is about no endpoint. No error: deliveries of deleted ones are still listed."""
+    from surehook.client import Refused
+
+    if endpoint is None:
+        return
+    try:
+        client.endpoints.get(endpoint)
+    except Refused as error:
+        if error.status == 404:
+            note(f"there is no endpoint {endpoint}, or not any more")
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -117,4 +132,6 @@ def confirm(question: str, *, yes: bool) -> None:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise typer.Abort
+        from surehook.cli.faults import CommandError
+
+        raise CommandError("nothing was done")

@@ -21,9 +21,9 @@ TAIL = 40  # of a failing world's last lines shown; --trace shows up to 2,000
 
 @app.command()
 def sim(
-    seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="The first seed.  [default: 0]")] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many.  [default: 100, or 1 with --trace]")
+        int | None, typer.Option(min=1, help="How many.  [default: 100, or 1 with --seed or --trace]")
     ] = None,
     ledger: Annotated[str, typer.Option(help="memory or sqlite.")] = "memory",
     nodes: Annotated[
@@ -55,10 +55,11 @@ def sim(
         raise typer.BadParameter("one process alone hands nothing over", param_hint="--broker")
     if inbox and (ledger != "memory" or nodes != 1 or broker):
         raise typer.BadParameter("draws its own sender, on the memory ledger", param_hint="--inbox")
-    count = seeds if seeds is not None else 1 if trace else 100
-    result = _play(seed, count, ledger, nodes, broker=broker, inbox=inbox, jobs=jobs, trace=trace, json=json)
+    first = seed or 0
+    count = seeds if seeds is not None else 100 if seed is None and not trace else 1
+    result = _play(first, count, ledger, nodes, broker=broker, inbox=inbox, jobs=jobs, trace=trace, json=json)
     if record is not None:
-        record.write_text(render(_as_record(result, seed), indent=2) + "\n")
+        record.write_text(render(_as_record(result, first), indent=2) + "\n")
     if json:
         document(_as_json(result))
     else:

@@ -73,6 +73,8 @@ def _age(delivery: dict[str, Any]) -> str:
 
 def _next(delivery: dict[str, Any]) -> str:
     """`in 4m 10s`; `probe in 3m`; `resume`; `ended 5m ago`."""
+    if delivery["dismissal"] is not None:
+        return f"dismissed {age(clock_ms() - parse(delivery['dismissal']['at']))} ago"
     if delivery["finished_at"] is not None:
         return f"ended {age(clock_ms() - parse(delivery['finished_at']))} ago"
     if is_parked(delivery):
@@ -94,6 +96,9 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
     for name in ("event", "type", "tenant", "endpoint", "replay_of", "replayed_by"):
         if delivery[name] is not None:
             line(f"  {paint(name.ljust(11), 'dim', out)}  {delivery[name]}")
+    if delivery["dismissal"] is not None:
+        put_away = f"{local(delivery['dismissal']['at'])}: {' '.join(delivery['dismissal']['note'].split())}"
+        line(f"  {paint('dismissed'.ljust(11), 'dim', out)}  {put_away}")
     if is_parked(delivery):
         _, why = WAITS.get(delivery["reason"], ("", ""))
         line(f"  {paint('waits'.ljust(11), 'dim', out)}  {why.format(endpoint=delivery['endpoint'])}")
@@ -101,8 +106,9 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
             when = f"{local(delivery['due_at'])} ({coming(delivery['due_at'])})"
             line(f"  {paint('next probe'.ljust(11), 'dim', out)}  {when}")
     line()
-    for attempt in attempts:
-        for text in attempt_lines(attempt):
+    for number, attempt in enumerate(attempts, start=1):
+        is_void = number == len(attempts) and (is_parked(delivery) or delivery["finished_at"] is not None)
+        for text in attempt_lines(attempt, shows_next=not is_void):
             line(text)
     if not attempts:
         line("  no attempt yet")
@@ -139,7 +145,7 @@ def _times(attempts: int) -> str:
     return f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
 
 
-def attempt_lines(attempt: dict[str, Any]) -> list[str]:
+def attempt_lines(attempt: dict[str, Any], *, shows_next: bool = True) -> list[str]:
     """One entry of the history: what happened, what it means, what was answered, what comes next."""
     out = sys.stdout
     at = local(attempt["started_at"])
@@ -158,7 +164,7 @@ def attempt_lines(attempt: dict[str, Any]) -> list[str]:
     if body:
         shown = " ".join(str(body).split())
         lines.append(f"     said  {shown[:BODY_CHARS]}{'…' if len(shown) > BODY_CHARS else ''}")
-    if attempt["next_at"] is not None:
+    if shows_next and attempt["next_at"] is not None:
         lines.append(f"     next  {local(attempt['next_at'])}")
     return lines
 

@@ -18,6 +18,8 @@ def clock_ms() -> int:
 def instant_ms(written: str) -> int:
     """`2026-11-21T10:46:00Z`, or `6h`: that long ago."""
     try:
+        if written.strip().isdigit():
+            raise ValueError("seconds, minutes, days? The unit is missing")
         return parse(written) if "T" in written.upper() else clock_ms() - parse_duration(written)
     except (Problem, OverflowError, ValueError):
         raise CommandError(
@@ -30,6 +32,17 @@ def instant_ms(written: str) -> int:
 def instant(written: str | None) -> str | None:
     """The RFC 3339 form of what `instant_ms` understands."""
     return None if written is None else render(instant_ms(written))
+
+
+def span(since: str | None, until: str | None) -> dict[str, str | None]:
+    """Both ends of a filter, of which the first comes first."""
+    if since is not None and until is not None and instant_ms(since) >= instant_ms(until):
+        raise CommandError(
+            f"--since {since} is not before --until {until}",
+            hint="durations count back from now: --since 2h --until 30m",
+            code=USAGE,
+        )
+    return {"since": instant(since), "until": instant(until)}
 
 
 def duration_s(written: str) -> float:

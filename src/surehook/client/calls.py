@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -88,7 +89,7 @@ def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, 
     elif "id" not in event:
         event["id"] = event_id(now_ms, chance)
     event["data"] = Raw(data) if isinstance(data, bytes) else data
-    return Call("POST", "/v1/events", msgspec.json.encode(event), headers, repeatable=True)
+    return Call("POST", "/v1/events", _json(event), headers, repeatable=True)
 
 
 def check_key(key: str) -> None:
@@ -105,7 +106,7 @@ def batches(events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterab
         given = dict(event)
         if "id" not in given and "idempotency_key" not in given:
             given["id"] = event_id(now_ms, chance)
-        line = msgspec.json.encode(given)
+        line = _json(given)
         if lines and (len(lines) == BATCH_EVENTS_MAX or size + len(line) > BATCH_BYTES_MAX):
             yield _batch(lines)
             lines, size = [], 0
@@ -123,7 +124,7 @@ def request(method: str, path: str, *, query: Mapping[str, Any] | None = None, j
     """Any other request. None values of the query are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     target = path + ("?" + urlencode(given) if given else "")
-    body = b"" if json is None else msgspec.json.encode(json)
+    body = b"" if json is None else _json(json)
     return Call(method, target, body, repeatable=method in ("GET", "DELETE", "PATCH"))
 
 
@@ -192,6 +193,26 @@ def retry_after_s(answer: Answer) -> float | None:
     """The server's wish in whole seconds (it never sends a date)."""
     written = answer.headers.get("retry-after", "")
     return float(written) if written.isdigit() else None
+
+
+def _json(value: Any) -> bytes:
+    """The bytes of a value. Raises ValueError for NaN and infinities, of which an encoder makes null without a word."""
+    encoded: bytes = msgspec.json.encode(value)
+    if b"null" in encoded and _has_no_number(value):
+        raise ValueError("NaN and infinities are no JSON")
+    return encoded
+
+
+def _has_no_number(value: Any) -> bool:
+    """Whether a float of it is none that JSON knows."""
+    if isinstance(value, float):
+        return not isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_has_no_number, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(_has_no_number, value))
+    fields: Any = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", ())
+    return any(_has_no_number(getattr(value, name)) for name in fields)
 
 
 def _batch(lines: list[bytes]) -> Call:

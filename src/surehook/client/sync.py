@@ -85,7 +85,7 @@ class Client:
     def send(self, type: str, data: Any, *, tenant: str, key: str | None = None, **fields: Any) -> Sent:
         """Publish an event; when this returns, the event and its deliveries are on disk.
 
-        data    any JSON value, or bytes that are JSON already and travel as they are
+        data    any JSON value, or bytes that are JSON already and travel as they are; ValueError for NaN and infinities
         key     idempotency key, visible ASCII: a repeat with the same key and content is the same event
         fields  id, subject, sequence, schema_version, workflow_version, correlation_id, causation_id,
                 source, occurred_at

@@ -12,6 +12,11 @@ node was evicted, it was never sent) or has outlived its time changes nothing, a
 Where several nodes call the same URL, each reports what it counted and learns what all counted together
 (`report`, `learn`); what is decided is decided on the sum. A node that cannot ask goes on with its own window.
 
+Every opening and closing has a *generation*: the Unix millisecond of its decision, made greater than every one that its
+node knew of this breaker. What others found, wherever it is read, is judged by it alone (`hear`), so that news that comes
+late undoes nothing newer. Of two decisions of one generation the closing holds: to be closed wrongly costs some calls, to
+be open wrongly holds everything back until a probe.
+
 The numbers of `yousign` (600 s, 40 %, 20, 300 s) are those of the published Ganesha configuration; unlike
 there, the half-open test and taking the probe are one step, so two callers can never both be the probe.
 """
@@ -82,7 +87,7 @@ class Breaker:
         self._fresh: dict[int, list[int]] = {}  # bucket number → [calls, failures] not reported yet
         self._others: tuple[int, int] | None = None  # calls and failures of all nodes, as last learnt
         self._others_at = 0  # in which bucket
-        self.generation = 0  # of the shared state that was last learnt
+        self.generation = 0  # of what was last decided, here or elsewhere
 
     @property
     def is_closed(self) -> bool:
@@ -113,6 +118,11 @@ class Breaker:
         self.probe = Probe(now + _PROBE_MS)
         return self.probe
 
+    def hasten(self, now: int) -> None:
+        """What opened it may be mended: its next probe is due now."""
+        if self.state != "closed":
+            self.probe_at = min(self.probe_at, now)
+
     def mind_the_clock(self, now: int) -> None:
         """Bring what lies too far ahead within reach: a probe is never further away than `probe_after`, and none lasts
         longer than `limits.PROBE_S`; where it seems so, the clock was set back."""
@@ -138,7 +148,7 @@ class Breaker:
             if failed:
                 self._open(now, self.reason or "failures")
                 return "reopened"
-            return self.close()
+            return self.close(now)
         if self.state != "closed" or self.policy is None:
             return None
         self._count(failed, now)
@@ -154,20 +164,40 @@ class Breaker:
         self._open(now, reason)
         return "opened" if was_closed else "reopened"
 
-    def close(self) -> Change | None:
+    def close(self, now: int) -> Change | None:
         was_closed = self.state == "closed"
+        self._decide(now)
+        self._shut()
+        return None if was_closed else "closed"
+
+    def hear(
+        self, *, is_open: bool, reason: str | None, opened_at: int, probe_at: int, generation: int
+    ) -> bool:
+        """Take over what was decided elsewhere, where it is newer than what is known here. Answers whether it opened or
+        closed by that."""
+        if generation < self.generation or (generation == self.generation and (is_open or self.is_closed)):
+            return False
+        was_closed = self.is_closed
+        self.generation = generation
+        if is_open:
+            self.take_over(reason, opened_at, probe_at)
+        elif not was_closed:
+            self._shut()
+        return self.is_closed is not was_closed
+
+    def _shut(self) -> None:
         self.state, self.reason, self.probe = "closed", None, None
         self._unclosed.pop((self.tenant, self.key), None)
         self._buckets.clear()
         self._calls = self._failures = 0
         self._fresh.clear()
         self._others = None
-        return None if was_closed else "closed"
 
     def restore(self, row: BreakerRow) -> None:
         """Go on where the book says this breaker stood."""
         self._others = None
         self.take_over(row.reason, row.opened_at, row.probe_at)
+        self.generation = row.generation
         self._calls, self._failures = row.calls, row.failures
 
     def take_over(self, reason: str | None, opened_at: int, probe_at: int) -> None:
@@ -181,6 +211,7 @@ class Breaker:
         return BreakerRow(
             tenant=self.tenant, key=self.key, state=self.state, reason=self.reason or "",
             opened_at=self.opened_at, probe_at=self.probe_at, failures=failures, calls=calls,
+            generation=self.generation,
         )  # fmt: skip
 
     # -- together with other nodes ----------------------------------------------------------------------
@@ -221,7 +252,11 @@ class Breaker:
             failures += fresh_failures
         return calls, failures
 
+    def _decide(self, now: int) -> None:
+        self.generation = max(now, self.generation + 1)
+
     def _open(self, now: int, reason: str) -> None:
+        self._decide(now)
         self.take_over(reason, now, now + self._probe_after_ms())
 
     def _probe_after_ms(self) -> int:

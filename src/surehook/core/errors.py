@@ -9,7 +9,8 @@
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
     │   └── NodeBuried          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
-    │   └── TenantOverloaded    a tenant has its share of it waiting; answered 429 with Retry-After, at once
+    │   ├── TenantOverloaded    a tenant has its share of it waiting; answered 429 with Retry-After, at once
+    │   └── TooManyCalls        callers of the API have as many outgoing calls under way as they may; 429 as well
     └── SettingsError       a setting is unusable; the program does not start
 
 Problems travel to the HTTP door as values: `api/problems.py` is the one map from `code` to a status.
@@ -84,9 +85,10 @@ class Overloaded(SurehookError):
     code = "overloaded"
     status = 503
 
-    def __init__(self, detail: str, *, retry_after_s: int = 1) -> None:
+    def __init__(self, detail: str, *, hint: str | None = None, retry_after_s: int = 1) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.hint = hint
         self.retry_after_s = retry_after_s
 
 
@@ -94,6 +96,13 @@ class TenantOverloaded(Overloaded):
     """One tenant has its share of a line waiting; others may still join it."""
 
     code = "tenant_overloaded"
+    status = 429
+
+
+class TooManyCalls(Overloaded):
+    """An endpoint, a tenant or this process has as many outgoing calls under way as callers may start."""
+
+    code = "too_many_calls"
     status = 429
 
 

@@ -15,6 +15,9 @@ ENDPOINT_BODY_BYTES = 320 * 1024  # three texts of PEM_BYTES with their line end
 SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
 SCHEMA_PATTERNS = 100  # regular expressions in one schema; each may take twice the memory of the next line
 SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fit, 100 of all scripts not
+SCHEMA_STEPS = 12_000_000  # of judging one payload, 2.5 ns each: others wait for it
+SCHEMA_PARTS = 12_000  # objects in a schema: one of 256 KiB in which half is names has 5,000
+SCHEMA_PATTERN_PLACES = 150_000  # in all patterns of a schema, repetitions written out: 30 ms to compile
 DATA_DEPTH = 64  # nesting of `data`; parsers of receivers begin to give up at about 100
 NUMBER_DIGITS = 308  # digits in a row: more is infinite as a double, and slow for readers of big integers
 
@@ -77,6 +80,9 @@ AUDIENCE_CHARS = 1_024  # a URL or a name
 PEM_BYTES = 64 * 1024  # a certificate is 2 KB; a bundle of a company's authorities some dozens of them
 FINALIZE_WITHIN_S = 30 * 86_400  # a longer silence outlives the retention of what it is about
 FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
+FILTER_PLACES = (
+    1_000_000  # … and endpoints in these, 8 bytes each: a hundred fan-outs to as many as a tenant may have
+)
 
 # -- policies (seconds unless the name says otherwise) ----------------------------------------------------
 
@@ -97,6 +103,9 @@ BREAKER_WINDOW_S = (1.0, 86_400.0)
 BREAKER_CALLS = 10_000
 PROBE_AFTER_S = (0.1, 86_400.0)
 PROBE_S = 90.0  # a probe that says nothing for so long is lost: the longest time-out, and half of it for the way there
+CLOSINGS_KEPT_MS = (
+    86_400_000  # how late the word of an older opening may still be written: nobody's lease lasts so long
+)
 POLICY_REFERENCE_BYTES = 16 * 1024  # a hundred steps fit in two KB
 
 # -- signatures -------------------------------------------------------------------------------------------
@@ -111,5 +120,9 @@ TOLERANCE_S = 300  # clock difference between sender and receiver, both edges in
 # -- what a receiver's answer may make us read ------------------------------------------------------------
 
 VERDICT_BYTES = 16 * 1024  # the kept part of an answer's body
+ANSWERS_WHOLE = 10  # of one delivery, kept as far as they were read; and so is the one that ends it
+ANSWER_BYTES_LATER = (
+    1024  # of headers, and of the body, of the others: a hundred of them are 400 KB and not 2 MB
+)
 VERDICT_CODE_CHARS = 64
 RETRY_AFTER_S = 10**9  # 31 years: whatever is asked beyond is the same to every cap

@@ -165,7 +165,8 @@ class EndpointChange(Struct, frozen=True, gc=False):
 
 
 class BreakerRow(Struct, frozen=True):
-    """An open or half-open breaker as it survives a restart. `key` is scheme://host:port/path."""
+    """What was decided of a breaker, as it survives a restart. `key` is scheme://host:port/path; of two rows of one breaker
+    that of the greater `generation` holds, and of one generation the closing (`core/breaker.py`)."""
 
     tenant: str
     key: str
@@ -175,6 +176,7 @@ class BreakerRow(Struct, frozen=True):
     probe_at: int
     failures: int
     calls: int
+    generation: int
 
 
 class Tenant(Struct, frozen=True):

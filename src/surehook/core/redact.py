@@ -29,7 +29,7 @@ HARMLESS = frozenset({
 # belong into an endpoint's authentication, of which none is shown.
 SECRET_WORDS = frozenset({
     "authorization", "authentication", "auth", "cookie", "token", "secret", "password", "passwd", "pwd", "passphrase",
-    "credential", "apikey", "bearer", "jwt", "session", "sessionid", "signature",
+    "pass", "passcode", "pin", "otp", "pat",    "credential", "apikey", "bearer", "jwt", "session", "sessionid", "signature",
 })  # fmt: skip
 HARMLESS_KEYS = frozenset({"idempotency", "routing", "partition", "sort", "cache", "surrogate", "primary"})
 
@@ -53,7 +53,7 @@ def is_secret(name: str) -> bool:
     words = name.lower().replace("_", "-").split("-")
     if words[-1] == "key" and len(words) > 1:
         return words[-2] not in HARMLESS_KEYS
-    return any(word.rstrip("s") in SECRET_WORDS for word in words)
+    return any(word in SECRET_WORDS or word.removesuffix("s") in SECRET_WORDS for word in words)
 
 
 def configured(given: Mapping[str, str]) -> dict[str, str]:

@@ -7,8 +7,9 @@ refused there, and nothing is ever fetched, neither from the network nor from a 
 - patterns, in number and in compiled size, matched by an engine that is linear in the text. So there is no
   look-around and no back-reference: an engine that has them can be kept busy for years by thirty characters.
 
-What is not bounded is a schema that multiplies itself, by references to references or by thousands of alternatives
-for each item of a list. Whoever holds a key to the management API is trusted with the time of the event loop.
+- time: what a schema would cost is counted before the engine is asked (`core/schema_cost.py`), which cannot be stopped.
+  A schema that is too much for any payload is refused when it is registered, a payload that is too much for its schema
+  when it is published (`schema_too_costly`): both say no to what would hold the loop, never wait for it.
 
 The draft is the one that `$schema` names, 2020-12 where it names none. `format` is checked: a schema that asks for
 an e-mail address means it. Formats the drafts do not define are notes for readers, as the drafts say.
@@ -18,12 +19,18 @@ The engine is imported with the first schema, so that those who have none need n
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from surehook.core import json_text, limits
 from surehook.core.errors import Problem
+from surehook.core.pattern_cost import weigh
+from surehook.core.schema_cost import Counter
+from surehook.core.schema_parts import TooMuch, inside
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -43,18 +50,34 @@ _OWN_WORDS = {
 _STANDS_ALONE = "everything a schema refers to stands in the schema itself; nothing is fetched"
 _PATTERNS = "no look-around, no back-references; say lengths with minLength and maxLength"
 
+_TOO_COSTLY = "to check this payload by the schema of its type would hold up everybody else for too long"
+_CHEAPER = (
+    "send less in one event, or give the type a schema with fewer alternatives for each item and no contains"
+)
+_UNSEARCHED = "it is not as the schema says; where, is not searched for in a payload of this size"
+_CHEAPER_SCHEMA = "refer to a definition once, not from each of several alternatives at each step of a chain"
+_TOO_MUCH = "it costs too much for any payload: references or alternatives multiply, or it is too large"
+
+_EXPONENT = re.compile(rb"[0-9][eE]")
 _decode = msgspec.json.Decoder().decode
 
 
 class Schema:
     """A schema ready to be asked. `source` is the JSON it was made from; `fault` says why it cannot be used."""
 
-    __slots__ = ("_validator", "fault", "source")
+    __slots__ = ("_counter", "_validator", "fault", "source")
 
-    def __init__(self, source: bytes, validator: Validator | None, fault: str | None = None) -> None:
+    def __init__(
+        self, source: bytes, validator: Validator | None, counter: Counter | None, fault: str | None = None
+    ) -> None:
         self.source = source
         self.fault = fault
         self._validator = validator
+        self._counter = counter
+
+    def is_long(self, data: bytes) -> bool:
+        """Whether others should have their turn before this payload is judged."""
+        return self._counter is not None and not self._counter.is_light(data)
 
     def mismatch(self, data: bytes) -> Problem | None:
         """What the schema has against this valid JSON: Problem `schema_mismatch`, or None.
@@ -62,15 +85,24 @@ class Schema:
         Its field is the path of the first error, `data.signer.email`; its sentence holds nothing of the payload.
         A schema that cannot be used refuses everything with `invalid_schema`: unchecked events would be worse.
         """
-        if self._validator is None:
+        if self._validator is None or self._counter is None:
             return Problem(
                 "invalid_schema", f"the event type has a schema that cannot be used: {self.fault}", field="type",
                 hint="PATCH the event type with a schema that can, or with null",
             )  # fmt: skip
         from jsonschema_rs import ValidationError
 
+        # The quick reader takes 8 µs for a number such as 1e300.
+        value = json.loads(data) if _EXPONENT.search(data) else _decode(data)
+        cost = None if self._counter.is_light(data) else self._counter.count(value)
+        if cost is not None and cost.steps > limits.SCHEMA_STEPS:
+            return Problem("schema_too_costly", _TOO_COSTLY, field="data", hint=_CHEAPER)
+        if self._validator.is_valid(value):
+            return None
+        if (cost or self._counter.count(value)).errors > limits.SCHEMA_STEPS:
+            return Problem("schema_mismatch", _UNSEARCHED, field="data")
         try:
-            self._validator.validate(_decode(data))
+            self._validator.validate(value)
         except ValidationError as error:
             return _mismatch(error)
         return None
@@ -81,8 +113,15 @@ def compile_schema(source: bytes) -> Schema:
     flaw = json_text.flaw(source, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
     if flaw is not None:
         raise _refused(f"not JSON that can be kept: {flaw}")
-    if count_patterns(_decode(source)) > limits.SCHEMA_PATTERNS:
+    document = _decode(source)
+    if count_patterns(document) > limits.SCHEMA_PATTERNS:
         raise _refused(f"a schema has at most {limits.SCHEMA_PATTERNS} patterns")
+    if count_parts(document) > limits.SCHEMA_PARTS:
+        raise _refused(f"a schema has at most {limits.SCHEMA_PARTS:,} objects")
+    if count_places(document) > limits.SCHEMA_PATTERN_PLACES:
+        raise _refused(
+            f"all patterns have at most {limits.SCHEMA_PATTERN_PLACES:,} places together", _PATTERNS
+        )
     from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
     linear = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES, dfa_size_limit=limits.SCHEMA_PATTERN_BYTES)
@@ -98,7 +137,13 @@ def compile_schema(source: bytes) -> Schema:
         raise _unusable(error) from None
     except ValueError as error:
         raise _refused(_cut(str(error), SENTENCE_CHARS)) from None
-    return Schema(source, validator)
+    try:
+        counter = Counter(document)
+    except TooMuch as error:
+        raise _refused(str(error)) from None
+    if counter.least > limits.SCHEMA_STEPS:
+        raise _refused(_TOO_MUCH, _CHEAPER_SCHEMA)
+    return Schema(source, validator, counter)
 
 
 def kept_schema(source: bytes) -> Schema:
@@ -107,23 +152,32 @@ def kept_schema(source: bytes) -> Schema:
     try:
         return compile_schema(source)
     except Problem as problem:
-        return Schema(source, None, problem.detail)
+        return Schema(source, None, None, problem.detail)
 
 
 def count_patterns(schema: Any) -> int:
     """How many regular expressions a schema may hold: `pattern` texts and keys of `patternProperties`, wherever."""
-    found = 0
-    waiting = [schema]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting += value
-        elif isinstance(value, dict):
-            waiting += value.values()
-            found += isinstance(value.get("pattern"), str)
+    return sum(1 for _ in _patterns(schema))
+
+
+def count_parts(schema: Any) -> int:
+    """Objects in it: subschemas, and what holds them."""
+    return sum(isinstance(value, dict) for value in inside(schema))
+
+
+def count_places(schema: Any) -> int:
+    """How large its regular expressions are together, repetitions written out."""
+    return sum(weigh(pattern)[0] for pattern in _patterns(schema))
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    for value in inside(schema):
+        if isinstance(value, dict):
+            if isinstance(value.get("pattern"), str):
+                yield value["pattern"]
             named = value.get("patternProperties")
-            found += len(named) if isinstance(named, dict) else 0
-    return found
+            if isinstance(named, dict):
+                yield from named
 
 
 def _fetch_nothing(uri: str) -> NoReturn:

@@ -65,7 +65,7 @@ def read_secret(text: str) -> tuple[str, bytes]:
         return V1A, seed
     if text.startswith(PREFIX_PUBLIC):
         raise SecretError("a public key cannot sign or act as a secret", hint="whsec_… or whsk_…")
-    raise SecretError("a secret begins with whsec_ or whsk_")
+    raise SecretError("a secret begins with whsec_ (or whsk_ to sign, whpk_ to verify)")
 
 
 def public_key(seed: bytes) -> bytes:

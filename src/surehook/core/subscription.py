@@ -68,21 +68,40 @@ def wants(filters: Sequence[str], event_type: str) -> bool:
 class Matcher(Generic[T]):
     """The fan-out of one tenant: event type to those who want it, in the order given. Remembers what it found.
 
-    Built anew when the configuration changes. Event types need not be registered, so what a publisher makes
-    up must not fill memory: at `limits.FILTER_MEMO` types the memory begins anew.
+    Built anew when the configuration changes. Those who want a type are found by its name and its prefixes, not by asking
+    each. Event types need not be registered, so what a publisher makes up must not fill memory: types that the same
+    filters match have one fan-out, and at `limits.FILTER_MEMO` types, or `limits.FILTER_PLACES`, the memory begins anew.
     """
 
-    __slots__ = ("_entries", "_memo")
+    __slots__ = ("_found", "_held", "_memo", "_places", "_who")
 
     def __init__(self, entries: Iterable[tuple[T, Sequence[str]]]) -> None:
-        self._entries = tuple((who, tuple(filters)) for who, filters in entries)
+        self._who: list[T] = []
+        self._places: dict[str, list[int]] = {}  # by type, by prefix with its full stop, and for everything
+        for place, (who, filters) in enumerate(entries):
+            self._who.append(who)
+            for each in filters:
+                self._places.setdefault(each[:-1] if each.endswith(".*") else each, []).append(place)
         self._memo: dict[str, tuple[T, ...]] = {}
+        self._found: dict[tuple[str, ...], tuple[T, ...]] = {}  # by the filters that match
+        self._held = 0  # places in these
 
     def match(self, event_type: str) -> tuple[T, ...]:
         found = self._memo.get(event_type)
         if found is None:
-            if len(self._memo) >= limits.FILTER_MEMO:
+            if len(self._memo) >= limits.FILTER_MEMO or self._held >= limits.FILTER_PLACES:
                 self._memo.clear()
-            found = tuple(who for who, filters in self._entries if wants(filters, event_type))
-            self._memo[event_type] = found
+                self._found.clear()
+                self._held = 0
+            found = self._memo[event_type] = self._find(event_type)
+        return found
+
+    def _find(self, event_type: str) -> tuple[T, ...]:
+        prefixes = [event_type[:end] for end, each in enumerate(event_type, 1) if each == "."]
+        names = tuple([name for name in ("*", *prefixes, event_type) if name in self._places])
+        found = self._found.get(names)
+        if found is None:
+            wanted: set[int] = set().union(*[self._places[name] for name in names])
+            found = self._found[names] = tuple([self._who[place] for place in sorted(wanted)])
+            self._held += len(found)
         return found

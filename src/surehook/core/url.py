@@ -74,7 +74,7 @@ def parse(text: str, manners: Manners) -> Url:
     scheme, authority, tail = _split(text)
     if "@" in authority:
         raise refuse("url_userinfo", "a URL with user name or password is not taken",
-                     "put credentials into the endpoint's headers")  # fmt: skip
+                     "give them as the endpoint's authentication, of type basic, which is never shown")  # fmt: skip
     if "#" in tail:
         raise refuse("url_fragment", "a URL with a fragment is not taken", "leave out the part after #")
     if not _AFTER_HOST.fullmatch(tail):

@@ -249,11 +249,12 @@ class Accept:
                 self._lost.suspect()  # should the ledger go before it has told us
                 if unknown >= UNKNOWN_TRIES:
                     raise
+                now = self._clock.now()
                 continue
             if not receipt.stale:
                 break
             await self._reload()
-            version = NEWER_THAN_CALLS
+            version, now = NEWER_THAN_CALLS, self._clock.now()  # rows made before are late by what this took
             old = [waiting for waiting in batch if self._is_old(waiting)]
             if old and unknown:  # what fans out anew gets new ids, and the old ones may be in the book
                 raise CommitUnknown("configuration changed after a commit of which nobody knows the outcome")
@@ -293,6 +294,8 @@ class Accept:
                 waiting.routes.append(kind.routes)
                 making.deliver(incoming, kind.births, now)
                 rows += 1 + len(kind.births)
+                if is_old and self._directory.is_long(event):
+                    rows = most
                 for start in range(most, len(kind.routes), most):
                     await self._pause(waiting)
                     births = making.births(kind.routes[start : start + most], event.type, now)

@@ -97,7 +97,7 @@ class Breakers:
         """It, or what an endpoint's policy says of it, is other than when it was last settled."""
         self._unsettled[breaker] = None
 
-    def settle(self) -> list[tuple[UrlBreaker, bool]]:
+    def settle(self, now: int) -> list[tuple[UrlBreaker, bool]]:
         """Judge those whose endpoints have changed. Answers those that were closed by that, and those that are gone, each
         with True where something was known of it that others may know too."""
         ended: list[tuple[UrlBreaker, bool]] = []
@@ -106,12 +106,12 @@ class Breakers:
                 ended.append((breaker, breaker.is_known))
                 del self._by_place[breaker.place]
                 breaker.policy = None  # answers on their way count nowhere
-                breaker.close()
+                breaker.close(now)
                 continue
             voices = [route for route in breaker.routes if route.breaker_policy is not None]
             breaker.policy = min(voices, key=_age).breaker_policy if voices else None
             if breaker.is_unheeded:
-                breaker.close()
+                breaker.close(now)
                 ended.append((breaker, True))
         self._unsettled.clear()
         return ended
@@ -120,8 +120,10 @@ class Breakers:
         breaker = UrlBreaker(*place, None, self.touched if self.together else None, self._unclosed)
         heard, _ = self._ahead.pop(place, (None, 0))
         if heard is not None:
-            breaker.generation = heard.generation
-            breaker.take_over(heard.reason, heard.opened_at, heard.probe_at)
+            breaker.hear(
+                is_open=True, reason=heard.reason, opened_at=heard.opened_at, probe_at=heard.probe_at,
+                generation=heard.generation,
+            )  # fmt: skip
             self._unsettled[breaker] = None  # perhaps by who did not know yet that nobody heeds it
         return breaker
 

@@ -56,6 +56,12 @@ class Look:
         self.full: dict[Route, None] = {}  # endpoints that have enough in memory, as an ordered set
         self.starved = False  # there may be more, and the slots have enough for now
 
+    def by(self, at: float) -> None:
+        """Look then at the latest. Who called while a look was under way may have meant something that it could not see
+        yet, and has a look of their own."""
+        if self.at is None or at < self.at:
+            self.at = at
+
 
 class Claim:
     """The claiming loop over the lanes that this node delivers. `orphan` is told of rows whose endpoint memory
@@ -99,7 +105,7 @@ class Claim:
         self._unknown: set[bytes] = (
             set()
         )  # endpoints whose rows are on their way back, until memory has caught up
-        self.timers = Timers(clock, self._due)
+        self.timers = Timers(clock, self._due, far=stray)
 
     def wake(self) -> None:
         """There may be due work in the ledger: look now, in every lane."""
@@ -205,11 +211,13 @@ class Claim:
         near = now + self._ahead_ms
         if skip is not None:
             look.beside_s = BESIDE_FIRST_S if rows else min(look.beside_s * 2, BESIDE_MOST_S)
-            look.starved, look.at = True, self._clock.boot() + look.beside_s
+            look.starved = True
+            look.by(self._clock.boot() + look.beside_s)
         elif ask_due:
             look.due = await self._ledger.next_due(lane)
             if look.due is not None and look.due <= near:
-                look.due, look.at = None, self._clock.boot() + IN_OTHER_HANDS_S
+                look.due = None
+                look.by(self._clock.boot() + IN_OTHER_HANDS_S)
         if look.due is not None and look.due <= near:
             look.due = None
         return False

@@ -12,6 +12,7 @@ from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.record import Record
 from surehook.delivery.routes import Directory
 from surehook.delivery.share import Share
+from surehook.ports.clock import Clock
 
 
 class Closing:
@@ -20,11 +21,13 @@ class Closing:
     def __init__(
         self,
         *,
+        clock: Clock,
         directory: Directory,
         record: Record,
         share: Share | None,
         changed: Callable[[UrlBreaker, bytes], None],
     ) -> None:
+        self._clock = clock
         self._breakers = directory.breakers
         self._record = record
         self._share = share
@@ -35,7 +38,10 @@ class Closing:
         for row in stood:
             breaker = self._breakers.get((row.tenant, row.key))
             if breaker is None:
-                self._gone(UrlBreaker(row.tenant, row.key, None))
+                orphan = UrlBreaker(row.tenant, row.key, None)
+                orphan.restore(row)
+                orphan.close(self._clock.now())
+                self._gone(orphan)
             else:
                 breaker.restore(row)
                 self._breakers.unsettle(breaker)
@@ -43,7 +49,7 @@ class Closing:
 
     def settle(self) -> None:
         """The configuration in memory has changed."""
-        for breaker, is_known in self._breakers.settle():
+        for breaker, is_known in self._breakers.settle(self._clock.now()):
             if breaker.routes:
                 self._tell(breaker)
             elif is_known:
@@ -51,7 +57,7 @@ class Closing:
 
     def close(self, breaker: UrlBreaker) -> None:
         """It is open by the word of a node that does not know yet that no policy heeds it."""
-        breaker.close()
+        breaker.close(self._clock.now())
         self._tell(breaker)
 
     def _tell(self, breaker: UrlBreaker) -> None:

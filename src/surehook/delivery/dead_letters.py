@@ -16,4 +16,4 @@ async def dismiss(manager: Manager, delivery: bytes, *, note: str) -> DeliveryVi
         if seen.state == "dead":
             detail = "it was replayed" if seen.replayed_by is not None else "it was dismissed before"
         raise Problem("not_a_dead_letter", detail, status=409)
-    return seen
+    return await find(manager, delivery)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from surehook.core import ids, lanes, outcome
+from surehook.core import ids, kept, lanes, outcome
 from surehook.core.breaker import Change, Probe
 from surehook.core.delivery import DELIVERED, Decision, decide, is_too_old, spared_endpoint
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
@@ -259,6 +259,8 @@ class Deliver:
         route, delivery = flight.route, flight.delivery
         if route.gone and decision.end is None:
             decision = Decision(end="cancelled")
+        is_last = decision.end is not None
+        body = kept.body(answer.body, number=delivery.attempt, is_last=is_last)
         entry = Attempt(
             delivery=delivery.id,
             number=delivery.attempt,
@@ -275,9 +277,9 @@ class Deliver:
             tls_us=answer.tls_us,
             first_byte_us=answer.first_byte_us,
             total_us=answer.total_us,
-            headers=answer.headers,
-            body=answer.body,
-            truncated=answer.truncated,
+            headers=kept.headers(answer.headers, number=delivery.attempt, is_last=is_last),
+            body=body,
+            truncated=answer.truncated or len(body) < len(answer.body),
             next_at=None if decision.end is not None or decision.parked is not None else decision.due_at,
         )
         notices: tuple[Notice, ...] = ()

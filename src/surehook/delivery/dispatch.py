@@ -87,8 +87,12 @@ class Dispatch:
     # -- work -------------------------------------------------------------------------------------------
 
     def push(self, route: Route, delivery: Delivery) -> None:
-        """A held delivery is due: queue it. `pump` starts it."""
+        """A held delivery is due: queue it. `pump` starts it. Of an endpoint that is gone, nothing waits for a turn: it is
+        ended at once, since nobody looks for what is held among such endpoints."""
         lane = delivery.lane
+        if route.gone:
+            self._start(route, delivery, lane)
+            return
         route.queues[lane].append(delivery)
         self._join(route, lane)
 

@@ -18,7 +18,7 @@ from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
-from surehook.delivery import custom, tenants
+from surehook.delivery import custom, header_conflicts, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.retry_end import begin_ending_retries
@@ -107,7 +107,9 @@ async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Map
     """Set the given fields. Status `active` also forgets the failures and the reason; work that was parked
     for the old status drains."""
     before = None
-    if changes and changes.keys() <= ALONE:
+    # A policy that comes with an event type may name headers, which are judged beside the endpoint's own.
+    is_alone = "event_types" not in changes or not manager.directory.header_names()
+    if changes and changes.keys() <= ALONE and is_alone:
         checked = _judged(changes)
     else:
         before = _there(await manager.ledger.endpoint(endpoint))
@@ -124,6 +126,8 @@ async def change(manager: Manager, chores: Chores, endpoint: bytes, changes: Map
     await manager.changed()
     if before is not None and changed.policy != before.policy:
         begin_ending_retries(manager, chores, endpoint=endpoint)
+    if checked.get("status") == "active":
+        manager.probe_now(endpoint)
     if checked.keys() & MAY_SEND_NOW:
         manager.wake()
     return changed
@@ -175,6 +179,7 @@ async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) ->
     secret = _new_secret(manager, endpoint, now)
     await manager.ledger.rotate_secret(secret, old_expires_at=now + overlap_s * 1000)
     await manager.changed()
+    manager.probe_now(endpoint)
     return found, signature.write_secret(secret.kind, secret.material)
 
 
@@ -188,13 +193,16 @@ async def _checked(
     """The given fields, judged: rules first, the addresses last, since those may ask the network."""
     checked = _judged(given)
     custom.check(given, before)
+    header_conflicts.check_endpoint(manager, checked, before)
     if "tls" in given:
         checked["tls"] = custom.checked_tls(given["tls"])
     if "tls" in given or "url" in given:
         _check_tls(manager, checked, before)
-    if "url" in given:
-        await manager.transport.check(given["url"], tenant=tenant)
-    await custom.check_token_url(manager, given, tenant=tenant)
+    if "url" in given or "authentication" in given:
+        with manager.caller_calls.during("check", tenant=tenant):
+            if "url" in given:
+                await manager.transport.check(given["url"], tenant=tenant)
+            await custom.check_token_url(manager, given, tenant=tenant)
     return checked
 
 

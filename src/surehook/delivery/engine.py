@@ -23,9 +23,13 @@ from surehook.delivery.around import Host, Metrics, NoMetrics
 from surehook.delivery.board import breaker_views
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.caller_calls import CallerCalls
+from surehook.delivery.catching_up import CatchingUp
 from surehook.delivery.claim import Claim
 from surehook.delivery.closing import Closing
+from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
+from surehook.delivery.disk import is_short
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.endings import Endings
 from surehook.delivery.handoff.office import Handoff
@@ -46,6 +50,7 @@ from surehook.delivery.rescue import Rescue
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.share import Share
+from surehook.delivery.slot_parts import SlotParts
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.unfinalized import Unfinalized
 from surehook.delivery.upkeep import Upkeep
@@ -59,7 +64,6 @@ from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Target, Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
 
-BEHIND_S = 0.1  # memory may be older than the version that an accept has met
 STOP_S = 5.0  # beyond the grace time a shutdown may take this long to write what it knows
 
 
@@ -94,15 +98,13 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.telemetry = telemetry
         self.watch = Watch()
+        self.caller_calls = CallerCalls()
         self.metrics: Metrics = NoMetrics()
         self._sole = sole
         self._broker = broker
         self._handing = handing
         self._health = health
         self._leasing: list[asyncio.Task[None]] = []
-        self._refreshing = False  # a reload that a beat or a hint asked for is about to begin
-        self._newest = -1  # version that accepts have met
-        self._is_behind = False  # it is about to be looked at whether memory has come up to it
         self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_heads=static_heads, slots=self.settings.endpoint_slots
@@ -131,6 +133,9 @@ class Engine:
             dropped=self._drop_route,
             settled=lambda: self.closing.settle(),
         )
+        self.catching_up = CatchingUp(
+            clock=clock, loops=self.loops, directory=self.directory, reload=self.loader.reload
+        )
         self._build()
 
     def _build(self) -> None:
@@ -149,6 +154,7 @@ class Engine:
         )
         self.dispatch = Dispatch(self.settings, self.directory, self._start_delivery)
         self.tokens.welcome = self.dispatch.welcome
+        self.in_flight = self.dispatch.in_flight
         self.lost = Lost(**common, node=node, in_memory=self._in_memory, wake=self.wake)
         leasing: dict[str, Any] = {**common, "lost": self.lost}
         self.park = Park(
@@ -214,27 +220,33 @@ class Engine:
             dispatch=self.dispatch,
             node=node,
             reload=self.loader.reload,
-            behind=self._behind,
+            behind=self.catching_up.met,
             loops=self.loops,
             hungry=self.park.hungry,
             left=lambda lane: self.neighbours.left(lane),
             send=None if self.handoff is None else self.handoff.send,
         )
         self.neighbours = Neighbours(
-            **common,
+            clock=self.clock,
+            settings=self.settings,
             wakeups=self.wakeups,
             directory=self.directory,
             dispatch=self.dispatch,
             claim=self.claim,
             park=self.park,
-            record=self.record,
-            refresh=self._refresh,
-            breaker_heard=self._breaker_heard,
+            refresh=self.catching_up.soon,
         )
         self.record.goes_on = self.neighbours.goes_on
+        self.cluster_health = ClusterHealth(
+            ledger=self.ledger, clock=self.clock, directory=self.directory, changed=self._breaker_heard
+        )
         self.share = None if self._health is None else self._together(self._health)
         self.closing = Closing(
-            directory=self.directory, record=self.record, share=self.share, changed=self._breaker_changed
+            clock=self.clock,
+            directory=self.directory,
+            record=self.record,
+            share=self.share,
+            changed=self._breaker_changed,
         )
         self.orphans = Orphans(
             ledger=self.ledger, clock=self.clock, directory=self.directory, endings=self.endings
@@ -249,7 +261,7 @@ class Engine:
                 ledger=self.ledger, clock=self.clock, entropy=self.entropy, notify=self._notify
             ),
             orphans=self.orphans,
-            neighbours=self.neighbours,
+            cluster=self.cluster_health,
             health=self.share,
             shared=not self._sole,
             node=node,
@@ -268,6 +280,7 @@ class Engine:
             deliver=self.deliver,
             record=self.record,
             node=node,
+            going_back=self.lost.going_back,
         )
         if self.handoff is not None:
             self.leave.before_burial = self.handoff.close
@@ -280,10 +293,14 @@ class Engine:
             directory=self.directory,
             telemetry=self.telemetry,
             node=self.node,
-            flights=lambda: self.deliver.flights,
-            slots=self.settings.endpoint_slots,
+            slots=SlotParts(
+                directory=self.directory,
+                flights=lambda: self.deliver.flights,
+                slots=self.settings.endpoint_slots,
+            ),
             told=self.record.breaker_told,
-            stands=self._breaker_heard,
+            cluster=self.cluster_health,
+            opened=self._breaker_heard,
         )
         self.deliver.turned, self.park.may_probe = share.turned, share.may_probe
         return share
@@ -300,6 +317,7 @@ class Engine:
         self.this_node.running = True
         await self.looks.count()
         keep = self.loops.keep
+        self.dispatch.paused = is_short(self.ledger)
         if self.settings.lanes:
             await self.park.look()
             self._leasing = [keep("claim", self.claim.run), keep("park", self.park.run)]
@@ -381,37 +399,21 @@ class Engine:
         self.park.hungry(route)
         self.dispatch.welcome(route)  # it may have waited for a token of credentials that it has no more
 
-    def _refresh(self) -> None:
-        """Another process may have changed the configuration: look, soon."""
-        if not self._refreshing:
-            self._refreshing = True
-            self.loops.do("reload", self._reload_once)
-
-    def _behind(self, version: int) -> None:
-        """Accepts have met a newer version that does not concern them. Nearly always our own call, or another's hint, is
-        about to bring it into memory; where nothing does, we do."""
-        self._newest = max(self._newest, version)
-        if not self._is_behind:
-            self._is_behind = True
-            self.loops.do("catch up", self._catch_up)
-
-    async def _catch_up(self) -> None:
-        await self.clock.sleep(BEHIND_S)
-        self._is_behind = False
-        if self.directory.version < self._newest:
-            await self.loader.reload()
-
     def _endpoints_changed(self) -> None:
         """The book has changed endpoints with our results."""
         self.loops.keep("reload after a change", self.changed)
 
-    async def _reload_once(self) -> None:
-        self._refreshing = False  # a hint that comes while we read asks for another look
-        await self.loader.reload()
-
     def endpoint_removed(self, endpoint: bytes) -> None:
         """Nothing to do beyond `changed`: kept apart so that the door says what it means."""
         self.wake()
+
+    def probe_now(self, endpoint: bytes) -> None:
+        route = self.directory.routes.get(endpoint)
+        if route is None or route.breaker.is_closed:
+            return
+        route.breaker.hasten(self.clock.now())
+        for each in route.breaker.routes:
+            self.park.hungry(each)
 
     def wake(self) -> None:
         """There is due work: let everybody who delivers look for it now."""
@@ -449,6 +451,9 @@ class Engine:
     def refuses(self, event: EventIn) -> Problem | None:
         return self.directory.refuses(event)
 
+    def is_long(self, event: EventIn) -> bool:
+        return self.directory.is_long(event)
+
     def ready(self) -> str | None:
         """None where requests are welcome, else the reason."""
         if self.failure is not None:
@@ -474,7 +479,7 @@ class Engine:
     # -- wires between the parts ------------------------------------------------------------------------
 
     def _start_delivery(self, route: Route, delivery: Delivery, lane: Any) -> bool:
-        if self.record.backlog >= self.settings.record_backlog:
+        if self.record.backlog >= self.settings.record_backlog and not route.gone:
             self.dispatch.paused = True
             self.dispatch.push_front(route, delivery)
             return False
@@ -496,14 +501,17 @@ class Engine:
 
     def _beaten(self) -> None:
         if not self._sole:
-            self._refresh()
-        if self.dispatch.paused and not self.leave.begun:
+            self.catching_up.soon()
+        if is_short(self.ledger):
+            self.dispatch.paused = True
+        elif self.dispatch.paused and not self.leave.begun:
             self._resume()
 
     def _resume(self) -> None:
         if (
             self.record.backlog < self.settings.record_backlog
             and self.heartbeat.left() >= self.settings.lease_left_s
+            and not is_short(self.ledger)
         ):
             self.dispatch.paused = False
             self.dispatch.pump()

@@ -11,6 +11,7 @@ from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import compile_schema
+from surehook.delivery import header_conflicts
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager
 from surehook.delivery.retry_end import begin_ending_retries
@@ -31,6 +32,7 @@ async def create(
         compile_schema(schema)
     if policy is not None:
         parse_policy(policy, PROFILES)
+        await header_conflicts.check_event_type(manager, name, policy)
     made = EventType(
         name=name,
         description=description,
@@ -56,6 +58,7 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
         compile_schema(changes["schema"])
     if changes.get("policy") is not None:
         parse_policy(changes["policy"], PROFILES)
+        await header_conflicts.check_event_type(manager, name, changes["policy"])
     changed = _there(await manager.ledger.change_event_type(name, changes))
     await manager.changed()
     if "policy" in changes:

@@ -7,7 +7,8 @@ where the scale is now, or where its last turn left it if that is higher: nobody
 escapes what was spent by coming one at a time.
 
 A line may have to rest after a turn, in proportion to what it has brought and to how many others are at it; whoever has
-not had a turn of late goes at once. So the time that all of them take together is a stated share.
+not had a turn of late goes at once. So the time that all of them take together is a stated share. A rest is over when
+there is nobody any more to rest for.
 
 Deficit round robin is the road not taken: its quantum must be as large as the dearest item (an event for ten
 thousand endpoints), or rounds pass in which nobody may send.
@@ -24,6 +25,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+LOOK_S = 1.0  # between looks whether those who rest still have to
 OTHERS_PART = (
     4  # 128 events: a commit's fixed cost is a tenth of theirs, and those behind wait a quarter as long
 )
@@ -126,7 +128,8 @@ class FairBatches(Generic[T]):
     async def _rested(self) -> None:
         """Give those their turns again who have rested; where nobody has one, wait for that, or for somebody new."""
         now = asyncio.get_running_loop().time()
-        while self._resting and (self._hurry or self._resting[0][0] <= now):
+        is_over = self._hurry or not self._rest(1)  # those whom they made room for have gone
+        while self._resting and (is_over or self._resting[0][0] <= now):
             *_, line = heappop(self._resting)
             line.rests = False
             if line.items:
@@ -134,7 +137,7 @@ class FairBatches(Generic[T]):
         if self._resting and not self._turns:
             self._woken.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(self._resting[0][0]):
+                async with asyncio.timeout_at(min(self._resting[0][0], now + LOOK_S)):
                     await self._woken.wait()
 
     def _take(self) -> list[T]:

@@ -3,13 +3,14 @@
 The loops that lease rows finish the call in hand (rows whose lease nobody knew of would count as sent), what
 waits for its commit is answered, what was not begun is handed back, requests under way may finish within the
 grace time, and their results are written. What is still under way then is aborted: unsent, it is handed back
-as well; begun, it is freed as unknown, and its history says `interrupted`. Last, the node buries its own row.
+as well; begun, it is freed as unknown, and its history says `interrupted`. Last, when errands that hand rows back are done, the
+node buries its own row.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from surehook.core.model import Delivery
 from surehook.delivery.accept import Accept
@@ -43,7 +44,9 @@ class Leave:
         deliver: Deliver,
         record: Record,
         node: Callable[[], bytes],
+        going_back: Collection[bytes],
     ) -> None:
+        """`going_back`: rows that errands hand back at this moment."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
@@ -55,6 +58,7 @@ class Leave:
         self._deliver = deliver
         self._record = record
         self._node = node
+        self._going_back = going_back
         self.before_burial: Callable[[], Awaitable[None]] | None = None  # what has to be told while we live
         self._unsent: list[Delivery] = []  # aborted before a byte was written
         self._unknown: list[Delivery] = []  # … after
@@ -76,6 +80,8 @@ class Leave:
         await self._finish_flights()
         await self._park.drained()
         await self._record.drained()
+        while self._going_back:
+            await self._clock.sleep(0.001)
         if self.before_burial is not None:
             await self.before_burial()
         await self._ledger.bury([self._node()], now=self._clock.now())

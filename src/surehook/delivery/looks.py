@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from surehook.core.model import Delivery, Notice
 from surehook.delivery.ageing import Ageing
+from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.endings import Endings
 from surehook.delivery.managing import Book
-from surehook.delivery.neighbours import Neighbours
 from surehook.delivery.orphans import Orphans
 from surehook.delivery.park import Park
 from surehook.delivery.prune import REST_S, Prune
@@ -56,7 +56,7 @@ class Looks:
         rescue: Rescue,
         unfinalized: Unfinalized,
         orphans: Orphans,
-        neighbours: Neighbours,
+        cluster: ClusterHealth,
         health: Share | None,
         shared: bool,
         node: Callable[[], bytes],
@@ -72,7 +72,7 @@ class Looks:
         self._rescue = rescue
         self._unfinalized = unfinalized
         self._orphans = orphans
-        self._neighbours = neighbours
+        self._cluster = cluster
         self._health = health
         self._shared = shared
         self._node = node
@@ -133,4 +133,4 @@ class Looks:
 
     async def _learn_breakers(self) -> None:
         if self._health is None or self._health.is_away:
-            await self._neighbours.learn_breakers()
+            await self._cluster.look()

@@ -162,7 +162,7 @@ class Making:
             if delivery.handed:
                 assert self._send is not None
                 delivery.handed = 0
-                self._send.give_back()
+                self._send.give_back(delivery.lane)
 
     def _new_id(self, now: int) -> bytes:
         """A fresh id that sorts after those made before it in the same millisecond (RFC 9562, fixed-length counter)."""

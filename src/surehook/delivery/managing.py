@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.core import ids
+from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.endings import Endings
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
@@ -61,6 +62,11 @@ class Manager(Protocol):
         ...
 
     @property
+    def caller_calls(self) -> CallerCalls:
+        """Places for outgoing calls that a request starts."""
+        ...
+
+    @property
     def endings(self) -> Endings:
         """Ends deliveries without a call in hand, and counts them."""
         ...
@@ -86,6 +92,11 @@ class Manager(Protocol):
     def endpoint_removed(self, endpoint: bytes) -> None:
         """An endpoint was deleted: what waits for it in memory is cancelled (reason `deleted`) and the rest
         of its unheld deliveries in the book is ended by the caller."""
+        ...
+
+    def probe_now(self, endpoint: bytes) -> None:
+        """Somebody mended something about the endpoint, or wants to know: where its breaker is open, the next probe is due
+        now."""
         ...
 
     def wake(self) -> None:

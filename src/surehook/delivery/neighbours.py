@@ -8,29 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from surehook.core.model import Lane
-from surehook.delivery import common_breakers
-from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.claim import Claim
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.park import BREAKER_REASONS, Park
-from surehook.delivery.record import Record
 from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
-from surehook.ports.ledger import Ledger
 from surehook.ports.wakeups import CONFIGURATION, WORK, Wakeups, parked, parked_endpoint
 
 SOON_POLLS = 2  # a retry that is due within so many polls of the others is told of
 
 
 class Neighbours:
-    """`refresh` looks whether the configuration is newer than memory, `breaker_heard` is told of what others opened or
-    closed."""
+    """`refresh` looks whether the configuration is newer than memory."""
 
     def __init__(
         self,
         *,
-        ledger: Ledger,
         clock: Clock,
         settings: EngineSettings,
         wakeups: Wakeups,
@@ -38,11 +32,8 @@ class Neighbours:
         dispatch: Dispatch,
         claim: Claim,
         park: Park,
-        record: Record,
         refresh: Callable[[], None],
-        breaker_heard: Callable[[UrlBreaker], None],
     ) -> None:
-        self._ledger = ledger
         self._clock = clock
         self._settings = settings
         self._wakeups = wakeups
@@ -50,9 +41,7 @@ class Neighbours:
         self._dispatch = dispatch
         self._claim = claim
         self._park = park
-        self._record = record
         self._refresh = refresh
-        self._breaker_heard = breaker_heard
 
     # -- what we tell -----------------------------------------------------------------------------------
 
@@ -93,16 +82,3 @@ class Neighbours:
             route = self._directory.routes[endpoint]
             route.parked.update(BREAKER_REASONS)
             self._park.hungry(route)
-
-    async def learn_breakers(self) -> None:
-        """What others found out about receivers."""
-        asked_at = self._clock.now()
-        rows = await self._ledger.breakers()
-        common_breakers.learn(
-            self._directory,
-            rows,
-            asked_at=asked_at,
-            settle_ms=int(self._settings.look_s * 1000),
-            unwritten=self._record.unwritten_breakers(),
-            changed=self._breaker_heard,
-        )

@@ -97,7 +97,6 @@ class Record:
         )
         self._health: dict[Route, Health] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
-        self._writing: dict[tuple[str, str], BreakerRow] = {}  # those of the window that is being written
         self._notices: list[Notice] = []
 
     # -- deliver's side ---------------------------------------------------------------------------------
@@ -191,7 +190,6 @@ class Record:
     async def _flush(self, batch: list[tuple[Route, Settled]]) -> None:
         health, self._health = self._health, {}
         breakers, self._breakers = self._breakers, {}
-        self._writing = breakers
         notices, self._notices = self._notices, []
         folded = [
             EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason, h.url)  # type: ignore[arg-type]
@@ -210,7 +208,7 @@ class Record:
             except NodeBuried as error:
                 self._unsay(health)
                 # What was found out about receivers holds whoever writes it down.
-                self._breakers, self._writing = breakers | self._breakers, {}
+                self._breakers = breakers | self._breakers
                 self._notices[:0] = notices
                 self._let_go(batch)
                 self._loops.fail(error)
@@ -223,7 +221,6 @@ class Record:
             except LedgerUnavailable:
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, RETRY_MOST_S)
-        self._writing = {}
         self._let_go(batch)
         self._tell(settled, notices, lost=frozenset(answer.lost))
         soonest: dict[Lane, int] = {}
@@ -250,10 +247,6 @@ class Record:
 
     def _broke(self, batch: list[tuple[Route, Settled]], error: Exception) -> None:
         self._loops.defect("record", error)
-
-    def unwritten_breakers(self) -> set[tuple[str, str]]:
-        """Breakers, by tenant and key, whose last change is not in the book yet."""
-        return {*self._breakers, *self._writing}
 
     def forget(self) -> list[tuple[Route, Delivery]]:
         """This node was buried: what it has not written yet was freed, and may be in hand again when it could be."""

@@ -175,7 +175,9 @@ class Replays:
 
 
 def _is_due_again(seen: DeliveryView, job: ReplayJob) -> bool:
-    return seen.finished_at is not None and seen.finished_at <= job.created_at and seen.replayed_by is None
+    """What had finished by then, and about which nobody has done anything since."""
+    is_finished = seen.finished_at is not None and seen.finished_at <= job.created_at
+    return is_finished and seen.replayed_by is None and seen.dismissal is None
 
 
 def filter_of(given: Mapping[str, Any]) -> DeliveryFilter:

@@ -31,6 +31,15 @@ def static_heads(endpoint: Endpoint) -> tuple[bytes, bytes]:
     return _lines([f"{name}: {value}" for name, value in said.items()]), _lines(private)
 
 
+def _is_free(route: Route, name: bytes) -> bool:
+    """Whether the endpoint does not send this header itself. It wins over a policy: without its credential nothing would
+    arrive, and receivers differ about a name that comes twice."""
+    low = name.lower()
+    if low == b"authorization" and route.grant is not None:
+        return False
+    return b"\r\n%b:" % low not in b"\r\n" + route.private.lower()
+
+
 def _lines(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
@@ -62,9 +71,9 @@ def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *
             span or 1,
         )
     )
-    if plan.retry_header is not None:
+    if plan.retry_header is not None and _is_free(route, plan.retry_header):
         head += b"%b: %d\r\n" % (plan.retry_header, number - 1)
-    if plan.delivery_header is not None:
+    if plan.delivery_header is not None and _is_free(route, plan.delivery_header):
         shown = delivery.replay_of or delivery.id
         head += b"%b: %b\r\n" % (plan.delivery_header, ids.text(ids.DELIVERY, shown).encode())
     if delivery.replay_of is not None:

@@ -83,6 +83,7 @@ async def policy_of(manager: Manager, endpoint: bytes, event_type: str) -> Polic
 async def _hasten(manager: Manager, seen: DeliveryView) -> tuple[DeliveryView, bool]:
     """Make an open delivery due now. One that is being sent is on its way already."""
     if await manager.ledger.due_now(seen.id, now=manager.clock.now()):
+        manager.probe_now(seen.endpoint)
         manager.wake()
     return await find(manager, seen.id), False
 

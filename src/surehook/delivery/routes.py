@@ -18,7 +18,7 @@ from surehook.core.errors import Problem
 from surehook.core.json_text import quoted
 from surehook.core.lanes import Limit, Pace
 from surehook.core.model import Delivery, Endpoint, EventType, Lane, Secret, Tenant
-from surehook.core.policy import BreakerPolicy
+from surehook.core.policy import BreakerPolicy, HeaderNames
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema, kept_schema
 from surehook.core.signature import Signer
@@ -152,7 +152,10 @@ class QuietRoute(Route):
         self.limits = (Limit(self.slots), Limit(self.slots))
         self.pace = Pace()
         self.__class__ = Route  # type: ignore[assignment]
-        self._directory.used[self.endpoint.id] = self
+        if (
+            not self.gone
+        ):  # what was deleted is asked for its queue once more, and nobody would take it out again
+            self._directory.used[self.endpoint.id] = self
 
 
 class Directory:
@@ -288,11 +291,21 @@ class Directory:
         schema = self.schemas.get(event.type)
         return None if schema is None else schema.mismatch(event.data)
 
+    def is_long(self, event: EventIn) -> bool:
+        """Whether judging the event may take longer than a glance."""
+        schema = self.schemas.get(event.type)
+        return schema is not None and schema.is_long(event.data)
+
     def plan(self, route: Route, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""
         if route.own_plan is not None:
             return route.own_plan
         return self._type_plans.get(event_type, self._standard)
+
+    def header_names(self) -> list[tuple[str, HeaderNames]]:
+        """The event types whose policy puts something under a header of its choice, and which."""
+        named = ((name, plan.policy.headers) for name, plan in self._type_plans.items())
+        return [(name, headers) for name, headers in named if headers != HeaderNames()]
 
     def youngest_age(self, route: Route | None) -> float | None:
         """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries; None: for those of

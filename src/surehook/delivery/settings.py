@@ -28,9 +28,7 @@ class EngineSettings(Struct, frozen=True):
     large_cost: int = (
         256  # … an event that costs more goes through a second writer: 2 to 3 ms for those behind
     )
-    large_part: int = (
-        8  # … and where others publish, one part of the time in so many is theirs, or less (`company.py`)
-    )
+    large_part: int = 8  # … and beside others who publish, one part of the time in so many is theirs, or less
     turn_cost: int = 64  # … of which one tenant fills so much at a time: there is room for thirty
     slice_rows: int = 128  # rows prepared or handed over between two turns of the event loop: about 0.6 ms
     record_rows: int = 512  # results in one transaction

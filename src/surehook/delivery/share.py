@@ -1,4 +1,4 @@
-"""What nodes decide together: breakers on everybody's calls, one probe among all, an endpoint's slots in parts.
+"""What nodes decide together: breakers on everybody's calls, one probe among all.
 
 Once a second, and at once when a breaker turns here, a node reports what it counted and learns what all have
 found (`ports/health.py`). A turn takes effect here at once; it is written into the book, and people are told of
@@ -11,15 +11,15 @@ and uses all of an endpoint's slots; it keeps its turns to tell them later.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from surehook.core.breaker import Breaker, Change
 from surehook.delivery.breakers import Place, UrlBreaker
-from surehook.delivery.flight import Flight
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.cluster_health import ClusterHealth
+from surehook.delivery.routes import Directory
+from surehook.delivery.slot_parts import SlotParts
 from surehook.ports.clock import Clock
-from surehook.ports.health import BUSY_MS, Counted, Health, HealthAway, Turn, View, Word
+from surehook.ports.health import Counted, Health, HealthAway, Turn, View, Word
 from surehook.ports.telemetry import Telemetry
 
 EXCHANGE_S = 1.0  # between two exchanges, at most
@@ -33,7 +33,8 @@ Told = tuple[UrlBreaker, Change, bytes]  # what changed, how, and by a call of w
 
 
 class Share:
-    """One node's part. `told` writes a turn into the book, `stands` makes one take effect in memory."""
+    """One node's part. `told` writes a turn into the book, `opened` makes one that all found together take effect;
+    what the others say is for `cluster` to judge."""
 
     def __init__(
         self,
@@ -43,23 +44,23 @@ class Share:
         directory: Directory,
         telemetry: Telemetry,
         node: Callable[[], bytes],
-        flights: Callable[[], set[Flight]],
-        slots: int,
+        slots: SlotParts,
         told: Callable[[UrlBreaker, Change, bytes], None],
-        stands: Callable[[UrlBreaker], None],
+        cluster: ClusterHealth,
+        opened: Callable[[UrlBreaker], None],
     ) -> None:
         self._health = health
         self._clock = clock
         self._directory = directory
         self._telemetry = telemetry
         self._node = node
-        self._flights = flights
         self._slots = slots
         self._told = told
-        self._stands = stands
+        self._cluster = cluster
+        self._opened = opened
         self._turned: dict[Place, Told] = {}  # not known to the others yet
         self._untold: dict[Place, Told] = {}  # … and not in the book either
-        self._shared: dict[Route, int] = {}  # endpoints of which we have a part, until when
+        self._newer: dict[Place, UrlBreaker] = {}  # of which we know better than the store
         self._wake = asyncio.Event()
         self._since = 0
         self._rounds = 0
@@ -120,8 +121,10 @@ class Share:
         }
         turned = {place: self._turned.pop(place) for place in list(self._turned)[:REPORTS_MAX]}
         turns = [_turn(breaker) for breaker, _, _ in turned.values()]
+        newer, self._newer = self._newer, {}
+        turns += [_turn(one, again=True) for place, one in newer.items() if place not in turned]
         if self._rounds % AGAIN_EVERY == 0:
-            turns += self._again(turned)
+            turns += self._again(turned.keys() | newer.keys())
         self._rounds += 1
         node = self._node()
         try:
@@ -129,7 +132,7 @@ class Share:
                 node=node,
                 counted=counted,
                 turns=turns,
-                busy=self._busy(),
+                busy=self._slots.busy(),
                 since=self._since,
                 now=self._clock.now(),
             )
@@ -158,15 +161,10 @@ class Share:
         assert breaker.policy is not None
         return Counted(breaker.tenant, breaker.key, int(breaker.policy.window * 1000), breaker.report())
 
-    def _again(self, turned: dict[Place, Told]) -> list[Turn]:
+    def _again(self, turned: Set[Place]) -> list[Turn]:
         open_ones = [breaker for breaker in self._directory.breakers.unclosed if breaker.place not in turned]
         first = self._rounds // AGAIN_EVERY * REPORTS_MAX % max(1, len(open_ones))  # others the next time
         return [_turn(breaker, again=True) for breaker in open_ones[first : first + REPORTS_MAX]]
-
-    def _busy(self) -> list[bytes]:
-        """Endpoints that use half of what they may and more: only they need to know of other nodes."""
-        flying = Counter(flight.route for flight in self._flights())
-        return sorted(route.endpoint.id for route, count in flying.items() if count * 2 >= route.slots)
 
     # -- what the others say ----------------------------------------------------------------------------
 
@@ -177,18 +175,21 @@ class Share:
             place = (view.tenant, view.key)
             if place in self._turned:
                 continue  # it turned again meanwhile: the next exchange settles it
+            self._cluster.hear(view)
+            if place in self._turned:
+                continue  # what was heard has turned it once more
+            if place in turned:  # its generation is everybody's now
+                self._settle(place, view, author)
             breaker = self._directory.breakers.get(place)
             if breaker is None:
-                self._directory.breakers.hear(view, now)
                 continue
-            if place in turned:
-                self._settle(place, view, author)
-            self._adopt(breaker, view)
+            if 0 < view.generation < breaker.generation:
+                self._newer[place] = breaker
             if view.calls is None or view.failures is None:
                 continue
             if breaker.learn(view.calls, view.failures, now, failed=place in failing) is not None:
                 self._opened_together(breaker)
-        self._divide(word.sharers, now)
+        self._slots.divide(word.sharers, now)
 
     def _settle(self, place: Place, view: View, author: str) -> None:
         """Our turn is everybody's, or another node was faster."""
@@ -201,40 +202,16 @@ class Share:
         if turn is not None:
             self._told(*turn)
 
-    def _adopt(self, breaker: UrlBreaker, view: View) -> None:
-        if view.generation <= breaker.generation:
-            return
-        breaker.generation = view.generation
-        was_closed = breaker.is_closed
-        if view.state == "open":
-            breaker.take_over(view.reason, view.opened_at, view.probe_at)
-        elif not was_closed:
-            breaker.close()
-        if breaker.is_closed is not was_closed:
-            self._stands(breaker)
-
     def _opened_together(self, breaker: UrlBreaker) -> None:
         """No single node's calls would have opened it."""
         self.turned(breaker, "opened", breaker.oldest.endpoint.id)
-        self._stands(breaker)
-
-    def _divide(self, sharers: dict[bytes, int], now: int) -> None:
-        for endpoint, nodes in sharers.items():
-            route = self._directory.routes.get(endpoint)
-            if route is not None:
-                route.slots = max(1, self._slots // nodes)
-                self._shared[route] = now + BUSY_MS
-        for route in [route for route, until in self._shared.items() if until <= now]:
-            del self._shared[route]
-            route.slots = self._slots
+        self._opened(breaker)
 
     def _went(self, why: str) -> None:
         if not self.is_away:
             self.is_away = True
             self._telemetry.fact("health.away", error=why)
-        for route in self._shared:
-            route.slots = self._slots
-        self._shared.clear()
+        self._slots.whole()
 
     def _came_back(self) -> None:
         if self.is_away:
@@ -250,5 +227,6 @@ def _turn(breaker: UrlBreaker, *, again: bool = False) -> Turn:
         reason=breaker.reason,
         opened_at=breaker.opened_at,
         probe_at=breaker.probe_at,
+        generation=breaker.generation,
         again=again,
     )

@@ -1,8 +1,8 @@
 """A test call: one real, signed request to an endpoint, at once, and what came of it.
 
 It leaves through the same transport as every delivery, so the guard judges it in the same way. It is no event:
-nothing is written, nothing is retried, the breaker is not asked and does not count it, and a paused endpoint
-can be tested. The ids in its headers and body are made for the occasion and lead nowhere.
+nothing is written, nothing is retried, the breaker is not asked and does not count it (one that arrived brings its next
+probe forward), and a paused endpoint can be tested. The ids in its headers and body are made for the occasion and lead nowhere.
 """
 
 from __future__ import annotations
@@ -25,11 +25,22 @@ DATA = b'{"message":"a test call from surehook"}'
 
 
 async def call(manager: Manager, endpoint: bytes) -> Attempt:
-    """Send it and wait for the answer, as long as the policy's patient timeout at most."""
+    """Send it and wait for the answer, as long as the policy's patient timeout at most. Raises TooManyCalls."""
     await manager.changed()
     route = manager.directory.routes.get(endpoint)
     if route is None:
         raise endpoints.missing()
+    place = manager.caller_calls.enter("test", tenant=route.endpoint.tenant, endpoint=endpoint)
+    try:
+        return await _called(manager, route)
+    finally:
+        if route.grant is None:
+            place.leave()
+        else:
+            route.grant.when_idle(place.leave)
+
+
+async def _called(manager: Manager, route: Route) -> Attempt:
     plan = manager.directory.plan(route, EVENT_TYPE)
     now = manager.clock.now()
     delivery = _delivery(manager, route, now)
@@ -45,7 +56,10 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
         method=route.method,
     )
     answer = await _sent(manager, request, route.grant)
-    return _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
+    attempt = _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
+    if attempt.outcome == "delivered":
+        manager.probe_now(route.endpoint.id)
+    return attempt
 
 
 async def _sent(manager: Manager, request: Request, grant: Grant | None) -> Answer:

@@ -2,7 +2,8 @@
 
 Claims take rows half a second before they are due, so that a retry leaves at its millisecond and not at the
 next poll. A wall clock that jumps is met twice: the timer measures the wait on the loop's own clock, and
-when it fires the wall clock is asked again, so that nothing ever leaves early.
+when it fires the wall clock is asked again, so that nothing ever leaves early. A clock that jumped ahead and back has brought
+work here whose time is far: it goes back to the ledger, since it would keep others out of memory until then.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from surehook.core.model import Delivery
 from surehook.delivery.routes import Route
 from surehook.ports.clock import Clock
 
-LONGEST_S = 1.0  # asked again at least this often, so that a clock stepped forward is noticed
+LONGEST_S = 1.0  # asked again at least this often, so that a clock that was stepped is noticed
+FAR_MS = 5_000  # claims run half a second ahead: what is due later than this was claimed by another clock
 
 
 class Timers:
-    """A heap by due time. `due` is called with each delivery when its time has come."""
+    """A heap by due time. `due` is called with each delivery when its time has come, `far` with one whose time is far."""
 
-    def __init__(self, clock: Clock, due: Callable[[Route, Delivery], None]) -> None:
+    def __init__(
+        self, clock: Clock, due: Callable[[Route, Delivery], None], far: Callable[[Route, Delivery], None]
+    ) -> None:
         self._clock = clock
         self._due = due
+        self._far = far
+        self._latest = 0  # nothing here is due after this instant
         self._heap: list[tuple[int, bytes, Route, Delivery]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -32,6 +38,7 @@ class Timers:
 
     def add(self, route: Route, delivery: Delivery) -> None:
         heapq.heappush(self._heap, (delivery.due_at, delivery.id, route, delivery))
+        self._latest = max(self._latest, delivery.due_at)
         if self._heap[0][3] is delivery:
             self._arm()
 
@@ -59,4 +66,15 @@ class Timers:
         while self._heap and self._heap[0][0] <= now:
             _, _, route, delivery = heapq.heappop(self._heap)
             self._due(route, delivery)
+        if self._latest > now + FAR_MS:
+            self._give_back(now + FAR_MS)
         self._arm()
+
+    def _give_back(self, far: int) -> None:
+        """Let go of what is due after an instant."""
+        given = [one for one in self._heap if one[0] > far]
+        self._heap = [one for one in self._heap if one[0] <= far]
+        heapq.heapify(self._heap)
+        self._latest = far
+        for _, _, route, delivery in given:
+            self._far(route, delivery)

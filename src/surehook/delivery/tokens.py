@@ -58,7 +58,8 @@ class Grant:
     """One credential of one tenant, and how it fares. Made by the directory, kept as long as an endpoint has it."""
 
     __slots__ = (
-        "__weakref__", "client", "failure", "is_busy", "on_trial", "rests_until", "routes", "tenant", "token", "waiting",
+        "__weakref__", "client", "failure", "idle", "is_busy", "on_trial", "rests_until", "routes", "tenant", "token",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, tenant: str, client: ClientCredentials) -> None:
@@ -67,6 +68,7 @@ class Grant:
         self.routes: list[Route] = []  # whose endpoints have it
         self.token: Token | None = None
         self.is_busy = False  # a fetch is under way
+        self.idle: list[Callable[[], None]] = []  # told when it is over
         self.waiting: dict[Errand, None] = {}  # an ordered set
         self.failure: Failure = "token_unreachable"  # what the last fetch failed with
         self.rests_until = 0.0
@@ -75,6 +77,13 @@ class Grant:
     def usable(self, now: float) -> Token | None:
         token = self.token
         return token if token is not None and now < token.until else None
+
+    def when_idle(self, told: Callable[[], None]) -> None:
+        """Call `told` when no fetch is under way: now, or at the end of this one."""
+        if self.is_busy:
+            self.idle.append(told)
+        else:
+            told()
 
     def answered(self, token: Token, *, unauthorized: bool) -> None:
         """An endpoint answered a request that had this token."""
@@ -223,6 +232,9 @@ class Tokens:
             status=answer.status, failure=answer.failure, body=answer.body, truncated=answer.truncated
         )
         grant.is_busy = False
+        idle, grant.idle = grant.idle, []
+        for told in idle:
+            told()
         waiting = list(grant.waiting)
         if isinstance(found, oauth2.Issued):
             token = Token(found.token, since=began, until=began + found.life_s)

@@ -1,7 +1,8 @@
 """Lanes that no living node serves, told by what cannot be while one does: work is ready for long, and nobody holds any.
 
 Which lanes a node delivers is known to itself alone, and a node that lives may still be stuck. So the work is asked, not the
-nodes: a lane without work is not told of, since nothing of it is late.
+nodes: a lane without work is not told of, since nothing of it is late. Nor is one before this node has looked for as long: when
+all has stood still, work is overdue at the next start, and is taken within the second.
 
 Every node finds the same, and one notice is kept of it: its id is made of the lane and of the oldest row's due time, which
 the ledger shows to all of them, and the ledger keeps an id once.
@@ -26,19 +27,26 @@ class Unserved:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
+        self._began: int | None = (
+            None  # at the first look: what waited before then may have had nobody at all
+        )
         self._since: dict[str, int] = {}  # when the lane's oldest row had been due for so long
         self.lanes: dict[str, LaneCount] = {}
         self.notices: list[Notice] = []
 
     def look(self, counts: Sequence[LaneCount], *, now: int) -> None:
         """Say once that a lane is not served, and once that it is again."""
+        if self._began is None:
+            self._began = now
+        looked_s = (now - self._began) / 1000
         for name, count in zip(LANES, counts, strict=True):
             oldest_s = 0.0 if count.oldest_due_at is None else (now - count.oldest_due_at) / 1000
-            if count.oldest_due_at is not None and not count.in_flight and oldest_s >= UNSERVED_S:
+            if not count.held and min(oldest_s, looked_s) >= UNSERVED_S:
                 if name not in self.lanes:
                     self._telemetry.fact(
                         "lane.unserved", lane=name, ready=count.ready, oldest_s=int(oldest_s)
                     )
+                    assert count.oldest_due_at is not None, "something is due"
                     self._since[name] = count.oldest_due_at + int(UNSERVED_S * 1000)
                     self._notice("lane.unserved", name, now, f"no process serves the lane {name}")
                 self.lanes[name] = count

@@ -90,10 +90,14 @@ class LedgerHealth:
 
     @staticmethod
     async def _turn(connection: Connection, turn: Turn, node: bytes, now: int) -> None:
-        state = await connection.fetchval(
-            _query("turn"), turn.tenant, turn.key, turn.state, turn.reason, turn.opened_at, turn.probe_at, now,
-            node, turn.again,
-        )  # fmt: skip
+        place, values = (turn.tenant, turn.key), (turn.state, turn.reason, turn.opened_at, turn.probe_at)
+        if turn.again:
+            state = await connection.fetchval(_query("turn_again"), *place, *values, node, turn.generation)
+        else:
+            state = await connection.fetchval(_query("turn"), *place, *values, now, node, turn.generation)
+        if state is None:
+            least = turn.generation + (not turn.again)  # its author takes over what it was told
+            await connection.execute(_query("raise"), *place, least)
         if state == "closed":
             await connection.execute(
                 "delete from health_count where tenant = $1 and key = $2", turn.tenant, turn.key

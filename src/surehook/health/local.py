@@ -94,16 +94,17 @@ class LocalHealth:
 
     def _turn(self, turn: Turn, node: bytes, now: int) -> None:
         entry = self._entries.setdefault((turn.tenant, turn.key), Entry())
-        if turn.again and entry.generation:
+        if turn.again and turn.generation <= entry.generation:
             return
-        news = entry.state == "closed" or entry.prober == node or entry.reason != turn.reason
-        if turn.state == "open" and not news:
+        news = entry.state == "closed" or entry.reason != turn.reason
+        if turn.state == "open" and not news and (turn.again or entry.prober != node):
+            entry.generation = max(entry.generation, turn.generation + (not turn.again))
             return
         if turn.state == "open" or entry.state == "open" or not entry.generation:
             entry.author = node.hex()
         entry.state, entry.reason = turn.state, turn.reason
         entry.opened_at, entry.probe_at = turn.opened_at, turn.probe_at
-        entry.generation = max(now, entry.generation + 1)
+        entry.generation = turn.generation if turn.again else max(now, entry.generation + 1, turn.generation)
         entry.prober = None
         if turn.state == "closed":
             entry.buckets.clear()

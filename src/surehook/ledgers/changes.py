@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from surehook.core.model import Configuration
+from surehook.ports.ledger import Incoming
 from surehook.ports.registry import Changes
 
 TENANT, EVENT_TYPE, ENDPOINT, API_KEY = "tenant", "event_type", "endpoint", "api_key"
@@ -55,18 +57,12 @@ def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted
     )
 
 
-def concern(
-    notes: Iterable[tuple[int, str, bytes, str | None]],
-    *,
-    since: int,
-    newest: int,
-    tenants: Collection[str],
-    event_types: Collection[str],
-) -> bool:
-    """Whether what changed after version `since` may concern events of these tenants and types. Beside each note stands the
-    tenant of its endpoint, None where that is gone: nobody can say then whose it was. Versions without a note concern
-    everybody."""
-    named = {TENANT: tenants, EVENT_TYPE: event_types}
+def concern(notes: Iterable[Sequence[Any]], batch: Sequence[Incoming], *, since: int, newest: int) -> bool:
+    """Whether what changed after version `since` may concern events of a batch, by their tenants and types. Beside each note
+    stands the tenant of its endpoint, None where that is gone: nobody can say then whose it was. Versions without a note
+    concern everybody."""
+    tenants = {item.event.tenant for item in batch}
+    named = {TENANT: tenants, EVENT_TYPE: {item.event.type for item in batch}}
     explained = set()
     for version, kind, key, tenant in notes:
         explained.add(version)

@@ -8,11 +8,14 @@ instants and when the commit was through. Nothing is written for rows that came 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 
 from surehook.core.errors import LedgerError
+
+log = logging.getLogger("surehook.ledgers")
 
 LATE_MS = 250  # half of the time for which claims still look at what has fallen due
 AGAIN_S = 0.5  # between tries while the ledger does not answer
@@ -62,16 +65,25 @@ class Telling:
                 await task
         if self._waiting:
             with suppress(LedgerError):
-                await self._tell(list(self._waiting), self._through)
+                await self._tell_or_forget(list(self._waiting))
             self._waiting.clear()
 
     async def _run(self) -> None:
         while self._waiting:
             ids = list(islice(self._waiting, AT_ONCE))
             try:
-                await self._tell(ids, self._through)
+                await self._tell_or_forget(ids)
             except LedgerError:
                 await asyncio.sleep(AGAIN_S)
                 continue
             for id in ids:
                 self._waiting.pop(id, None)
+
+    async def _tell_or_forget(self, ids: list[bytes]) -> None:
+        """Rows whose telling is a defect are left to looking back: tried again they would keep all others waiting."""
+        try:
+            await self._tell(ids, self._through)
+        except LedgerError:
+            raise
+        except Exception as error:
+            log.error("%d late rows cannot be told of; looking back finds them", len(ids), exc_info=error)

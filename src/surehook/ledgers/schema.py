@@ -169,9 +169,11 @@ _ready = delivery.c.holder.is_(None) & delivery.c.parked.is_(None)
 _parked = delivery.c.parked.is_not(None)
 _held = delivery.c.holder.is_not(None)
 _overdue = delivery.c.overdue_at.is_not(None)
-# `holder` and `parked` are null in every entry; with them SQLite needs no look at the row to know that.
+# `holder` and `parked` are null in every entry; with them SQLite needs no look at the row to know that. So with the endpoint
+# and the tenant, by whom looks pass rows over; PostgreSQL's index is without those two.
 Index(
     "delivery_ready", delivery.c.lane, delivery.c.due_at, delivery.c.id, delivery.c.holder, delivery.c.parked,
+    delivery.c.endpoint, delivery.c.tenant,
     sqlite_where=_ready, postgresql_where=_ready,
 )  # fmt: skip
 Index(
@@ -264,6 +266,13 @@ notice = Table(
 health = Table(
     "health", metadata, _text("tenant", key=True), _text("key", key=True), _text("state"), _text("reason"),
     _at("opened_at"), _at("probe_at"), _count("failures"), _count("calls"),
+    Column("generation", Instant, nullable=False, server_default=text("0")),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+# The last closing of each breaker that closed within a day: an opening that is written late does not undo it.
+breaker_closed = Table(
+    "breaker_closed", metadata, _text("tenant", key=True), _text("key", key=True), _at("generation"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 

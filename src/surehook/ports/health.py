@@ -5,8 +5,9 @@ Health is advice, never authority: deliveries do not wait for it. Whatever goes 
 has lost everything (flushed, failed over) is filled again by what the nodes remember.
 
 Two rules make exchanges simple. Counts only ever add up, so that a batch of them can be reported at any time.
-And every change of a breaker's state carries a *generation*, a Unix millisecond that the store makes greater
-than every earlier one of that breaker: the greater generation holds.
+And every change of a breaker's state carries a *generation*: the greater one holds (core/breaker.py). It is given where
+the change is decided, and what the store knows is never older than what it was told: it raises the generation of a
+change that met others on its way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Counted(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """A breaker's state as this node has just decided it.
 
-    `again` says that nothing new was decided: the store is told because it has forgotten; what it knows wins.
+    `again` says that nothing new was decided: the store is told because it knows nothing, or something older.
     """
 
     tenant: str
@@ -42,6 +43,7 @@ class Turn(Struct, frozen=True):
     reason: str | None
     opened_at: int
     probe_at: int
+    generation: int
     again: bool = False
 
 
@@ -95,9 +97,10 @@ class Health(Protocol):
         """Report and learn, in one round trip and all or nothing.
 
         `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
-        this node's probe, or for another reason; closing always counts and forgets the window, and of several who
-        close it the first is the author. `busy` are endpoints that this node could use more slots of: a node counts as
-        a sharer for `BUSY_MS` after it said so.
+        this node's probe, or for another reason, and else raises the generation alone, to one that who told it has not;
+        closing always counts and forgets the window, and of several who close it the first is the author. What is told
+        `again` counts where it is newer than what is known, and keeps its generation. `busy` are endpoints that this
+        node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
         """
         ...
 

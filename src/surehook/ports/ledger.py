@@ -257,9 +257,11 @@ class Ledger(Receipts, Protocol):
         now: int,
     ) -> Recorded:
         """Write what one window of results means, in one transaction: entries appended, finished deliveries
-        deleted, others rescheduled or parked, endpoint counts folded, changed breakers (state `closed`
-        deletes the row) and notices kept. An endpoint that turns `inactive` by its limit gets an
-        `endpoint.disabled` notice in the same transaction, and the configuration version goes up."""
+        deleted, others rescheduled or parked, endpoint counts folded, changed breakers and notices
+        kept. A breaker's row is written where nothing that is there has a greater generation: `closed` deletes the row
+        and is remembered for a day, so that an older opening that comes late is not kept. An endpoint that turns
+        `inactive` by its limit gets an `endpoint.disabled` notice in the same transaction, and the configuration version
+        goes up."""
         ...
 
     # -- looks ------------------------------------------------------------------------------------------
@@ -319,8 +321,9 @@ class Ledger(Receipts, Protocol):
         """Cancel up to `limit` unheld deliveries of an endpoint; returns how many (0: none left unheld)."""
         ...
 
-    async def breakers(self) -> list[BreakerRow]:
-        """Breakers that were open or half-open when last written."""
+    async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:
+        """Breakers that are open or half-open as was last decided, and behind them the last closings of those that are
+        `asked` for by tenant and key, as rows with state `closed`."""
         ...
 
     # -- keeping house ----------------------------------------------------------------------------------

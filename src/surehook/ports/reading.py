@@ -44,6 +44,13 @@ class NoticeFilter(Struct, frozen=True):
     since: int | None = None
 
 
+class Dismissal(Struct, frozen=True):
+    """Why a dead letter needs no delivery any more, and since when."""
+
+    note: str
+    at: int
+
+
 class DeliveryView(Struct, frozen=True):
     """A delivery as people see it, finished or not."""
 
@@ -63,12 +70,14 @@ class DeliveryView(Struct, frozen=True):
     replay_of: bytes | None
     replayed_by: bytes | None
     receipt: Word | None = None  # what the receiver said of the event at this endpoint
+    dismissal: Dismissal | None = None  # of a dead letter that was put away
 
 
 class LaneCount(Struct, frozen=True):
-    """One lane, each unfinished delivery counted once: parked; in_flight (held); ready (due, unheld); scheduled."""
+    """One lane, each unfinished delivery counted once: parked; held (by a process, to be sent or on its way); ready
+    (due, unheld); scheduled."""
 
-    in_flight: int
+    held: int
     ready: int
     scheduled: int
     parked: int
@@ -80,6 +89,16 @@ class Room(Struct, frozen=True):
 
     free_bytes: int
     floor_bytes: int
+
+    @property
+    def is_low(self) -> bool:
+        """No event is taken, and answers are recorded without what they said."""
+        return self.free_bytes < self.floor_bytes
+
+    @property
+    def is_short(self) -> bool:
+        """Nothing is sent either: the rest is for the results of what is under way, and for upkeep."""
+        return self.free_bytes < self.floor_bytes // 2
 
 
 class ReplayJob(Struct, frozen=True):

@@ -66,6 +66,7 @@ async def pile_up(world: World, ledger: Any) -> None:
     breaker = BreakerRow(
         tenant=TENANT, key=URL, state="open", reason="failures", opened_at=EPOCH_MS,
         probe_at=EPOCH_MS + PROBE_S * 1000, failures=5, calls=5,
+        generation=EPOCH_MS,
     )  # fmt: skip
     await ledger.record([], node=node, health=[], breakers=[breaker], notices=[], now=EPOCH_MS)
     book.recorded([], node, Recorded([], []), [breaker])

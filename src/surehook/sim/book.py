@@ -83,6 +83,8 @@ class Book:
         self.living: set[bytes] = set()
         self.buried: set[bytes] = set()
         self.breakers: dict[tuple[str, str], BreakerRow] = {}
+        self._words: dict[tuple[str, str], BreakerRow] = {}  # what was written of each one last
+        self._closings: dict[tuple[str, str], int] = {}  # generation of each one's last closing
         self._breaker_past: dict[tuple[str, str], list[tuple[float, BreakerRow | None]]] = {}
         self.findings: list[str] = []
         self.on_finding: Callable[[str], None] = lambda sentence: None
@@ -233,12 +235,40 @@ class Book:
                 self._settle(row, result)
         for breaker in breakers:
             key = (breaker.tenant, breaker.key)
+            self._words[key] = breaker
+            if breaker.state != "closed" and breaker.generation < breaker.opened_at:
+                self.find(f"the breaker of {key[1]} opened by a generation that is before its instant")
             closed = breaker.state == "closed"
+            stands, closing = self.breakers.get(key), self._closings.get(key, 0)
+            is_late = stands is not None and stands.generation > breaker.generation
+            if closed:
+                self._closings[key] = max(closing, breaker.generation)
+            elif breaker.generation <= closing:
+                is_late = True
+            if is_late:
+                continue
             self._breaker_past.setdefault(key, []).append((self._time(), None if closed else breaker))
             if closed:
                 self.breakers.pop(key, None)
             else:
                 self.breakers[key] = breaker
+
+    def overtaken(self, breakers: Sequence[BreakerRow]) -> list[BreakerRow]:
+        """What was written before of these breakers, where that is older."""
+        before = ((self._words.get((row.tenant, row.key)), row) for row in breakers)
+        return [word for word, row in before if word is not None and word.generation < row.generation]
+
+    def breakers_read(self, rows: Sequence[BreakerRow], asked: Sequence[tuple[str, str]]) -> None:
+        """Whoever reads hears what was decided last, whatever was written after it."""
+        told = {(row.tenant, row.key): row.generation for row in rows if row.state != "closed"}
+        for place in told.keys() | self.breakers.keys():
+            stands = self.breakers.get(place)
+            if told.get(place) != (None if stands is None else stands.generation):
+                self.find(f"what the ledger says of the breaker of {place[1]} was not decided last")
+        closings = {(row.tenant, row.key): row.generation for row in rows if row.state == "closed"}
+        for place in asked:
+            if closings.get(place, 0) != self._closings.get(place, 0):
+                self.find(f"the ledger has forgotten a closing of the breaker of {place[1]}")
 
     def breaker_at(self, key: tuple[str, str], at: float) -> tuple[int, BreakerRow, float] | None:
         """The open breaker that stood in the ledger at loop time `at`, with a number for that opening and when it was written."""

@@ -26,14 +26,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
+from math import inf
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
 
 from surehook.core import ids, schedule
-from surehook.core.model import BreakerRow, Event
+from surehook.core.model import BreakerRow
 from surehook.core.outcome import succeeds
 from surehook.core.policy import Policy, parse_policy
 from surehook.core.profiles import PROFILES
@@ -42,16 +45,15 @@ from surehook.sim.backlog import ENDED_S
 from surehook.sim.book import Book, Row
 from surehook.sim.clock import SimClock
 from surehook.sim.health import SimHealth
-from surehook.sim.owed import LATE_S
 from surehook.sim.receivers import Seen
 from surehook.sim.stalls import CLAIMED_S, Stalls
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
 DIAL_S = 15.0  # between the start of an attempt and its first byte
 PAGE_ROWS = 1_000
-ALONE_EVERY = (
-    10  # deliveries of which one is asked for by its id, and the others are looked up in the list of all
-)
+# Of so many deliveries one is asked for by its id, and the others are looked up in the list of all.
+ALONE_EVERY = 10
+DIGEST = attrgetter("digest")
 HOP = "/elsewhere"  # where redirects lead: a hop belongs to the attempt that followed it
 
 
@@ -73,18 +75,22 @@ class Checkers:
         self.loose_policies: set[bytes] = set()  # endpoints whose policy changed: bounds are unknown
         # … endpoints that were asked to heed no breaker any more, and whether that was answered
         self.released: dict[bytes, bool] = {}
+        self.unheeding: set[bytes] = set()  # those that were given another policy, which has no breaker
         self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
         self.ages_at: dict[bytes, int] = {}  # row of a backlog → the instant of its age
         self.several_nodes = False
-        self.prompt: str | None = None  # the tenant whose deliveries must not wait for others'
+        self.prompt: dict[
+            str, float
+        ] = {}  # seconds that the first calls of a tenant may wait for others', at most
         self.stalls: Stalls | None = (
             None  # when commits stand still, in a world where nothing else goes wrong
         )
         self.began = 0.0  # when the world did
         self.health: SimHealth | None = None  # what several nodes know together
         self.probed: Callable[[Seen], None] = lambda seen: None  # a request came through an open breaker
+        self.hastened: dict[tuple[str, str], float] = {}  # until when people asked a breaker to probe at once
         self._book = book
         self._probes: dict[tuple[str, str, int, str], list[Seen]] = {}
 
@@ -93,6 +99,26 @@ class Checkers:
         if endpoint in self.policies:
             self.loose_policies.add(endpoint)
         self.policies[endpoint] = parse_policy(policy, PROFILES)
+
+    @contextmanager
+    def hastening(
+        self, endpoint: bytes, clock: Callable[[], float], *, moves_to: str | None = None
+    ) -> Iterator[None]:
+        """Somebody mends the endpoint: from now until shortly after the answer its breaker may probe before its time."""
+        tenant, url = self.urls[endpoint]
+        places = {(tenant, url), (tenant, moves_to or url)}
+        self.hastened.update(dict.fromkeys(places, inf))
+        try:
+            yield
+        finally:
+            self.hastened.update(dict.fromkeys(places, clock()))
+
+    def other_policy(self, endpoint: bytes, policy: Any) -> None:
+        """The endpoint is about to be given this policy instead. One without a breaker releases an open one, before the
+        ledger has been told."""
+        self.loose_policies.add(endpoint)
+        if parse_policy(policy, PROFILES).breaker is None:
+            self.unheeding.add(endpoint)
 
     # -- as it happens -----------------------------------------------------------------------------------
 
@@ -143,7 +169,8 @@ class Checkers:
                     f"{row.name} was claimed {waited_s:.1f} s after it was ready, commits that stood still aside"
                 )
         waited_s = seen.at - row.past[0].at
-        if self.urls[row.endpoint][0] == self.prompt and seen.attempt == 1 and waited_s > LATE_S:
+        most_s = self.prompt.get(self.urls[row.endpoint][0])
+        if most_s is not None and seen.attempt == 1 and waited_s > most_s:
             self._find(
                 f"{row.name} arrived {waited_s:.1f} s after its commit, beside a tenant that is owed much"
             )
@@ -158,7 +185,7 @@ class Checkers:
             self._find(f"{row.name} attempt {seen.attempt} left {then.due_at - wall} ms before it was due")
 
     def _check_breaker(self, row: Row, seen: Seen) -> None:
-        if row.endpoint in self.released:
+        if row.endpoint in self.released or row.endpoint in self.unheeding:
             return  # no breaker holds it, and the one of its URL may not be written as closed yet
         key = self._asked(row, seen)
         if self.health is not None:
@@ -173,12 +200,22 @@ class Checkers:
             return  # begun before it opened, on a connection that took its time
         # A clock may be set back while the probe dials.
         wall = self.senders[seen.sender].clock.highest(seen.wrote_wall, seen.wrote_at - DIAL_S, seen.wrote_at)
-        if wall < breaker.probe_at and not self._set_back(seen, breaker, since):
+        # What opened in memory before that may have been written long after.
+        was_hastened = self.hastened.get(key, -inf) >= since - ACCEPT_S
+        if wall < breaker.probe_at and not was_hastened and not self._set_back(seen, breaker, since):
             early = breaker.probe_at - wall
             self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
         earlier = self._probes.setdefault((*key, number, seen.sender), [])
-        # A probe that was answered closes the breaker in memory; the ledger hears of it a moment later.
-        if earlier and not any(probe.shows_life(seen.wrote_at) for probe in earlier):
+        # A probe that was answered closes the breaker in memory, one that failed puts the next off by the breaker's wait;
+        # the ledger hears of either later, by many seconds where commits are slow.
+        # By a clock that was set ahead meanwhile, all of it may be long over.
+        clock = self.senders[seen.sender].clock
+        waited = bool(earlier) and (
+            seen.wrote_at - earlier[-1].wrote_at >= _wait_s(breaker)
+            or clock.advanced(earlier[-1].wrote_at, seen.wrote_at)
+        )
+        may = waited or was_hastened or any(probe.shows_life(seen.wrote_at) for probe in earlier)
+        if earlier and not may:
             self._find(f"{row.name} is a second probe through one open breaker")
         earlier.append(seen)
 
@@ -195,7 +232,7 @@ class Checkers:
         at = clock.set_back(since - DIAL_S, seen.wrote_at)
         if at is None:
             return False
-        waited = seen.wrote_at - at >= (breaker.probe_at - breaker.opened_at) / 1000
+        waited = seen.wrote_at - at >= _wait_s(breaker)
         return waited or clock.advanced(at, seen.wrote_at)
 
     # -- at the end --------------------------------------------------------------------------------------
@@ -279,7 +316,7 @@ class Checkers:
     def settle_events(self) -> None:
         """Whatever was published once, or again under its key or id, is one event. Not for worlds whose clocks
         jump: keys are kept for a day."""
-        for _, twins in groupby(sorted(self._book.events.values(), key=_digest), key=_digest):
+        for _, twins in groupby(sorted(self._book.events.values(), key=DIGEST), key=DIGEST):
             names = [ids.text(ids.EVENT, event.id) for event in twins]
             if len(names) > 1:
                 self._find(f"one thing that was published became {len(names)} events: {', '.join(names)}")
@@ -357,5 +394,6 @@ async def _listed(ledger: Any) -> dict[bytes, DeliveryView]:
         after = page.next
 
 
-def _digest(event: Event) -> bytes:
-    return event.digest
+def _wait_s(breaker: BreakerRow) -> float:
+    """From an opening to its first probe."""
+    return (breaker.probe_at - breaker.opened_at) / 1000

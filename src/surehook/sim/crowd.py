@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -21,9 +22,7 @@ from surehook.core.envelope import EventIn, digest_of
 # Transactions of others between two turns of a tenant: two turns (some eight rows, in transactions of one or two events) of
 # each of three others, and those that were run again.
 PASSED_MOST = 60
-FORGOTTEN_S = (
-    20.0  # with something of a tenant's in its line, no process leaves it without a turn for so long
-)
+FORGOTTEN_S = 20.0  # no process leaves a tenant that has something in its line without a turn for so long
 ONE_LINE = 256  # a large cost that no event of these worlds reaches
 BUSY = "busy"
 QUIET = "quiet"
@@ -69,22 +68,30 @@ class Waits(Struct):
     """An event that waits, and how many transactions of others went by since its tenant's last turn."""
 
     tenant: str
+    came_at: float
     passed: int = 0
 
 
 class Passing:
     """Watches how many transactions pass by those who wait, in a crowded world without large events."""
 
-    def __init__(self, find: Any, engine: dict[str, Any]) -> None:
+    def __init__(self, find: Any, engine: dict[str, Any], at_once: Mapping[str, float]) -> None:
+        """`at_once`: by tenant, the seconds within which a publish begins to be written."""
         self._find = find
+        self._at_once = at_once
         self._is_on = engine.get("large_cost") == ONE_LINE
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
         self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
         self._under_way: Counter[str] = Counter()  # by process, batches that it is to write
+        self._known: set[bytes] = (
+            set()
+        )  # what was asked before: again, it may come when nobody rushes any more
 
     def came(self, process: str, event: EventIn) -> bytes:
         digest = digest_of(event)
-        self._waiting.setdefault(process, {})[digest] = Waits(event.tenant)
+        came_at = inf if digest in self._known else asyncio.get_running_loop().time()
+        self._known.add(digest)
+        self._waiting.setdefault(process, {})[digest] = Waits(event.tenant, came_at)
         return digest
 
     def went(self, process: str, digest: bytes) -> None:
@@ -100,11 +107,29 @@ class Passing:
         """A process is to write a batch: those in it have their turn, and storage that is away is not their line's doing."""
         now = asyncio.get_running_loop().time()
         self._turns.update({(process, incoming.event.tenant): now for incoming in batch})
+        self._begun(process, batch, now)
         self._under_way[process] += 1
         try:
             yield
         finally:
             self._under_way[process] -= 1
+        self._ended(process, batch)
+
+    def _ended(self, process: str, batch: Any) -> None:
+        """Until now the tenants of this batch have waited for what was their own."""
+        now, served = asyncio.get_running_loop().time(), {incoming.event.tenant for incoming in batch}
+        for waits in self._waiting.get(process, {}).values():
+            if waits.tenant in served and waits.came_at < now:
+                waits.came_at = now
+
+    def _begun(self, process: str, batch: Any, now: float) -> None:
+        """A calm tenant does not wait until what somebody else brought is written."""
+        waiting = self._waiting.get(process, {})
+        for incoming in batch:
+            waits = waiting.get(incoming.event.digest)
+            if waits is not None and now - waits.came_at > self._at_once.get(waits.tenant, inf):
+                waited_s = now - waits.came_at
+                self._find(f"a publish of a calm tenant waited {waited_s:.2f} s for the writing of others")
 
     def wrote(self, process: str, batch: Any) -> None:
         """A process has written a batch."""

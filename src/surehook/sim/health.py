@@ -24,13 +24,14 @@ TRAVEL_S = (0.0005, 0.004)  # one way
 CLOCKS_MS = 1_500  # what nodes take for the ledger's time may differ by so much from it, and stamps are cut to seconds
 
 Place = tuple[str, str]
+Opening = tuple[str, int]  # who opened it, and when: its generation may be raised
 
 
 class Right(Struct):
     """To be the probe of one opening, and the requests that went through by it."""
 
     process: str
-    generation: int
+    opening: Opening
     requests: list[Seen] = field(default_factory=list)
 
 
@@ -53,10 +54,8 @@ class SimHealth:
         self.inner = LocalHealth()
         self._find = find
         self._trace = trace
-        self._open: dict[
-            Place, tuple[int, float]
-        ] = {}  # generation of each opening, and since when (loop time)
-        self._heard: dict[tuple[str, Place], tuple[int, int]] = {}  # by process: generation, and wall time
+        self._open: dict[Place, tuple[Opening, float]] = {}  # and since when (loop time)
+        self._heard: dict[tuple[str, Place], tuple[Opening, int]] = {}  # by process, and at which wall time
         self._rights: dict[Place, Right] = {}
 
     def at(self, process: Process) -> HealthPort:
@@ -85,8 +84,8 @@ class SimHealth:
             place = (view.tenant, view.key)
             if view.state == "closed":
                 self._open.pop(place, None)
-            elif self._open.get(place, (0,))[0] != view.generation:
-                self._open[place] = (view.generation, self.loop.time())
+            elif self._open.get(place, (None,))[0] != _opening(view):
+                self._open[place] = (_opening(view), self.loop.time())
 
     def heard(self, process: str, views: list[View]) -> None:
         """The answer has reached the process."""
@@ -94,8 +93,8 @@ class SimHealth:
             known = (process, (view.tenant, view.key))
             if view.state == "closed":
                 self._heard.pop(known, None)
-            elif self._heard.get(known, (0,))[0] != view.generation:
-                self._heard[known] = (view.generation, self.now())
+            elif self._heard.get(known, (None,))[0] != _opening(view):
+                self._heard[known] = (_opening(view), self.now())
 
     def granted(self, process: str, place: Place) -> None:
         if place in self._open:
@@ -110,7 +109,7 @@ class SimHealth:
         if seen.stamp * 1000 <= heard[1] + CLOCKS_MS:
             return  # begun before its node knew, on a connection that took its time
         right = self._rights.get(place)
-        if right is None or right.process != seen.sender or right.generation != opening[0]:
+        if right is None or right.process != seen.sender or right.opening != opening[0]:
             self._find(f"{name} went through an open breaker by {seen.sender}, which is not the probe")
             return
         self._trace.fired("probe-watched")
@@ -118,6 +117,10 @@ class SimHealth:
         if right.requests and not any(one.shows_life(seen.wrote_at) for one in right.requests):
             self._find(f"{name} is a second probe of all nodes through one open breaker")
         right.requests.append(seen)
+
+
+def _opening(view: View) -> Opening:
+    return (view.author, view.opened_at)
 
 
 class HealthPort:

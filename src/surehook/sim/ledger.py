@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
 
 from surehook.core.errors import CommitUnknown, LedgerError, LedgerFull, LedgerUnavailable
+from surehook.core.model import BreakerRow
+from surehook.ports.reading import Room
 from surehook.sim.book import Book
 from surehook.sim.loop import Process, SimLoop
 from surehook.sim.trace import Trace
@@ -48,6 +50,7 @@ COMMITS = WRITING - {
     "claim",
     "beat",
 }  # a claim reads before it commits (`marked`), a beat does not wait for the disk
+LATE_WORD_S = 5.0  # until what was written of a breaker before comes once more, at most
 BACKLOG_S = 1.5  # after a standstill, until the last of those who waited is through
 READING = frozenset(
     {"version", "configuration", "breakers", "next_due", "parked_groups", "held", "held_count", "time"}
@@ -103,11 +106,12 @@ class SimLedger:
         honest: bool = False,
         wrote: Callable[[str, Any], None] = lambda process, batch: None,
         trying: Callable[[str, Any], AbstractContextManager[None]] = lambda process, batch: nullcontext(),
+        late: random.Random | None = None,
     ) -> None:
         """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
         nothing may be forgotten and a process that stops in order leaves nothing behind. `homes`, of all processes of
         a world: in which one each node lives. `wrote` is told of batches that were accepted, `trying` stands around
-        those that are to be, whatever becomes of them."""
+        those that are to be, whatever becomes of them. `late`: what was written of breakers comes once more."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -123,6 +127,11 @@ class SimLedger:
         self._homes = {} if homes is None else homes
         self._wrote = wrote
         self._trying = trying
+        self._late = late
+
+    def room(self) -> Room | None:
+        room: Room | None = self.inner.room()
+        return room
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self.inner, name)
@@ -151,6 +160,7 @@ class SimLedger:
         unknown = self._refuse(name)
         # The world carries it out; the caller may die meanwhile.
         task = self._loop.spawn(None, self._carry_out(name, method, args, named))
+        task.add_done_callback(_heard)
         try:
             result = await asyncio.shield(task)
         except LedgerError:
@@ -301,7 +311,29 @@ class SimLedger:
         )
         opened = " ".join(f"{breaker.state}:{breaker.key}" for breaker in breakers)
         self._trace.note("ledger", f"{self._process.name} record {ends} lost {len(outcome.lost)} {opened}")
+        before = [] if self._late is None else self._book.overtaken(breakers)
         self._book.recorded(settled, node, outcome, breakers)
+        if before:
+            self._loop.create_task(self._come_late(before, node, rest["now"]))
+
+    async def _come_late(self, breakers: Sequence[BreakerRow], node: bytes, now: int) -> None:
+        """What was said of breakers before comes once more, behind what was decided since: a node that was cut off has kept
+        it, or a statement that was given up reaches the server after all."""
+        assert self._late is not None
+        await asyncio.sleep(LATE_WORD_S * self._late.random())
+        try:
+            outcome = await self.inner.record(
+                [], node=node, health=[], breakers=breakers, notices=[], now=now
+            )
+        except LedgerError:
+            return  # its node was evicted
+        self._trace.note("late-word", f"{self._process.name} {len(breakers)} breakers")
+        self._book.recorded([], node, outcome, breakers)
+        places = [(row.tenant, row.key) for row in breakers]
+        self._saw_breakers(await self.inner.breakers(places), places)
+
+    def _saw_breakers(self, rows: Sequence[BreakerRow], asked: Any = ()) -> None:
+        self._book.breakers_read(rows, asked)
 
     def _saw_free(self, result: None, ids: Any, *, node: bytes, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
@@ -338,6 +370,12 @@ class SimLedger:
     def _saw_due_now(self, done: bool, delivery: bytes, *, now: int) -> None:
         if done:
             self._book.due_now(delivery, now)
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """A refusal that comes when its caller has died is nobody's to hear."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _named(deliveries: Any) -> str:

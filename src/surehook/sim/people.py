@@ -66,12 +66,14 @@ class People:
             rows = sorted(world.book.rows)
             if rows:
                 row = rows[order.which % len(rows)]
-                await machine.call(lambda server: _on_delivery(server, order.what, row))
+                with world.checkers.hastening(world.book.rows[row].endpoint, world.loop.time):
+                    await machine.call(lambda server: _on_delivery(server, order.what, row))
             return
         endpoint = world.endpoints[order.which]
         customer = world.options.customers[order.which]
         if order.what == "rotate":
-            secret: str = await machine.call(lambda server: server.rotate_secret(endpoint))
+            with world.checkers.hastening(endpoint, world.loop.time):
+                secret: str = await machine.call(lambda server: server.rotate_secret(endpoint))
             world.secrets[customer.host].append(signature.read_secret(secret)[1])
         elif order.what == "delete":
             await machine.call(lambda server: server.delete_endpoint(endpoint))
@@ -80,7 +82,7 @@ class People:
             if endpoint in world.checkers.released:
                 return  # so that it is known what holds there
             policy = self._chance.choice(POLICIES)
-            world.checkers.loose_policies.add(endpoint)
+            world.checkers.other_policy(endpoint, policy)
             raw = None if policy is None else json.dumps(policy).encode()
             await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
         elif order.what == "release":
@@ -89,7 +91,8 @@ class People:
             await self._move(machine, endpoint, order.which)
         else:
             status = "paused" if order.what == "pause" else "active"
-            await machine.call(lambda server: server.change_endpoint(endpoint, {"status": status}))
+            with world.checkers.hastening(endpoint, world.loop.time):
+                await machine.call(lambda server: server.change_endpoint(endpoint, {"status": status}))
 
     async def _release(self, machine: Any, endpoint: bytes) -> None:
         """The endpoint heeds no breaker any more, and the one that it heeded is open, if it ever opens."""
@@ -113,7 +116,8 @@ class People:
         after = f"{before.rpartition('/')[0]}/moved{self._moves}"
         world.verdicts.at(endpoint, f"{before}?id={number}", f"{after}?id={number}")
         changes = {"url": f"{after}?id={number}", "status": "active"}
-        await machine.call(lambda server: server.change_endpoint(endpoint, changes))
+        with world.checkers.hastening(endpoint, world.loop.time, moves_to=after):
+            await machine.call(lambda server: server.change_endpoint(endpoint, changes))
         world.checkers.urls[endpoint] = (tenant, after)
         world.verdicts.at(endpoint, f"{after}?id={number}")
 

@@ -11,7 +11,7 @@ from surehook.core import ids
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem
 from surehook.ports.ledger import Taken
-from surehook.sim import owed
+from surehook.sim import beside, owed
 from surehook.sim.clock import EPOCH_MS
 from surehook.sim.loop import Process, ProcessDied
 
@@ -23,6 +23,7 @@ PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
 STANDS_STILL = ("freezes", "storage_late")  # with which all of a line may wait for as long
 FOR_NOW = (429, 503)  # statuses of events that were refused within a request that was not
 TWINS_SHARE = 0.1  # of requests, where there are several nodes
+PROMPT = {owed.NEAR: owed.LATE_S, beside.CALM: beside.SLOT_S}  # seconds from commit to arrival, by tenant
 TRIES = 40  # of one request; a storm with a server away for long stretches is outlived by most
 
 
@@ -34,7 +35,7 @@ class Publishers:
         self._world = world
         self._chance = world.seed.stream("publishers")
         self._twins = world.seed.stream("twins")
-        world.checkers.prompt = None if world.options.broker is not None else owed.NEAR
+        world.checkers.prompt = {} if world.options.broker is not None else PROMPT
         self._open = 0
         self._all_begun = False
         self._answers: dict[str, tuple[bytes, int]] = {}  # by key or id

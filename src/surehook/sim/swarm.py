@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from surehook.core.model import FIRST, RETRY, Lane
-from surehook.sim import breaker_plans, configuring, crowd, lane_plans, owed, stalls, verdict_plans
+from surehook.sim import beside, breaker_plans, configuring, crowd, lane_plans, owed, stalls, verdict_plans
 from surehook.sim.backlog import Backlog, draw_backlog
 from surehook.sim.broker import Trouble
 from surehook.sim.entropy import Seed
@@ -51,9 +51,8 @@ class BrokerPlan(Struct, frozen=True):
 
 # A name and a boot id, which ends in the space of process numbers, for each machine.
 APART = tuple((f"machine{slot}", f"boot{slot} pid:[1]") for slot in range(4))
-NAMESAKES = tuple(
-    ("machine", f"boot{slot} pid:[1]") for slot in range(4)
-)  # cloned images, a fixed `hostname:`
+# Cloned images, a fixed `hostname:`.
+NAMESAKES = tuple(("machine", f"boot{slot} pid:[1]") for slot in range(4))
 CONTAINERS = tuple(("machine", f"boot pid:[{slot}]") for slot in range(4))  # of one host, with one name
 UNKNOWN = (("machine", ""),) * 4  # a system that tells neither
 
@@ -140,6 +139,7 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     breaker_plans.jump(options, join=_join)
     _indebted(options)
     stalls.add(options, _join)
+    beside.add(options, _join)
     return options
 
 

@@ -19,7 +19,7 @@ from surehook.core import ids
 from surehook.core.errors import LedgerError
 from surehook.core.model import Configuration, Endpoint, Secret, Tenant
 from surehook.delivery.loading import read_all
-from surehook.sim import befalling
+from surehook.sim import befalling, beside
 from surehook.sim.backlog import ENDED_S, pile_up
 from surehook.sim.book import Book
 from surehook.sim.breaker_plans import WINDOWS
@@ -71,7 +71,7 @@ class World:
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
         self.checkers.began, self.checkers.stalls = self.began, None if options.broker else options.stalls
-        self.passing = Passing(self.book.find, options.engine)
+        self.passing = Passing(self.book.find, options.engine, beside.AT_ONCE)
         self.verdicts = Verdicts(self.book.find, time=loop.time, sole=options.nodes == 1)
         befalling.freeze_probes(self)
         self.network = SimNetwork(loop, self.seed.stream("network"))
@@ -320,6 +320,7 @@ class World:
             honest=not self.options.has("storage_away", "storage_unknown"),
             wrote=self.passing.wrote,
             trying=self.passing.trying,
+            late=self.seed.stream(f"late word {process.name}") if self.options.nodes > 1 else None,
         )
         self.ledgers[process.name] = ledger
         clock = self._clock_of(machine)
@@ -331,8 +332,7 @@ class World:
     async def _gone(self, machine: Machine, process: Process, power: bool) -> None:
         """What the operating system does when a process is gone: sockets and files are closed."""
         self.network.cut(process, power=power)
-        ledger = self.ledgers.get(process.name)
-        if ledger is not None:
+        if (ledger := self.ledgers.get(process.name)) is not None:
             await self.close_ledger(ledger.inner)
 
     async def fresh_ledger(self) -> Any:

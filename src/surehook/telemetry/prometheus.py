@@ -41,11 +41,14 @@ class Snapshot(Struct, frozen=True):
     finished: Mapping[str, int]  # by end state
     notices: Mapping[str, int]  # by kind
     receipts: Mapping[str, int]  # by stage
+    calls: Mapping[str, int]  # by kind: outgoing calls that callers of the API started
+    calls_begun: Mapping[str, int]
+    calls_refused: Mapping[tuple[str, str], int]  # (kind, endpoint | tenant | process)
     latency: Buckets
     lateness: Buckets
     in_flight: Mapping[str, int]  # by lane
     slots: Mapping[str, int]
-    depth: Mapping[tuple[str, str], int]  # (lane, ready | in_flight | scheduled | parked)
+    depth: Mapping[tuple[str, str], int]  # (lane, ready | held | scheduled | parked)
     oldest_due_s: Mapping[str, float]  # by lane
     unserved: Mapping[str, int]  # by lane: 1 where nobody takes its work
     parked: Mapping[str, int]  # by reason
@@ -136,6 +139,11 @@ def _door(s: Snapshot) -> Iterable[Metric]:
     yield _counter("http_requests", "Requests to the API; 499: the caller hung up.", labels, requests)
     text = "From the head of a request to the end of its answer."
     yield _histogram("http_request_seconds", text, s.request_times, ["method", "route"])
+    yield _gauge("caller_calls", "Outgoing calls of callers under way.", ["kind"], _keyed(s.calls))
+    text = "Outgoing calls that callers started: test calls, checks of URLs."
+    yield _counter("caller_calls_begun", text, ["kind"], _keyed(s.calls_begun))
+    text = "Those that were refused, by whose bound was reached."
+    yield _counter("caller_calls_refused", text, ["kind", "bound"], s.calls_refused)
     for name, text, value in (
         ("http_open_connections", "Callers that are connected.", s.connections[0]),
         ("http_allowed_connections", "Callers that may be connected.", s.connections[1]),

@@ -37,6 +37,7 @@ class PostgresWakeups:
         self._telemetry = telemetry
         self._heard: Heard = lambda kind: None
         self._line: Any = None  # the connection, while there is one
+        self._pid = 0  # of its server process
         self._waiting: dict[str, None] = {}  # an ordered set
         self._to_tell = asyncio.Event()
         self._lost = asyncio.Event()
@@ -92,6 +93,7 @@ class PostgresWakeups:
             line = await asyncpg.connect(
                 self._url, timeout=CONNECT_S, server_settings={"application_name": "surehook wakeups"}
             )
+            self._pid = line.get_server_pid()
             try:
                 await line.add_listener(CHANNEL, self._notified)
             except BaseException:
@@ -124,7 +126,8 @@ class PostgresWakeups:
                 await self._line.execute(TELL, CHANNEL, ",".join(kinds))
 
     def _notified(self, line: Any, pid: int, channel: str, payload: object) -> None:
-        if pid == line.get_server_pid():
+        # Not asked of the line: after a stop of the process it hears what had gathered when it is gone already.
+        if pid == self._pid:
             return  # our own
         for kind in str(payload).split(","):
             self._heard(kind)
@@ -139,4 +142,5 @@ class PostgresWakeups:
             line.terminate()
 
 
-TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+# The last one: no host has the wanted `target_session_attrs` (a failover), or an answer that cannot be read.
+TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)

@@ -17,13 +17,17 @@ _AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
 
 
 class Chunks:
-    """`feed` until it says complete or broken; `kept` is the decoded body up to `kept_max` bytes."""
+    """`feed` until it says complete or broken; `kept` is the decoded body up to `kept_max` bytes. One in more than
+    `pieces_max` chunks and trailers is broken off: a chunk of one byte costs as much work as one of a kilobyte."""
 
-    __slots__ = ("_buffer", "_kept_max", "_left", "_state", "is_plain", "kept", "leftover", "truncated")
+    __slots__ = (
+        "_buffer", "_kept_max", "_left", "_pieces_left", "_state", "is_plain", "kept", "leftover", "truncated",
+    )  # fmt: skip
 
-    def __init__(self, kept_max: int) -> None:
+    def __init__(self, kept_max: int, pieces_max: int) -> None:
         self._buffer = bytearray()
         self._kept_max = kept_max
+        self._pieces_left = pieces_max
         self._left = 0
         self._state = _AT_SIZE
         self.is_plain = True  # neither extensions nor trailers
@@ -54,6 +58,10 @@ class Chunks:
             if stop < 0:
                 return self._wait(data[at:])
             line = data[at:stop]
+            if self._state != _AT_END and line and line != b"0":
+                self._pieces_left -= 1
+                if self._pieces_left < 0:
+                    return False
             at = stop + 2
             if self._state == _AT_END:
                 if line:

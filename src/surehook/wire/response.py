@@ -5,7 +5,8 @@ that two readers could understand differently ends it with a failure: bare CR or
 before a colon, control characters, two lengths, a length beside chunked, codings other than chunked.
 
 Once the final status and its headers are complete, nothing in the body changes the verdict. A body that is
-too long, breaks off or is badly chunked is kept as far as it was read, and the connection is not used again.
+too long, comes in too many pieces, breaks off or is badly chunked is kept as far as it was read, and the
+connection is not used again.
 
 Heads are matched by one regular expression instead of a general parser: it is the strict grammar itself,
 and matching a common head costs about a microsecond. What a head says follows from its bytes alone, and a busy
@@ -22,6 +23,9 @@ from surehook.wire.chunks import Chunks
 INTERIMS = 5  # 1xx answers before the final one
 BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
 BODY_KEPT_BYTES = 16 * 1024
+BODY_PIECES = (
+    512  # reads of a body, and chunks and trailers in it: each costs as much as a kilobyte in one of them
+)
 SAME_HEAD_BYTES = 1024  # of a head that is remembered for the answers after it
 
 HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed
@@ -43,8 +47,8 @@ class Reader:
     """
 
     __slots__ = (
-        "_budget", "_buffer", "_chunks", "_interims", "_is_odd", "_kept", "_left", "_line_at", "_line_number", "_same",
-        "_same_bytes", "_same_head", "_seen", "body", "failure", "head", "keep_s", "phase", "reusable", "status",
+        "_budget", "_buffer", "_chunks", "_interims", "_is_odd", "_kept", "_left", "_line_at", "_line_number", "_pieces",
+        "_same", "_same_bytes", "_same_head", "_seen", "body", "failure", "head", "keep_s", "phase", "reusable", "status",
         "truncated",
     )  # fmt: skip
 
@@ -71,6 +75,7 @@ class Reader:
         self._seen = 0  # bytes of the buffer that were already looked through for the end of the head
         self._line_at = self._line_number = 0  # its last line, which is not complete
         self._budget = BODY_READ_BYTES
+        self._pieces = BODY_PIECES
         self._left: int | None = None  # bytes of the body to come; None: until the connection ends
         self._chunks: Chunks | None = None
 
@@ -211,7 +216,7 @@ class Reader:
                 return DONE
             self._left = left
         elif codings:
-            self._chunks = Chunks(BODY_KEPT_BYTES)
+            self._chunks = Chunks(BODY_KEPT_BYTES, BODY_PIECES)
         else:
             self.reusable = False
         return self._take(rest)
@@ -231,6 +236,7 @@ class Reader:
         if is_over:
             data = data[: self._budget]
         self._budget -= len(data)
+        self._pieces -= 1
         if self._chunks is not None:
             state = self._chunks.feed(data)
             if state is not None:
@@ -248,7 +254,7 @@ class Reader:
                 self._left = left = left - len(data)
                 if left > self._budget and len(self._kept) == BODY_KEPT_BYTES:
                     return self._finish(complete=False, reusable=False)  # nothing more would be kept
-        if is_over or self._budget == 0:
+        if is_over or self._budget == 0 or self._pieces == 0:
             return self._finish(complete=False, reusable=False)
         return BODY
 

@@ -199,8 +199,7 @@ class Run:
     def _left(self) -> dict[str, int]:
         lanes = self.fleet.apis[0].api.lanes()
         return {
-            name: sum(int(lane[name]) for lane in lanes)
-            for name in ("ready", "in_flight", "scheduled", "parked")
+            name: sum(int(lane[name]) for lane in lanes) for name in ("ready", "held", "scheduled", "parked")
         }
 
     def _drain(self, expected: int, still_s: float) -> None:

@@ -103,7 +103,8 @@ def disk_full(place: Place) -> dict[str, Any]:
                 if free(disk) == 0
                 else None
             )
-            assert refused is None or "full" in check_refusal(refused)
+            assert refused is None or "free some space" in check_refusal(refused)
+            assert refused is None or refused.returncode == 1, refused
             ballast.unlink()
             shop.start()
             publisher.until(20)

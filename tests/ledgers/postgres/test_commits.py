@@ -108,7 +108,7 @@ async def test_a_window_whose_commit_was_lost_is_written_once(
     done, failed = await desk.hold_one(), await desk.hold_one()
     settled = [desk.make.delivered(done), desk.make.failed(failed, due_at=NOW)]
     health = [EndpointHealth(desk.endpoint, succeeded=False, failures=1, limit=None)]
-    breaker = BreakerRow("acme", "https://receiver.example:443/hook", "open", "failures", NOW, NOW, 1, 1)
+    breaker = BreakerRow("acme", "https://receiver.example:443/hook", "open", "failures", NOW, NOW, 1, 1, NOW)
     said = [desk.make.notice()]
 
     async def record() -> Any:

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from surehook.core.model import FIRST
+from surehook.core.model import FIRST, Delivery
 from surehook.ledgers.postgres import lookback
+from surehook.ledgers.postgres.claim import Parked, _Place
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
 from tests.ledgers.desk import Desk
-from tests.ledgers.making import NOW
+from tests.ledgers.making import NOW, Maker
+from tests.ledgers.postgres.beside import Ticks, beside, opened
 
 LONG_AGO = NOW - 60_000  # behind every mark
-
-
-class Ticks:
-    """A clock that moves when it is told to, and by `slow` seconds with each reading."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.slow = 0.0
-
-    def __call__(self) -> float:
-        self.now += self.slow
-        return self.now
 
 
 @pytest.fixture
@@ -37,22 +28,14 @@ def ticks() -> Ticks:
 
 @pytest.fixture
 def book(place: str, runner: asyncio.Runner, ticks: Ticks) -> Iterator[PostgresLedger]:
-    ledger = PostgresLedger(place, clock=ticks)
-    runner.run(ledger.open(now=NOW))
-    yield ledger
-    runner.run(ledger.close())
+    with opened(place, runner, clock=ticks) as ledger:
+        yield ledger
 
 
 @pytest.fixture
 def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
-    """Another process on the same book: what it commits, this one's marks do not know."""
-    ledger = PostgresLedger(place)
-    runner.run(ledger.open(now=NOW))
-    second = Desk(ledger, desk.make)
-    second.endpoint = desk.endpoint
-    second.node = runner.run(second.new_node())
-    yield second
-    runner.run(ledger.close())
+    with beside(desk, place, runner) as second:
+        yield second
 
 
 # -- the rule --------------------------------------------------------------------------------------------
@@ -167,3 +150,30 @@ async def test_how_far_a_look_back_was_is_told_by_the_entries_that_it_walked_ove
     ticks.now += MOST_S - 10
     assert await take() == 1
     await beside.execute("rollback")
+
+
+async def test_parking_looks_at_each_row_as_often_whatever_marks_there_are() -> None:
+    """On the event loop, and an endpoint with a large backlog has a mark."""
+
+    class Rows(list[Delivery]):
+        """Counts how often they are gone through."""
+
+        walks = 0
+
+        def __iter__(self) -> Iterator[Delivery]:
+            self.walks += 1
+            return super().__iter__()
+
+    async def change(sql: str, *parameters: Any) -> list[tuple[int]]:
+        return [(1,)]
+
+    async def walks(marks: int) -> int:
+        parked = Parked(Ticks())
+        for number in range(marks):
+            parked._places[b"%016d" % number, ("share",)] = _Place(LookBack(Ticks()))
+        make = Maker()
+        rows = Rows([make.delivery(make.event(), b"%016d" % 1)])
+        await parked.park(SimpleNamespace(change=change), rows, "share", node=b"n", now=NOW)  # type: ignore[arg-type]
+        return rows.walks
+
+    assert await walks(marks=1_000) == await walks(marks=0)

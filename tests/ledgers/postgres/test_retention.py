@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from surehook.core.instants import DAY_MS, HOUR_MS
+from surehook.core.instants import DAY_MS, HOUR_MS, MINUTE_MS
 from surehook.ledgers.postgres.days import LARGE_BYTES, days
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import day_of, first_id, name
@@ -357,3 +357,25 @@ async def test_an_event_that_is_wanted_again_is_not_pruned(desk: Desk, beside: A
         )  # fmt: skip
     await pruning
     assert (await desk.ledger.event(done.event)).body == done.body
+
+
+async def test_a_calm_minute_asks_little(desk: Desk) -> None:
+    """Dead letters lie for years: what each minute asks is asked half a million times a year."""
+    asked: list[str] = []
+
+    async def minute(place: int) -> int:
+        asked.clear()
+        await prune(desk, now=NOW + place * MINUTE_MS)
+        return len(asked)
+
+    await index(desk)
+    await desk.finish("dead", count=3)
+    for place in range(3):
+        await minute(place)
+    async with desk.ledger._pruning.lend() as session:
+        connection = await session.connected()
+        connection.add_query_logger(lambda record: asked.append(record.query))
+    assert await minute(3) <= 14
+    assert not any("pg_get_expr" in one or "pg_table_size" in one for one in asked)
+    await minute(20)
+    assert any("pg_get_expr" in one for one in asked) and any("pg_table_size" in one for one in asked)

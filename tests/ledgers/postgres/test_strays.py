@@ -16,6 +16,7 @@ from surehook.ledgers.postgres.lookback import MOST_S
 from surehook.ports.ledger import Skip
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
+from tests.ledgers.postgres.beside import Ticks, beside, opened
 
 LONG_AGO = NOW - 60_000  # behind every mark
 BACKLOG = 100_000  # rows of another tenant that are due: a pass goes over them for seconds
@@ -24,18 +25,6 @@ select decode('00' || lpad(to_hex(n), 30, '0'), 'hex'), 1, 0, {NOW} - 3600000 + 
   'crowd', 'aged', 0, false
 from generate_series(1, {BACKLOG}) n"""
 WITHOUT_CROWD = Skip(tenants=("crowd",))
-
-
-class Ticks:
-    """A clock that moves when it is told to, and by `slow` seconds with each reading."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.slow = 0.0
-
-    def __call__(self) -> float:
-        self.now += self.slow
-        return self.now
 
 
 @pytest.fixture
@@ -51,22 +40,14 @@ def others_ticks() -> Ticks:
 @pytest.fixture
 def book(place: str, runner: asyncio.Runner, ticks: Ticks) -> Iterator[PostgresLedger]:
     """Looks back once, at the beginning, and then not again in these tests."""
-    ledger = PostgresLedger(place, clock=ticks)
-    runner.run(ledger.open(now=NOW))
-    yield ledger
-    runner.run(ledger.close())
+    with opened(place, runner, clock=ticks) as ledger:
+        yield ledger
 
 
 @pytest.fixture
 def other(place: str, desk: Desk, runner: asyncio.Runner, others_ticks: Ticks) -> Iterator[Desk]:
-    """Another process on the same book: what it commits, the first one's marks do not know."""
-    ledger = PostgresLedger(place, clock=others_ticks)
-    runner.run(ledger.open(now=NOW))
-    second = Desk(ledger, desk.make)
-    second.endpoint = desk.endpoint
-    second.node = runner.run(second.new_node())
-    yield second
-    runner.run(ledger.close())
+    with beside(desk, place, runner, clock=others_ticks) as second:
+        yield second
 
 
 async def look_back_no_more(desk: Desk, ticks: Ticks) -> None:

@@ -106,3 +106,14 @@ async def test_what_a_receiver_said_is_found_on_the_first_page(
     monkeypatch.setattr(deliveries, "OPEN_LOOKS_MAX", 1_000)
     page = await desk.ledger.deliveries(DeliveryFilter(receipt="rejected"), limit=50, after=None)
     assert ([one.id for one in page.data], page.next) == ([done.id, held.id], None)
+
+
+async def test_a_dead_letter_of_which_a_receiver_spoke_is_found_on_the_first_page(desk: Desk) -> None:
+    dead = await desk.finish_one("dead")
+    await desk.ledger.hear(
+        desk.endpoint, [Said(dead.id, dead.event, word("rejected", NOW))], tenant=TENANT, now=NOW
+    )
+    for _ in range(6):
+        await desk.finish("dead", count=LOOKS_MAX // 5)
+    page = await desk.ledger.dead_letters(DeliveryFilter(receipt="rejected"), limit=50, after=None)
+    assert ([one.id for one in page.data], page.next) == ([dead.id], None)

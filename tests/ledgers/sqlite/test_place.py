@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from surehook.core.errors import LedgerBroken, LedgerFull, LedgerUnavailable, SettingsError
 from surehook.ledgers.sqlite import SqliteLedger
@@ -67,6 +69,45 @@ async def test_below_the_floor_no_new_work_is_taken_but_work_in_hand_is_recorded
     await desk.record(desk.make.delivered(delivery))
     assert await desk.state(delivery) == "delivered"
     await ledger.close()
+
+
+@pytest.mark.parametrize("floor", [0, 1 << 62])
+async def test_below_the_floor_a_line_of_history_is_kept_without_what_the_answer_said(
+    runner: Any, tmp_path: Path, floor: int
+) -> None:
+    path = str(tmp_path / "book.db")
+    ledger = SqliteLedger(path)
+    await ledger.open(now=NOW)
+    desk = await Desk(ledger, Maker()).begin()
+    delivery = await desk.hold_one()
+    await ledger.close()
+
+    ledger = desk.ledger = SqliteLedger(path, disk_floor_bytes=floor)
+    await ledger.open(now=NOW)
+    result = desk.make.delivered(delivery)
+    assert result.entry is not None
+    said = structs.replace(result.entry, status=200, headers=b"x: y\n", body=b"thanks", truncated=False)
+    await desk.record(structs.replace(result, entry=said))
+    (line,) = await ledger.attempts(delivery.id)
+    assert (line.status, line.outcome) == (200, said.outcome)
+    kept = (line.headers, line.body, line.truncated)
+    assert kept == ((b"x: y\n", b"thanks", False) if floor == 0 else (b"", b"", True))
+    await ledger.close()
+
+
+async def test_a_full_disk_is_not_taken_for_a_wrong_path(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def full(path: Any, *args: Any, **kwargs: Any) -> int:
+        if str(path).endswith("book.db"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(LedgerFull, match="No space left"):
+        await SqliteLedger(str(tmp_path / "book.db")).open(now=NOW)
 
 
 async def test_a_file_that_was_replaced_is_not_written_any_more(runner: Any, tmp_path: Path) -> None:

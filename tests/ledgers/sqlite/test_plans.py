@@ -26,6 +26,7 @@ WALKS = {
     "beats": "nodes only",
     "nodes": "nodes only",
     "prune_nodes": "nodes only",
+    "prune_closings": "breakers that closed within a day",
     "prune_beats": "nodes only",
     "keys": "all of a small table",
     "replays_running": "jobs only",
@@ -99,6 +100,15 @@ def _is_made_here(step: str) -> bool:
 )
 async def test_a_look_goes_through_its_partial_index(desk: Desk, name: str, index: str) -> None:
     assert any(index in step for step in _plan(desk.ledger, name)), _plan(desk.ledger, name)
+
+
+async def test_a_look_past_others_reads_its_index_alone_and_keeps_nothing(desk: Desk) -> None:
+    """The one writer does nothing else meanwhile: with a look at each row it took six times as long."""
+    plan = _plan(desk.ledger, "others")
+    looks = [step for step in plan if "delivery" in step]
+    index = "SEARCH delivery USING COVERING INDEX delivery_ready (lane=? AND (due_at,id)>(?,?) AND due_at<?)"
+    assert looks == [index, index], plan
+    assert not [step for step in plan if "MATERIALIZE" in step or "TEMP B-TREE" in step], plan
 
 
 async def test_claims_look_at_the_batch_alone(desk: Desk) -> None:

@@ -30,7 +30,7 @@ RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
 FALLBACK_S = 3.0  # without a line for so long, work is claimed from the ledger
 UNCONFIRMED_S = 3.0  # nothing that was sent is confirmed for so long: the same
 UNDER_WAY_S = (
-    3.0  # a tide is under way for so long, and nothing waits at an idle worker: its queue does not flow
+    3.0  # a tide is under way for so long while nothing waits at an idle worker: its queue stands still
 )
 STALL_S = 12.0  # two tides and a little: where none was even sent, a lane that saw none is not swept or does not flow
 MARKS_S = 1.0  # how old the generation may be that accept marks with
@@ -69,7 +69,7 @@ class Link:
         self._lost_at = clock.boot()  # since when there is no line
         self._flowed_at = clock.boot()  # when the lane's last tide came, as far as we know
         self._under_way_at: float | None = (
-            None  # since when a tide is under way, or another one after the last that came
+            None  # since when a tide that was sent has not come, and none before it
         )
         self._marks: LaneMarks | None = None
         self._stopping = False

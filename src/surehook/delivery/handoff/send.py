@@ -16,7 +16,9 @@ from surehook.core.model import LANES, Lane
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Line
 
-WAITING_IDS_MAX = 50_000  # ids of both lanes that wait for the broker: 0.8 MB, about a second of a fast node
+# Ids of one lane that wait for the broker: 0.4 MB, about half a second of a fast node. Each lane has its own, so that a
+# queue that confirms nothing leaves the other one alone.
+WAITING_IDS_MAX = 25_000
 BODIES_MAX = 50  # messages sent before their confirms are awaited, so that a slow broker is felt at once
 
 
@@ -29,16 +31,15 @@ class Send:
         self._lines: list[deque[bytes | int]] = [deque() for _ in LANES]  # an int is a tide
         self._more = [asyncio.Event() for _ in LANES]
         self._safe = asyncio.Event()  # set each time the broker has confirmed something
-        self._places = 0  # reserved, or taken by an id that is not yet safe
+        self._places = [0 for _ in LANES]  # reserved, or taken by an id that is not yet safe
         self.marks = [0 for _ in LANES]
         self.sent = 0  # ids that the broker has confirmed
 
     # -- what is handed in ------------------------------------------------------------------------------
 
-    @property
-    def room(self) -> int:
+    def room(self, lane: Lane) -> int:
         """How many more ids may wait."""
-        return max(0, WAITING_IDS_MAX - self._places)
+        return max(0, WAITING_IDS_MAX - self._places[lane])
 
     @property
     def is_empty(self) -> bool:
@@ -47,14 +48,14 @@ class Send:
     def reserve(self, lane: Lane) -> int:
         """A place for one id and the mark to write, or 0: no broker, no room, and no place was taken."""
         mark = self.marks[lane]
-        if mark and self._places < WAITING_IDS_MAX:
-            self._places += 1
+        if mark and self._places[lane] < WAITING_IDS_MAX:
+            self._places[lane] += 1
             return mark
         return 0
 
-    def give_back(self) -> None:
+    def give_back(self, lane: Lane) -> None:
         """A reserved place is not needed: its delivery was not written."""
-        self._places -= 1
+        self._places[lane] -= 1
 
     def put_reserved(self, lane: Lane, delivery: bytes) -> None:
         """The delivery that a place was reserved for is committed."""
@@ -63,7 +64,7 @@ class Send:
 
     def put(self, lane: Lane, ids: list[bytes]) -> None:
         """Ids that the sweeper marked; it asked for no more than `room`."""
-        self._places += len(ids)
+        self._places[lane] += len(ids)
         self._lines[lane].extend(ids)
         self._more[lane].set()
 
@@ -91,7 +92,7 @@ class Send:
             ids = 0
             for _ in range(used):
                 ids += isinstance(waiting.popleft(), bytes)
-            self._places -= ids
+            self._places[lane] -= ids
             self.sent += ids
             self._safe.set()
 

@@ -48,7 +48,7 @@ class Sweep:
 
     async def round(self, marks: LaneMarks) -> float:
         """Hand over what is due; returns how many seconds may pass until the next round."""
-        limit = min(SWEEP_ROWS, self._send.room)
+        limit = min(SWEEP_ROWS, self._send.room(self._lane))
         if limit == 0:
             return SWEEP_S
         now = self._clock.now()

@@ -181,9 +181,8 @@ class Take:
         node = self._node()
         claimed = await self._ledger.claim_ids(list(asked), node=node, now=ahead, size=size)
         rest = frozenset(claimed.rest)
-        rows = (
-            claimed.rows if node == self._node() else []
-        )  # buried before the answer came: they are free again
+        is_buried = node != self._node()  # before the answer came: they are free again
+        rows = [] if is_buried else claimed.rows
         for row in rows:
             opened = asked[row.id]
             opened.open += 1

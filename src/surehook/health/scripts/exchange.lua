@@ -13,11 +13,17 @@ for _, turn in ipairs(ask.turns) do
   local at = place(turn.tenant, turn.key)
   local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober', 'author')
   local generation = tonumber(old[3]) or 0
-  local news = (old[1] or 'closed') == 'closed' or (old[4] or '') == node or (old[2] or '') ~= text(turn.reason)
-  if not (turn.again and generation > 0) and (turn.state == 'closed' or news) then
+  local told = turn.generation
+  local news = turn.state == 'closed' or (old[1] or 'closed') == 'closed' or (old[2] or '') ~= text(turn.reason)
+    or ((old[4] or '') == node and not turn.again)
+  if turn.again and told <= generation then -- it is known, or something newer is
+  elseif not news then -- what is known is not older than what was told, and its author takes it over
+    if not turn.again then told = told + 1 end
+    redis.call('HSET', at, 'generation', math.max(generation, told))
+  else
     local author = node
     if turn.state == 'closed' and old[1] == 'closed' then author = old[5] or node end
-    generation = math.max(now, generation + 1)
+    generation = turn.again and told or math.max(now, generation + 1, told)
     if turn.state == 'closed' then redis.call('DEL', at) end
     redis.call('HSET', at, 'state', turn.state, 'reason', text(turn.reason), 'opened_at', turn.opened_at,
       'probe_at', turn.probe_at, 'generation', generation, 'author', author, 'prober', '', 'probe_until', 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ T = TypeVar("T")
 # serialization), and lock_not_available.
 _AWAY = ("08", "53", "57", "58", "40", "55P03")
 _CONTENDED = ("40", "55P03")
+# What SQLite, PostgreSQL, and MySQL with MariaDB say of a table of ours that is not there.
+_NO_TABLE = re.compile(r"(no such table|relation|Table).*surehook_inbox", re.DOTALL)
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 
 
@@ -170,7 +173,10 @@ def _state(error: DBAPIError) -> str | None:
 def _first_line(error: BaseException) -> str:
     """Without the statement and its parameters, which are people's data."""
     cause = getattr(error, "orig", None) or error
-    return f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
+    said = f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
+    if _NO_TABLE.search(said):
+        said += "; the tables of the inbox are made by its create_tables(), or as `surehook inbox ddl` prints them"
+    return said
 
 
 def _guard(engine: Engine) -> None:

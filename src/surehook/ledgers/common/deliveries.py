@@ -21,6 +21,7 @@ from surehook.ledgers.common import blocks, through_events
 from surehook.ledgers.common.blocks import Values
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.common.paging import (
+    LOOKS_MAX,
     OPEN_LOOKS_MAX,
     Source,
     Span,
@@ -30,11 +31,11 @@ from surehook.ledgers.common.paging import (
     merged,
 )
 from surehook.ledgers.common.steps import Row, Steps
-from surehook.ports.reading import DeliveryFilter, DeliveryView
+from surehook.ports.reading import DeliveryFilter, DeliveryView, Dismissal
 from surehook.ports.registry import Page
 
 _open, _line, _dead, _replayed = schema.delivery, schema.attempt, schema.dead_letter, schema.replayed
-_receipt = schema.receipt
+_receipt, _dismissed = schema.receipt, schema.dismissed
 _OPEN_COLUMNS = (
     _open.c.id, _open.c.event, _open.c.endpoint, _open.c.tenant, _open.c.type, _open.c.holder, _open.c.parked,
     _open.c.lane, _open.c.attempt, _open.c.outcome, _open.c.unknown, _open.c.due_at, _open.c.replay_of,
@@ -43,7 +44,7 @@ _OPEN_COLUMNS = (
 _LINE_COLUMNS = (
     _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
     _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
-    _replayed.c.replacement, _receipt.c.said,
+    _replayed.c.replacement, _dismissed.c.note, _dismissed.c.at, _receipt.c.said,
 )  # fmt: skip
 
 FEW_EVENTS = 200  # of a subject
@@ -54,16 +55,19 @@ def _with_receipt(table: Table, lines: FromClause) -> FromClause:
     return lines.outerjoin(_receipt, is_its)
 
 
+def _with_moves(lines: FromClause) -> FromClause:
+    """Last lines with what people did about them afterwards."""
+    was_replayed = _replayed.c.original == _line.c.delivery
+    was_dismissed = _dismissed.c.delivery == _line.c.delivery
+    return lines.outerjoin(_replayed, was_replayed).outerjoin(_dismissed, was_dismissed)
+
+
 _OPEN = _with_receipt(_open, _open)
-_LINES = _with_receipt(_line, _line.outerjoin(_replayed, _replayed.c.original == _line.c.delivery))
+_LINES = _with_receipt(_line, _with_moves(_line))
 # Dead letters come first: behind outer joins SQLite would walk the lines for them.
 _IS_DEAD = _dead.c.delivery == _line.c.delivery
-_DEAD_LINES = _with_receipt(
-    _line, _dead.join(_line, _IS_DEAD).outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
-)
-_LINES_OF_DEAD = _with_receipt(
-    _line, _line.join(_dead, _IS_DEAD).outerjoin(_replayed, _replayed.c.original == _line.c.delivery)
-)
+_DEAD_LINES = _with_receipt(_line, _with_moves(_dead.join(_line, _IS_DEAD)))
+_LINES_OF_DEAD = _with_receipt(_line, _with_moves(_line.join(_dead, _IS_DEAD)))
 _IS_LAST = _line.c.end.is_not(None)
 _IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
 
@@ -78,13 +82,16 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
 
 
 class Walked(NamedTuple):
-    """What leads to last lines: by column, below which id an index leads along its values in the order of ids; whether
-    there are blocks, for everything else that is asked for; below which id there is an index of events by subject; and
-    whether there is one of receipts by stage."""
+    """What leads to last lines: by column, below which id an index leads along its values in the order of ids, and how
+    many lines above that a page looks at (None: all); whether there are blocks, for everything else that is asked for;
+    below which id there is an index of events by subject, and how many events above that a page looks at; and whether
+    there is one of receipts by stage."""
 
     below: Mapping[str, bytes] = MappingProxyType({})
+    looks: int | None = LOOKS_MAX
     blocks: bool = False
     subjects_below: bytes = LOWEST
+    event_looks: int | None = LOOKS_MAX
     receipts: bool = False
 
 
@@ -136,14 +143,7 @@ def dead_letters(
         source = yield from _in_blocks(where, {**values, "end": "dead"}, span, _LINES_OF_DEAD, limit)
     else:
         walk = _walk_of_dead(where, walked)
-        source = yield from above_and_below(
-            span,
-            LOWEST if walk is None else walk.below,
-            lambda part: _finished_ones(where, part, _dead.c.delivery, _DEAD_LINES, [], limit),
-            lambda part: _finished_ones(
-                where, part, _line.c.delivery, _LINES_OF_DEAD, walk.along if walk else [], limit
-            ),
-        )
+        source = yield from _led(where, span, walk, (_dead.c.delivery, _DEAD_LINES), _LINES_OF_DEAD, limit)
     return merged([source], limit)
 
 
@@ -159,12 +159,17 @@ def _through_events(
     if where.subject is not None:
         its: Any = {
             "tenant": where.tenant, "in_one_file": walked.blocks, "indexed_below": walked.subjects_below,
+            "looks": walked.event_looks,
         }  # fmt: skip
         is_alone = is_alone and where.receipt is None
         most = limit + 1 if is_alone else FEW_EVENTS + 1
         chosen = yield from through_events.by_subject(where.subject, span, **its, limit=most)
         return chosen if chosen is None or is_alone or len(chosen.spans) <= FEW_EVENTS else None
-    if where.receipt is not None and walked.receipts and is_alone and where.tenant is None:
+    if where.receipt is None or not walked.receipts or where.tenant is not None:
+        return None
+    if dead and others == (None, None, None, None):
+        return (yield from through_events.dead_by_receipt(where.receipt, span, limit=limit + 1))
+    if is_alone:
         return (yield from through_events.by_receipt(where.receipt, span, limit=limit + 1))
     return None
 
@@ -193,14 +198,32 @@ def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> 
     values = _values(where)
     if walked.blocks and values and not (walk and len(values) == 1):
         return (yield from _in_blocks(where, values, span, _LINES, limit))
+    # A line's receipt or event is looked up, which costs ten times the line.
+    looks = walked.looks if (where.receipt, where.subject) == (None, None) else LOOKS_MAX
+    return (yield from _led(where, span, walk, (_line.c.delivery, _LINES), _LINES, limit, looks=looks))
+
+
+def _led(
+    where: DeliveryFilter,
+    span: Span,
+    walk: Walk | None,
+    key_of: tuple[ColumnElement[bytes], FromClause],
+    lines: FromClause,
+    limit: int,
+    *,
+    looks: int | None = LOOKS_MAX,
+) -> Steps[Source]:
+    """Finished ones along a key of their own, and below where an index leads among `lines`, along that."""
+    key, of_key = key_of
+    if walk is None:
+        return (yield from _finished_ones(where, span, key, of_key, [], limit))
+    along = walk.along
     return (
         yield from above_and_below(
             span,
-            LOWEST if walk is None else walk.below,
-            lambda part: _finished_ones(where, part, _line.c.delivery, _LINES, [], limit),
-            lambda part: _finished_ones(
-                where, part, _line.c.delivery, _LINES, walk.along if walk else [], limit
-            ),
+            walk.below,
+            lambda part: _finished_ones(where, part, key, of_key, [], limit, looks=looks),
+            lambda part: _finished_ones(where, part, _line.c.delivery, lines, along, limit),
         )
     )
 
@@ -273,9 +296,11 @@ def _finished_ones(
     lines: FromClause,
     walk: Sequence[ColumnElement[bool]],
     limit: int,
+    *,
+    looks: int | None = LOOKS_MAX,
 ) -> Steps[Source]:
     """Last lines among `lines`, walked along `key`."""
-    lowest = yield from look_down(key, span, walk)
+    lowest = yield from look_down(key, span, walk, rows=looks)
     conditions = [*span.cut(low=lowest).of(key), *walk, *_of_lines(where)]
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
@@ -347,10 +372,11 @@ def _open_view(row: Row) -> DeliveryView:
 def _finished_view(row: Row) -> DeliveryView:
     (
         id, event, endpoint, tenant, type, end, reason, lane, seq, outcome, unknown, finished_at, replay_of,
-        replayed_by, said,
+        replayed_by, note, dismissed_at, said,
     ) = row  # fmt: skip
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
         attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
         replay_of=replay_of, replayed_by=replayed_by, receipt=hearing.read(said),
+        dismissal=None if dismissed_at is None else Dismissal(note, dismissed_at),
     )  # fmt: skip

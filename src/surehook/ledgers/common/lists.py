@@ -15,6 +15,7 @@ from surehook.ledgers.common import blocks
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.common.paging import (
     AHEAD_MS,
+    LOOKS_MAX,
     Source,
     Span,
     above_and_below,
@@ -49,8 +50,10 @@ def events(
     after: bytes | None,
     in_blocks: bool = False,
     below: Mapping[str, bytes] = NOWHERE,
+    looks: int | None = LOOKS_MAX,
 ) -> Steps[Page]:
-    """`in_blocks`: there are blocks, for what no index leads along. `below`: by column, below which id an index leads."""
+    """`in_blocks`: there are blocks, for what no index leads along. `below`: by column, below which id an index leads;
+    `looks`: how many events above it a page looks at (None: all)."""
     span = Span().cut(high=after)
     rest: list[ColumnElement[bool]] = []
     if where.since is not None:
@@ -76,7 +79,8 @@ def events(
     def walk(part: Span, along: Collection[str]) -> Steps[Source]:
         conditions = [condition for name, condition in its.items() if name not in along]
         its_walk = [its[name] for name in along]
-        return _walk(listing.where(*conditions), _event.c.id, part, its_walk, _made_event, limit)
+        rows = looks if led and not along else LOOKS_MAX
+        return _walk(listing.where(*conditions), _event.c.id, part, its_walk, _made_event, limit, rows=rows)
 
     source = yield from above_and_below(span, upto, lambda part: walk(part, ()), lambda part: walk(part, led))
     return merged([source], limit)
@@ -123,9 +127,11 @@ def _walk(
     along: list[ColumnElement[bool]],
     made: Callable[[Row], Any],
     limit: int,
+    *,
+    rows: int | None = LOOKS_MAX,
 ) -> Steps[Source]:
     """The rows of a listing along an index, in the order of their ids."""
-    lowest = yield from look_down(key, span, along)
+    lowest = yield from look_down(key, span, along, rows=rows)
     conditions = [*span.cut(low=lowest).of(key), *along]
     found = yield listing.where(*conditions).order_by(key.desc()).limit(limit + 1)
     return Source.read([made(row) for row in found], lowest, limit)

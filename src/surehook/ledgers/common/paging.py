@@ -48,9 +48,15 @@ class Span(NamedTuple):
 
 
 def look_down(
-    key: ColumnElement[bytes], span: Span, also: Sequence[ColumnElement[bool]] = (), *, rows: int = LOOKS_MAX
+    key: ColumnElement[bytes],
+    span: Span,
+    also: Sequence[ColumnElement[bool]] = (),
+    *,
+    rows: int | None = LOOKS_MAX,
 ) -> Steps[bytes | None]:
-    """The id that stands so many rows down the span; None where the span ends before."""
+    """The id that stands so many rows down the span; None where the span ends before, or where all may be looked at."""
+    if rows is None:
+        return None
     found = yield select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(rows - 1)
     return found[0][0] if found else None
 

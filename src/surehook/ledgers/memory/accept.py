@@ -28,17 +28,12 @@ class Accepting(Hooked):
 
     def _is_concerned(self, batch: Sequence[Incoming], since: int) -> bool:
         endpoints = self.book.endpoints
-        return notes.concern(
-            [
-                (version, kind, key, endpoints[key].tenant if key in endpoints else None)
-                for version, kind, key in self.book.changes
-                if version > since
-            ],
-            since=since,
-            newest=self.book.version,
-            tenants={item.event.tenant for item in batch},
-            event_types={item.event.type for item in batch},
-        )
+        found = [
+            (version, kind, key, endpoints[key].tenant if key in endpoints else None)
+            for version, kind, key in self.book.changes
+            if version > since
+        ]
+        return notes.concern(found, batch, since=since, newest=self.book.version)
 
     def _take(self, item: Incoming, node: bytes, now: int) -> Taken:
         event = item.event

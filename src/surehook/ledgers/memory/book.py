@@ -88,6 +88,7 @@ class Book:
         self.parked_in_lane = [0 for _ in LANES]
         # the rest
         self.breakers: dict[tuple[str, str], BreakerRow] = {}
+        self.closings: dict[tuple[str, str], BreakerRow] = {}
         self.notices: dict[bytes, Notice] = {}
         self.notice_ids: SortedKeys[bytes] = SortedKeys()
         self.notice_ages: SortedKeys[tuple[int, bytes]] = SortedKeys()

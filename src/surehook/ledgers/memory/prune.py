@@ -7,6 +7,7 @@ from itertools import islice, takewhile
 
 from msgspec import structs
 
+from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.ledgers.memory.accept import KEY_LIFE_MS
 from surehook.ledgers.memory.hooks import Hooked, writes
 from surehook.ledgers.memory.sorted_keys import SortedKeys
@@ -22,6 +23,7 @@ class Pruning(Hooked):
         left -= self._keys(now - KEY_LIFE_MS, left)
         left -= self._notices(events_before, left)
         left -= self._receipts(events_before, left)
+        self._closings(now - CLOSINGS_KEPT_MS)
         return limit - left
 
     def _stories(self, before: int, limit: int) -> int:
@@ -50,6 +52,11 @@ class Pruning(Hooked):
             self.book.body_ages.discard(key)
             self.book.events[key[1]] = structs.replace(self.book.events[key[1]], body=b"")
         return len(keys)
+
+    def _closings(self, before: int) -> None:
+        closings = self.book.closings
+        for place in [place for place, row in closings.items() if row.generation < before]:
+            del closings[place]
 
     def _keys(self, before: int, limit: int) -> int:
         keys = list(islice(takewhile(lambda key: key[0] <= before, self.book.key_ages.ascending()), limit))

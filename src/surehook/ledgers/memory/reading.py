@@ -84,7 +84,7 @@ class Reads(Hooked):
             first = waiting.first()
             counts.append(
                 LaneCount(
-                    in_flight=self.book.held_in_lane[lane],
+                    held=self.book.held_in_lane[lane],
                     ready=ready,
                     scheduled=len(waiting) - ready,
                     parked=self.book.parked_in_lane[lane],

@@ -57,8 +57,9 @@ class Recording(Hooked):
         return Recorded(lost=lost, changes=changes)
 
     @reads
-    def breakers(self) -> list[BreakerRow]:
-        return [self.book.breakers[place] for place in sorted(self.book.breakers)]
+    def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:
+        closings = [self.book.closings[place] for place in asked if place in self.book.closings]
+        return [self.book.breakers[place] for place in sorted(self.book.breakers)] + closings
 
     def _settle(self, row: Row, settled: Settled, now: int) -> None:
         entry = settled.entry
@@ -96,9 +97,17 @@ class Recording(Hooked):
 
     def _keep_breaker(self, breaker: BreakerRow) -> None:
         place = (breaker.tenant, breaker.key)
+        known, closing = self.book.breakers.get(place), self.book.closings.get(place)
         if breaker.state == "closed":
-            self.book.breakers.pop(place, None)
-        else:
+            if closing is None or closing.generation < breaker.generation:
+                self.book.closings[place] = structs.replace(
+                    breaker, reason="", opened_at=0, probe_at=0, failures=0, calls=0
+                )
+            if known is not None and known.generation <= breaker.generation:
+                del self.book.breakers[place]
+        elif (closing is None or closing.generation < breaker.generation) and (
+            known is None or known.generation <= breaker.generation
+        ):
             self.book.breakers[place] = breaker
 
     def _fold(self, health: EndpointHealth, now: int) -> EndpointChange | None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from surehook.core.model import Delivery
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Story, take_in
-from surehook.ports.reading import ReplayJob
+from surehook.ports.reading import Dismissal, ReplayJob
 
 
 class Replaying(Hooked):
@@ -16,7 +16,7 @@ class Replaying(Hooked):
         story = self.book.stories.get(delivery)
         if story is None or not story.is_dead_letter:
             return False
-        story.note = note
+        story.dismissal = Dismissal(note, now)
         self._no_dead_letter(story)
         return True
 

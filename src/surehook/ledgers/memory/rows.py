@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from surehook.core.model import STANDING_REASONS, Delivery, Lane
 from surehook.ledgers import hearing
+from surehook.ports.reading import Dismissal
 
 
 class Row(Struct):
@@ -95,7 +96,7 @@ def take_in(delivery: Delivery, *, node: bytes | None, now: int) -> Row:
 
 
 class Story(Struct):
-    """A finished delivery. Only `replayed_by` and `note` are ever written later."""
+    """A finished delivery. Only `replayed_by` and `dismissal` are ever written later."""
 
     id: bytes
     event: bytes
@@ -110,11 +111,11 @@ class Story(Struct):
     finished_at: int
     replay_of: bytes | None
     replayed_by: bytes | None = None
-    note: str | None = None  # a dead letter that was put away says why
+    dismissal: Dismissal | None = None
 
     @property
     def is_dead_letter(self) -> bool:
-        return self.state == "dead" and self.replayed_by is None and self.note is None
+        return self.state == "dead" and self.replayed_by is None and self.dismissal is None
 
 
 class KnownKey(Struct, frozen=True):

@@ -72,6 +72,7 @@ def _finished(story: Story, attempts: int, receipt: Word | None) -> DeliveryView
         replay_of=story.replay_of,
         replayed_by=story.replayed_by,
         receipt=receipt,
+        dismissal=story.dismissal,
     )
 
 

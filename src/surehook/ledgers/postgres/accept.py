@@ -148,13 +148,8 @@ class Accepting:
 async def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
     if newest - since > notes.MEETINGS_MOST:
         return True
-    return notes.concern(
-        [tuple(row) for row in await session.rows(query("noted_since"), since)],
-        since=since,
-        newest=newest,
-        tenants={item.event.tenant for item in batch},
-        event_types={item.event.type for item in batch},
-    )
+    found = await session.rows(query("noted_since"), since)
+    return notes.concern([tuple(row) for row in found], batch, since=since, newest=newest)
 
 
 def _place(item: Incoming) -> tuple[str, str]:

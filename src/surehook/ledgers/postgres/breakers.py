@@ -1,8 +1,9 @@
-"""Breakers that are open or half-open: one row each, gone once they close."""
+"""Breakers that are open or half-open: one row each, gone once they close. Closings are remembered for a day, so that what
+is written late undoes nothing newer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from surehook.core.model import BreakerRow
 from surehook.ledgers.postgres.session import Session
@@ -13,17 +14,32 @@ async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> Non
     """Write what changed; the last word about each breaker holds, and keys are sorted so that no two writers deadlock."""
     last = {(row.tenant, row.key): row for row in breakers}
     rows = [last[key] for key in sorted(last)]
-    closed = [(row.tenant, row.key) for row in rows if row.state == "closed"]
+    closed = [(row.tenant, row.key, row.generation) for row in rows if row.state == "closed"]
     others = [
-        (row.tenant, row.key, row.state, row.reason, row.opened_at, row.probe_at, row.failures, row.calls)
+        (
+            row.tenant,
+            row.key,
+            row.state,
+            row.reason,
+            row.opened_at,
+            row.probe_at,
+            row.failures,
+            row.calls,
+            row.generation,
+        )
         for row in rows
         if row.state != "closed"
     ]
     if closed:
-        await session.run(query("breakers_drop"), *map(list, zip(*closed, strict=True)))
+        columns = [list(column) for column in zip(*closed, strict=True)]
+        await session.run(query("breakers_closed"), *columns)
+        await session.run(query("breakers_drop"), *columns)
     if others:
         await session.run(query("breakers_keep"), *map(list, zip(*others, strict=True)))
 
 
-async def breakers(session: Session) -> list[BreakerRow]:
-    return [BreakerRow(*row) for row in await session.rows(query("breakers"))]
+async def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
+    rows = list(await session.rows(query("breakers")))
+    if asked:
+        rows += await session.rows(query("breaker_closings"), *map(list, zip(*asked, strict=True)))
+    return [BreakerRow(*row) for row in rows]

@@ -81,7 +81,7 @@ async def _claim_on(
 ) -> list[Delivery]:
     """From where the last one ended."""
     begin = marks.begin(lane)
-    rows = await session.change(query("claim"), node, lane, begin, due_by, limit, size, strays.since(lane))
+    rows = await session.change(query("claim"), lane, strays.since(lane), node, begin, due_by, limit, size)
     leased = leased_of([row[:-2] for row in rows], node)
     *_, walked, clear = rows[0]
     strays.saw(lane, clear)
@@ -172,10 +172,13 @@ class Parked:
         try:
             check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
         finally:  # also where nobody knows whether it was done
+            lowest: dict[bytes, bytes] = {}  # by endpoint
+            for one in deliveries:
+                lowest[one.endpoint] = min(one.id, lowest.get(one.endpoint, _END))
             for (endpoint, _), place in self._places.items():
-                lowest = min([one.id for one in deliveries if one.endpoint == endpoint], default=_END)
-                place.parked = min(place.parked, lowest)
-                place.begin = min(place.begin, lowest)
+                if endpoint in lowest:
+                    place.parked = min(place.parked, lowest[endpoint])
+                    place.begin = min(place.begin, lowest[endpoint])
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:

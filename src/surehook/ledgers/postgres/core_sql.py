@@ -56,14 +56,19 @@ async def look_at_dead_letters(
 
 
 async def look_at_events(session: Session, where: EventFilter, *, limit: int, after: bytes | None) -> Page:
-    below = (await indexed(session)).below["event"]
-    return await look(session, lists.events, where, limit=limit, after=after, below=below)
+    its = await indexed(session)
+    below, looks = its.below["event"], its.looks["event"]
+    return await look(session, lists.events, where, limit=limit, after=after, below=below, looks=looks)
 
 
 async def _walked(session: Session) -> deliveries.Walked:
     its = await indexed(session)
     return deliveries.Walked(
-        its.below["attempt"], subjects_below=its.below["event"]["subject"], receipts=its.receipts
+        its.below["attempt"],
+        looks=its.looks["attempt"],
+        subjects_below=its.below["event"]["subject"],
+        event_looks=its.looks["event"],
+        receipts=its.receipts,
     )
 
 

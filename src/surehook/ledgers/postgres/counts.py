@@ -34,7 +34,7 @@ class Counts:
 
         return [
             LaneCount(
-                in_flight=of("held", lane),
+                held=of("held", lane),
                 ready=of("ready", lane),
                 scheduled=of("scheduled", lane),
                 parked=parked[lane],

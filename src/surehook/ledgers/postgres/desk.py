@@ -13,7 +13,6 @@ Each purpose has connections of its own, so that nothing on the way of an event 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -66,6 +65,7 @@ class Desk:
         self._keeping = self._pool("keep", 1)
         self._pruning = self._pool("keep", 1)
         self._telling = Telling(self._tell, clock)
+        self._lists_sql: Any = None
 
     def _pool(self, purpose: Purpose, size: int) -> Pool:
         return Pool(connect_to(self.url, purpose), size=size, patience_s=PATIENCE_S[purpose])
@@ -134,8 +134,10 @@ class Desk:
 
     async def _core_sql(self) -> Any:
         """What needs SQLAlchemy, imported when first asked for, and not on the event loop's thread."""
-        full = "surehook.ledgers.postgres.core_sql"
-        try:
-            return sys.modules.get(full) or await asyncio.to_thread(import_module, full)
-        except OSError as error:  # no descriptors or memory left: the next call may have them again
-            raise LedgerUnavailable(f"{full} cannot be read now: {error}") from error
+        if self._lists_sql is None:  # `sys.modules` has a module before it is whole
+            name = "surehook.ledgers.postgres.core_sql"
+            try:
+                self._lists_sql = await asyncio.to_thread(import_module, name)
+            except OSError as error:  # no descriptors or memory left: the next call may have them again
+                raise LedgerUnavailable(f"{name} cannot be read now: {error}") from error
+        return self._lists_sql

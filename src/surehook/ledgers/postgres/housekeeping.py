@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from surehook.core.errors import Problem
+from surehook.core.instants import MINUTE_MS
 from surehook.ledgers.postgres.days import Day, days
 from surehook.ledgers.postgres.desk import Desk
 from surehook.ledgers.postgres.indexing import index_one
@@ -15,11 +16,17 @@ from surehook.ledgers.postgres.retention import drop_one_empty, retire_one
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
+# Between looks for days to make and to index, and at their sizes: looking through the catalog costs 5 ms of CPU.
+LOOK_MS = 10 * MINUTE_MS
+
 
 class Housekeeping(Desk):
     def __init__(self, url: str, **settings: Any) -> None:
         super().__init__(url, **settings)
         self._walks = Pruning()
+        self._days: list[Day] = []
+        self._days_are: str | None = None  # of which partitions `_days` tells
+        self._looked_at: int | None = None
 
     async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
         """A day that goes whole counts as `limit` rows, so that the caller rests and asks again.
@@ -28,16 +35,19 @@ class Housekeeping(Desk):
         that are over get their indexes, since this is called often and may take its time.
         """
         async with self._pruning.lend() as session:
-            await try_to_make_days(session, now=now)
+            is_due = self._looked_at is None or not 0 <= now - self._looked_at < LOOK_MS
+            is_made = not is_due or await try_to_make_days(session, now=now)
             if not await session.value(query("try_lock"), PRUNE_LOCK):
                 return 0
             try:
-                await index_one(session, now=now)
+                if is_due and not await index_one(session, now=now) and is_made:
+                    self._looked_at = now
                 await add_dead_letters_up(session)
-                there = await days(session)
+                there = await self._days_there(session, anew=is_due)
                 if await retire_one(
                     session, there, events_before=events_before, bodies_before=bodies_before, now=now
                 ):
+                    self._days_are = None
                     return limit
                 removed = await self._prune_rows(session, there, events_before, bodies_before, limit, now)
                 if removed < limit:
@@ -45,6 +55,13 @@ class Housekeeping(Desk):
                 return removed
             finally:
                 await session.value(query("unlock"), PRUNE_LOCK)
+
+    async def _days_there(self, session: Session, *, anew: bool) -> list[Day]:
+        """Sizes may be old; which partitions there are may not: another node may have dropped one."""
+        there = await session.value(query("partitions_there"))
+        if anew or there != self._days_are:
+            self._days, self._days_are = await days(session), there
+        return self._days
 
     async def _prune_rows(
         self,

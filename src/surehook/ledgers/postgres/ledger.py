@@ -219,8 +219,8 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             self._telling.ended(began, going_on, now=now)
         return recorded
 
-    async def breakers(self) -> list[BreakerRow]:
-        return await self._write(breakers.breakers)
+    async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:
+        return await self._write(breakers.breakers, asked)
 
     # -- waiting and ending -----------------------------------------------------------------------------
 

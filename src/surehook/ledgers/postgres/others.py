@@ -50,8 +50,7 @@ class Others:
             due_at, id = part.begin
             rows = await session.change(
                 query("claim_others"),
-                node, lane, due_at, id, part.end, limit, LOOK_ROWS, endpoints, tenants, size,
-                self._strays.since(lane),
+                lane, self._strays.since(lane), node, due_at, id, part.end, limit, LOOK_ROWS, endpoints, tenants, size,
             )  # fmt: skip
             leased = leased_of([row[:-3] for row in rows], node)
             *_, last_due, last_id, clear = rows[0]

@@ -43,6 +43,5 @@ class Marks:
         moved_ms = int.from_bytes(place[:6], "big") - int.from_bytes(written[:6], "big")
         if place == written or 0 <= moved_ms < apart_ms:
             return
-        async with session.writing():
-            await keep_place(session, walk, place)
+        await session.change(query("retention_place_keep"), walk, place)
         self._written[walk] = place

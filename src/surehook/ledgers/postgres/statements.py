@@ -20,12 +20,18 @@ from functools import cache
 from importlib.resources import files
 
 _COMMENT = re.compile(r"--[^\n]*")
+_PART = re.compile(r"\{\{(\w+)\}\}")
 
 
 @cache
 def query(name: str) -> str:
-    """The text of `queries/NAME.sql` on one line, without comments."""
-    text = files(__package__).joinpath("queries", f"{name}.sql").read_text()
+    """The text of `queries/NAME.sql` on one line, without comments. `{{PART}}` in it is what several statements have in
+    common: the text of `queries/parts/PART.sql`."""
+    return _PART.sub(lambda part: _text("parts", f"{part[1]}.sql"), _text(f"{name}.sql"))
+
+
+def _text(*path: str) -> str:
+    text = files(__package__).joinpath("queries", *path).read_text()
     return " ".join(_COMMENT.sub("", text).split())
 
 

@@ -53,13 +53,8 @@ def accept(session: Session, batch: Sequence[Incoming], *, node: bytes, version:
 def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
     if newest - since > notes.MEETINGS_MOST:
         return True
-    return notes.concern(
-        session.rows(query("noted_since"), (since,)),
-        since=since,
-        newest=newest,
-        tenants={item.event.tenant for item in batch},
-        event_types={item.event.type for item in batch},
-    )
+    found = session.rows(query("noted_since"), (since,))
+    return notes.concern(found, batch, since=since, newest=newest)
 
 
 def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: int) -> Taken:

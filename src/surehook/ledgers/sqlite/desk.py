@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from surehook.core.errors import LedgerBroken, LedgerUnavailable
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.opening import open_reader, open_writer
+from surehook.ledgers.sqlite.others import Others
 from surehook.ledgers.sqlite.place import FLOOR_BYTES, Nowhere, Place
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.workers import Inline, Rank, Thread, Worker
@@ -45,6 +45,8 @@ class Desk:
         self._reading = self._writing if inline else Session(self._driver, path)
         self._writer: Worker = Inline()
         self._reader: Worker = Inline()
+        self._lists_sql: Any = None
+        self._others = Others()  # told by whatever makes rows ready
 
     async def open(self, *, now: int) -> None:
         """Take the place, connect, bring the schema to its head. Raises SettingsError where it cannot serve."""
@@ -134,8 +136,10 @@ class Desk:
 
     async def _core_sql(self) -> Any:
         """What needs SQLAlchemy, imported when first asked for, and not on the writer's thread."""
-        full = "surehook.ledgers.sqlite.core_sql"
-        try:
-            return sys.modules.get(full) or await self._reader.call(partial(import_module, full))
-        except OSError as error:  # no descriptors or memory left: the next call may have them again
-            raise LedgerUnavailable(f"{full} cannot be read now: {error}") from error
+        if self._lists_sql is None:  # `sys.modules` has a module before it is whole
+            name = "surehook.ledgers.sqlite.core_sql"
+            try:
+                self._lists_sql = await self._reader.call(partial(import_module, name))
+            except OSError as error:  # no descriptors or memory left: the next call may have them again
+                raise LedgerUnavailable(f"{name} cannot be read now: {error}") from error
+        return self._lists_sql

@@ -59,7 +59,6 @@ class SqliteLedger(Registering, Reads):
         disk_floor_bytes: int = FLOOR_BYTES,
     ) -> None:
         super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
-        self._others = others.Others()
         self._pruning = Pruning()
         self._blocks = blocks.Blocks()
         self._endpoint_walks = endings.EndpointWalks()
@@ -169,11 +168,12 @@ class SqliteLedger(Registering, Reads):
         going_on = [one.due_at for one in settled if one.end is None and one.parked is None]
         work = self._others.lowering(record.record, min(going_on, default=None))
         return await self._join(
-            work, settled, node=node, health=health, breakers=breakers, notices=notices, now=now
-        )
+            work, settled, is_low=self._place.is_low,
+            node=node, health=health, breakers=breakers, notices=notices, now=now,
+        )  # fmt: skip
 
-    async def breakers(self) -> list[BreakerRow]:
-        return await self._read(record.breakers)
+    async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:
+        return await self._read(record.breakers, asked)
 
     # -- waiting and ending -----------------------------------------------------------------------------
 

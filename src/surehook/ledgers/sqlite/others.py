@@ -19,7 +19,7 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Skip, is_full
 
-LOOK_ROWS = 4_000  # some milliseconds of walking
+LOOK_ROWS = 4_000  # a millisecond of walking
 LOOKS = 40  # transactions of a call, while it catches up with what fell due and nobody looked at
 
 LONG_AGO = -(1 << 62)  # rows of any instant may have become ready
@@ -95,13 +95,14 @@ def _look(session: Session, lane: Lane, part: Part, *, limit: int, skip: Skip) -
     """Up to `limit` rows of a part."""
     endpoints = json.encode([endpoint.hex().upper() for endpoint in skip.endpoints]).decode()
     tenants = json.encode(skip.tenants).decode()
-    asked = (lane, *part.begin, part.end, LOOK_ROWS, endpoints, tenants, limit)
-    walked, last, found = decode(session.value(query("others"), asked))
-    rows = [_key(row) for row in found]
+    stretch = (lane, *part.begin, part.end)
+    asked = (*stretch, LOOK_ROWS - 1, *stretch, LOOK_ROWS, tenants, endpoints, limit)
+    last, found = decode(session.value(query("others"), asked))
+    rows = sorted([_key(row) for row in found])
     if len(rows) == limit:
         part.reached(rows[-1])
     else:
-        part.reached(_key(last) if walked == LOOK_ROWS else None)
+        part.reached(None if last is None else _key(last))
     return rows
 
 

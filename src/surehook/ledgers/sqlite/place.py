@@ -6,16 +6,18 @@ locks there are dropped as soon as any descriptor of the file is closed in the p
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import time
 from pathlib import Path
 
-from surehook.core.errors import LedgerBroken, LedgerFull, SettingsError
+from surehook.core.errors import LedgerBroken, LedgerFull, SettingsError, SurehookError
 from surehook.ports.reading import Room
 
 KEY = "database_url"
-FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; what is under way can still be recorded
+FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; see ports.reading.Room
 LOOK_EVERY_S = 1.0
 # File systems over a network (or a virtual machine's border): no shared memory, and locks that lie.
 NETWORK_KINDS = frozenset(
@@ -54,7 +56,7 @@ class Place:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             self.leave()
-            raise SettingsError(KEY, f"{self._path} cannot be opened: {error.strerror}") from error
+            raise _refused(self._path, error) from error
         self._file = _identity(self._path)
 
     def leave(self) -> None:
@@ -76,6 +78,11 @@ class Place:
             return Room(self._free(), self._floor_bytes)
         except OSError:
             return None
+
+    def is_low(self) -> bool:
+        """Whether the disk is below its floor, asked of the system each time: a window of results may be megabytes."""
+        room = self.room()
+        return room is not None and room.is_low
 
     def size_bytes(self) -> int | None:
         """Bytes of the file and of its log."""
@@ -103,7 +110,7 @@ class Place:
         try:
             lock = os.open(side, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise SettingsError(KEY, f"{side} cannot be opened: {error.strerror}") from error
+            raise _refused(side, error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -114,9 +121,10 @@ class Place:
                 f"process {holder} serves {self._path} already",
                 hint="one server at a time on SQLite; stop that one first",
             ) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without the name of who holds it
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 class Nowhere(Place):
@@ -152,6 +160,11 @@ def mount_kind(folder: Path, mounts: Path = MOUNTS) -> str | None:
         if len(mounted.parts) >= best and where.is_relative_to(mounted):
             best, kind = len(mounted.parts), right.split(" ")[0]
     return kind
+
+
+def _refused(path: Path, error: OSError) -> SurehookError:
+    what = f"{path} cannot be opened: {error.strerror}"
+    return LedgerFull(what) if error.errno == errno.ENOSPC else SettingsError(KEY, what)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

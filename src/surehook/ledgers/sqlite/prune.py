@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import json
 
 from surehook.core.ids import floor
+from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.ledgers.blocks import EVENTS, LINES
 from surehook.ledgers.sqlite.blocks import give_back, last_row
 from surehook.ledgers.sqlite.endings import AHEAD_MS
@@ -50,6 +51,7 @@ class Pruning:
                 prune = self._rest[self._at - len(self._rounds)]
                 removed, is_over = prune(session, before=events_before, limit=limit, now=now)
                 if is_over and prune is self._rest[-1]:
+                    session.run(query("prune_closings"), (now - CLOSINGS_KEPT_MS,))
                     session.run(query("prune_nodes"), (now - NODES_KEPT_MS,))
                     session.run(query("prune_beats"))
         if is_over:

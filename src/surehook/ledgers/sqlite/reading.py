@@ -81,10 +81,11 @@ class Reads(Desk):
     async def resend(
         self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
     ) -> list[bytes]:
-        return await self._add(replays.resend, originals, replacements, now=now, once=once)
+        work = self._others.lowering(replays.resend, _first_due(replacements))
+        return await self._add(work, originals, replacements, now=now, once=once)
 
     async def due_now(self, delivery: bytes, *, now: int) -> bool:
-        return await self._write(replays.due_now, delivery, now=now)
+        return await self._write(self._others.lowering(replays.due_now, now), delivery, now=now)
 
     async def add_replay(self, job: ReplayJob) -> None:
         await self._write(replays.add_replay, job)
@@ -98,10 +99,15 @@ class Reads(Desk):
         *,
         now: int,
     ) -> ReplayJob | None:
-        return await self._add(replays.advance_replay, before, after, originals, replacements, now=now)
+        work = self._others.lowering(replays.advance_replay, _first_due(replacements))
+        return await self._add(work, before, after, originals, replacements, now=now)
 
     async def replay(self, job: bytes) -> ReplayJob | None:
         return await self._read(replays.replay, job)
 
     async def unfinished_replays(self) -> list[ReplayJob]:
         return await self._read(replays.unfinished_replays)
+
+
+def _first_due(deliveries: list[Delivery]) -> int | None:
+    return min([delivery.due_at for delivery in deliveries], default=None)

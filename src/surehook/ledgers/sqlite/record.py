@@ -7,8 +7,10 @@ the rest is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec import json
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
@@ -40,18 +42,21 @@ def record(
     session: Session,
     settled: Sequence[Settled],
     *,
+    is_low: Callable[[], bool],
     node: bytes,
     health: Sequence[EndpointHealth],
     breakers: Sequence[BreakerRow],
     notices: Sequence[Notice],
     now: int,
 ) -> Recorded:
+    """`is_low`: whether the disk is below its floor. What answers said is not kept then: lines of 200 bytes instead of
+    20 KiB leave results room for as long as it takes to free some."""
     lost: list[bytes] = []
     while True:
         try:
             with session.writing():
                 number = fence(session, node).number
-                _settle(session, settled, number, now)
+                _settle(session, settled, number, now, bare=is_low())
                 keep_notices(session, notices)
                 _keep_breakers(session, breakers)
                 return Recorded(lost, _fold_all(session, health, now))
@@ -63,7 +68,7 @@ def record(
             lost += missing
 
 
-def _settle(session: Session, settled: Sequence[Settled], number: int, now: int) -> None:
+def _settle(session: Session, settled: Sequence[Settled], number: int, now: int, *, bare: bool) -> None:
     entries: list[Any] = []
     finished: list[Any] = []
     dead: list[Any] = []
@@ -79,7 +84,8 @@ def _settle(session: Session, settled: Sequence[Settled], number: int, now: int)
             entries += (
                 d.id, _seq(e, d.attempt, d.freed), e.lane, e.started_at, e.outcome, 1 if e.unknown else 0,
                 e.status, e.error, e.address, e.dns_us, e.connect_us, e.tls_us, e.first_byte_us, e.total_us,
-                1 if e.truncated else 0, e.next_at, one.end, one.reason, e.headers, e.body,
+                1 if e.truncated or (bare and e.body) else 0, e.next_at, one.end, one.reason,
+                *((b"", b"") if bare else (e.headers, e.body)),
             )  # fmt: skip
         if one.end is not None:
             assert e is not None, "a delivery ends with an entry"
@@ -141,7 +147,8 @@ def _sorted_out(
 def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
     for row in breakers:
         if row.state == "closed":
-            session.run(query("breaker_drop"), (row.tenant, row.key))
+            session.run(query("breaker_closed"), (row.tenant, row.key, row.generation))
+            session.run(query("breaker_drop"), (row.tenant, row.key, row.generation))
         else:
             session.run(
                 query("breaker_keep"),
@@ -154,12 +161,19 @@ def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
                     row.probe_at,
                     row.failures,
                     row.calls,
+                    row.generation,
+                    row.tenant,
+                    row.key,
+                    row.generation,
                 ),
             )
 
 
-def breakers(session: Session) -> list[BreakerRow]:
-    return [BreakerRow(*row) for row in session.rows(query("breakers"))]
+def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
+    rows = session.rows(query("breakers"))
+    if asked:
+        rows += session.rows(query("breaker_closings"), (json.encode(asked).decode(),))
+    return [BreakerRow(*row) for row in rows]
 
 
 def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:

@@ -9,7 +9,7 @@ from msgspec import json
 
 from surehook.core.model import Delivery
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch
+from surehook.ledgers.sqlite.statements import batch, query
 
 # Deliveries read at once: with bodies of a quarter megabyte the packed row stays near 32 MB.
 READ_AT_ONCE = 64
@@ -57,19 +57,29 @@ def read_deliveries(
     """The unfinished deliveries with these ids, in this order; missing ones are left out. The statement
     `deliveries_bare` reads them without their bodies."""
     found: list[Delivery] = []
+    large: dict[bytes, bytes] = {}  # bodies by event: each is read once
     for start in range(0, len(ids), READ_AT_ONCE):
         for sql, parameters in batch(statement).pieces(list(ids[start : start + READ_AT_ONCE])):
-            found += [_delivery(row) for row in _list(session.value(sql, parameters))]
+            found += [_delivery(session, row, large) for row in _list(session.value(sql, parameters))]
     return found
 
 
-def _delivery(row: list[Any]) -> Delivery:
+def _delivery(session: Session, row: list[Any], large: dict[bytes, bytes]) -> Delivery:
     (
         id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, body,
         stood_ms, spared, freed, overdue_at, replay_of, outcome, unknown, parked, held,
     ) = row  # fmt: skip
+    event = _hex(event)
     return Delivery(
-        _hex(id), _hex(event), _hex(endpoint), tenant, type, lane, attempt, due_at, born_at, _hex(body),
+        _hex(id), event, _hex(endpoint), tenant, type, lane, attempt, due_at, born_at,
+        _large_body(session, event, large) if body is None else _hex(body),
         stood_ms, spared, freed, overdue_at, _hex(replay_of) if replay_of else None, outcome, unknown != 0,
         parked, held != 0,
     )  # fmt: skip
+
+
+def _large_body(session: Session, event: bytes, large: dict[bytes, bytes]) -> bytes:
+    body = large.get(event)
+    if body is None:
+        body = large[event] = session.value(query("large_body"), (event,))
+    return body

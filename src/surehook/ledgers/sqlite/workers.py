@@ -37,9 +37,8 @@ LINE_MAX = 1_000
 JOINED_MAX = 4
 # Transactions of others that may go before a job that can wait: a tenth of a second on a busy disk.
 PASSED_MOST = 8
-APART = (
-    16  # transactions after a quick one in which nothing is joined: for as long, another is likely to come
-)
+# Transactions after a quick one in which nothing is joined: for as long, another is likely to come.
+APART = 16
 
 
 class Rank(IntEnum):

@@ -161,9 +161,10 @@ class InboxWorld(World):
         await self.until(self.began + rotation.at)
         self.trace.note("inbox-rotation")
         try:
-            secret: str = await self.a_machine().call(
-                lambda server: server.rotate_secret(self.endpoints[0], rotation.overlap_s)
-            )
+            with self.checkers.hastening(self.endpoints[0], self.loop.time):
+                secret: str = await self.a_machine().call(
+                    lambda server: server.rotate_secret(self.endpoints[0], rotation.overlap_s)
+                )
         except (ProcessDied, LedgerError, Problem):
             # Nobody was told whether it took place: requests may be signed with a secret that nobody knows.
             configuration = await read_all(self._open_ledger(self))

@@ -1,15 +1,14 @@
--- $1 node, $2 lane, $3 from, $4 due by, $5 limit, $6 bytes. Nobody waits for a row that somebody else is taking. A body
--- comes with the first row of its event alone. `walked` is how many entries of the index were looked at, of taken rows
--- too (0 where the server keeps no statistics).
--- $7: notes of strays told from this transaction on; `clear`: -1 where there are some, else from which on to ask again.
+-- $1 lane, $2 notes of strays told from this transaction on (`clear`), $3 node, $4 from, $5 due by, $6 limit, $7 bytes.
+-- Nobody waits for a row that somebody else is taking. A body comes with the first row of its event alone. `walked` is how
+-- many entries of the index were looked at, of taken rows too (0 where the server keeps no statistics).
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) as walked
-  from node where id = $1 and buried_at is null for share
+  from node where id = $3 and buried_at is null for share
 ), picked as materialized (
   select id, event, due_at from delivery
-  where holder is null and parked is null and lane = $2::smallint and due_at >= $3 and due_at <= $4
+  where holder is null and parked is null and lane = $1::smallint and due_at >= $4 and due_at <= $5
     and exists (select from fence)  -- so that its count is the one before the walk
-  order by due_at, id limit $5 for update skip locked
+  order by due_at, id limit $6 for update skip locked
 ), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
   select p.*, e.body, coalesce(sum(case when p.is_first then octet_length(e.body) else 0 end) over (
     order by p.due_at, p.id rows between unbounded preceding and 1 preceding), 0) as before
@@ -17,14 +16,12 @@ with fence as materialized (
   cross join lateral (select body from event where id = p.event offset 0) e
 ), held as (
   update delivery d set holder = f.number, handed = 0 from fence f, sized s
-  where d.id >= s.id and d.id <= s.id and s.before < $6
+  where d.id >= s.id and d.id <= s.id and s.before < $7
   returning d.*, case when s.is_first then s.body end as body
 )
 select
-  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
+  {{leased}},
   coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) - f.walked as walked,
-  (select case when exists (select from stray where lane = $2::smallint and told >= $7::bigint) then -1
-    else pg_snapshot_xmin(pg_current_snapshot())::text::bigint end) as clear
+  (select {{clear}}) as clear
 from fence f left join held h on true
 order by h.due_at, h.id

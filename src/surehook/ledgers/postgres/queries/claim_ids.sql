@@ -17,8 +17,7 @@ picked as materialized (
   returning d.*, s.place, case when s.is_first then s.body end as body
 )
 select
-  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
+  {{leased}},
   (select min(place) from sized where before >= $4) as cut
 from fence f left join held h on true
 order by h.place

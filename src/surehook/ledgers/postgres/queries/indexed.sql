@@ -1,6 +1,7 @@
--- Partitions of `attempt` and `event`, and receipts, with the indexes that lists have of them: the column, and whether of the dead alone.
+-- Partitions of `attempt` and `event`, and receipts, with their bytes and the indexes that lists have of them: the column, and
+-- whether of the dead alone.
 select
-  c.relname as name, t.parent,
+  c.relname as name, t.parent, pg_relation_size(c.oid) as bytes,
   array(
     select case when pg_get_expr(i.indpred, i.indrelid) like '%''dead''%' then 'dead ' else '' end || a.attname
     from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]

@@ -40,7 +40,6 @@ looked as materialized (
     and exists (select from fence)
 )
 select
-  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true
+  {{leased}}
 from fence f left join held h on true
 order by h.due_at, h.id

@@ -28,8 +28,7 @@ with fence as materialized (
   returning d.*, case when p.is_first then p.body end as body
 )
 select
-  h.id, h.event, h.endpoint, h.tenant, h.type, h.lane, h.attempt, h.due_at, h.born_at, h.body, h.stood_ms, h.spared, h.freed,
-  h.overdue_at, h.replay_of, h.outcome, h.unknown, h.parked, true,
+  {{leased}},
   pg_stat_get_xact_tuples_returned('delivery_parked'::regclass) - f.walked as walked
 from fence f left join held h on true
 order by h.id

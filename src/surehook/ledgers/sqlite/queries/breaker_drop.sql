@@ -1,1 +1,1 @@
-delete from health where tenant = ? and key = ?
+delete from health where tenant = ? and key = ? and generation <= ?

@@ -1,0 +1,46 @@
+"""An endpoint's slots in parts: several nodes that call one endpoint have as many requests under way to it as one alone.
+
+With each exchange (`delivery/share.py`) a node names the endpoints that it could use more slots of, and hears how many
+nodes named each. What it has heard holds for `BUSY_MS`, so that a node that falls silent leaves its part to the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from surehook.delivery.flight import Flight
+from surehook.delivery.routes import Directory, Route
+from surehook.ports.health import BUSY_MS
+
+
+class SlotParts:
+    """This node's part of each endpoint's `slots`."""
+
+    def __init__(self, *, directory: Directory, flights: Callable[[], set[Flight]], slots: int) -> None:
+        self._directory = directory
+        self._flights = flights
+        self._slots = slots
+        self._until: dict[Route, int] = {}  # endpoints of which we have a part, until when
+
+    def busy(self) -> list[bytes]:
+        """Endpoints that use half of what they may and more: only they need to know of other nodes."""
+        flying = Counter(flight.route for flight in self._flights())
+        return sorted(route.endpoint.id for route, count in flying.items() if count * 2 >= route.slots)
+
+    def divide(self, sharers: Mapping[bytes, int], now: int) -> None:
+        """So many nodes want each of these endpoints; of others we have heard nothing new."""
+        for endpoint, nodes in sharers.items():
+            route = self._directory.routes.get(endpoint)
+            if route is not None:
+                route.slots = max(1, self._slots // nodes)
+                self._until[route] = now + BUSY_MS
+        for route in [route for route, until in self._until.items() if until <= now]:
+            del self._until[route]
+            route.slots = self._slots
+
+    def whole(self) -> None:
+        """The others cannot be asked: all slots are ours."""
+        for route in self._until:
+            route.slots = self._slots
+        self._until.clear()

@@ -1,1 +1,0 @@
-select pg_relation_size('idempotency') / current_setting('block_size')::bigint

@@ -1,1 +1,0 @@
-delete from node where buried_at < $1

@@ -1,0 +1,1 @@
+delete from breaker_closed where generation < ?
