@@ -166,6 +166,12 @@ class SmallEngine:
     def lanes(self) -> tuple[int, int]:
         return (512, 256)
 
+    async def lane_counts(self) -> Any:
+        return await self.ledger.lane_counts(now=self.clock.now())
+
+    async def parked_counts(self) -> Any:
+        return await self.ledger.parked_counts()
+
     def in_flight(self) -> dict[str, int]:
         return {"first": 7, "retry": 0}
 

@@ -14,6 +14,7 @@ from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import replay, resend
 from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.ports.registry import Page
 from tests.api.house import KEY, House
 
 ON_SQLITE = True
@@ -76,6 +77,10 @@ class Backlog:
     async def deliveries(self, *args: Any, **named: Any) -> Any:
         await self.may_answer.wait()
         return await self.inner.deliveries(*args, **named)
+
+    async def replay(self, job: bytes) -> Any:
+        await self.may_answer.wait()  # it stands behind the list
+        return await self.inner.replay(job)
 
 
 def test_a_dry_run_is_answered_at_once_and_counts_on() -> None:
@@ -282,3 +287,43 @@ def test_running_jobs_are_bounded(house: House) -> None:
 @pytest.mark.parametrize("job", ["rpl_01kjpy44e0f2tacmq49pkz57h6", "rpl_", "x", "%00"])
 def test_a_replay_that_is_not_there_is_not_found(house: House, job: str) -> None:
     assert house.call("GET", f"/v1/replays/{job}").json()["code"] == "not_found"
+
+
+class Pages(MemoryLedger):
+    """A list of so many pages on which nothing fits, and how many of them were read at once at most."""
+
+    def __init__(self, pages: int) -> None:
+        super().__init__()
+        self.pages, self.under_way, self.at_once, self.written = pages, 0, 0, 0
+
+    async def deliveries(self, where: Any, *, limit: int, after: bytes | None) -> Page:
+        self.under_way += 1
+        self.at_once = max(self.at_once, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        place = 1 if after is None else int.from_bytes(after, "big") + 1
+        return Page([], None if place == self.pages else place.to_bytes(16, "big"))
+
+    async def advance_replay(self, *args: Any, **named: Any) -> Any:
+        self.written += 1
+        return await super().advance_replay(*args, **named)
+
+
+def test_a_dry_run_writes_down_how_far_it_is_after_some_pages() -> None:
+    house = House(ledger := Pages(replay.COUNTED_PAGES * 2 + 1))
+    job = house.post("/v1/replays", {"filter": {"state": "dead"}, "dry_run": True}, 202)
+    assert (house.get(f"/v1/replays/{job['id']}")["state"], ledger.written) == ("done", 3)
+    house.close()
+
+
+def test_a_list_waits_for_one_page_of_one_job() -> None:
+    house = House(ledger := Pages(3))
+
+    async def begin() -> None:
+        for _ in range(replay.RUNNING_MAX):
+            await house.services.replays.begin({"state": "dead"}, dry_run=False)
+        await house.services.chores.idle()
+
+    house.run(begin())
+    assert ledger.at_once == 1
+    house.close()

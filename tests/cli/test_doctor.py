@@ -5,10 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from surehook.cli.examining import COUNTED_MAX
 from tests.cli.conftest import Ran, Run
 from tests.cli.fake_api import fake_api
 
@@ -24,7 +27,9 @@ def free(surehook: Run) -> dict[str, str]:
 
 
 def test_a_sound_machine_is_all_ok(surehook: Run, free: dict[str, str]) -> None:
-    with fake_api(**{"GET /readyz": {"status": "ready"}, "GET /v1/lanes": {"data": [], "next": None}}) as api:
+    with fake_api(
+        **{"GET /readyz": {"status": "ready"}, "GET /v1/policies": {"data": [], "next": None}}
+    ) as api:
         ran = surehook("doctor", "--json", env=api.env | free)
     assert ran.code == 0
     assert states(ran) == dict.fromkeys(
@@ -34,7 +39,7 @@ def test_a_sound_machine_is_all_ok(surehook: Run, free: dict[str, str]) -> None:
 
 def test_a_lane_that_nobody_serves_is_a_warning(surehook: Run, free: dict[str, str]) -> None:
     ready = {"status": "ready", "warning": "no process serves the lane retry"}
-    with fake_api(**{"GET /readyz": ready, "GET /v1/lanes": {"data": [], "next": None}}) as api:
+    with fake_api(**{"GET /readyz": ready, "GET /v1/policies": {"data": [], "next": None}}) as api:
         ran = surehook("doctor", "--json", env=api.env | free)
     assert states(ran)["lanes"] == "warning"
 
@@ -91,6 +96,19 @@ def test_a_served_ledger_names_the_process_that_has_it(surehook: Run, free: dict
     assert f"served by process {os.getpid()}" in out
     assert refused.code == 2
     assert str(os.getpid()) in refused.err
+
+
+def test_of_a_large_backlog_it_is_said_that_there_is_one(surehook: Run, free: dict[str, str]) -> None:
+    """Counting ten million would keep who asks waiting for seconds."""
+    surehook("migrate", "up")
+    with closing(sqlite3.connect("surehook.db")) as connection, connection:
+        connection.execute(
+            "with recursive made (n) as (select 1 union all select n + 1 from made where n <= ?) insert into delivery "
+            "(id, attempt, lane, due_at, endpoint, event, tenant, type, born_at) "
+            "select randomblob(16), 1, 0, 0, x'00', x'00', 't', 'a.b', 0 from made",
+            (COUNTED_MAX,),
+        )
+    assert f"more than {COUNTED_MAX:,} unfinished" in surehook("doctor", "--no-server", env=free).out
 
 
 def test_looking_leaves_no_files_behind(surehook: Run, free: dict[str, str]) -> None:

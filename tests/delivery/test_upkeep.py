@@ -9,6 +9,7 @@ from surehook.core.model import EventType
 from surehook.delivery import cancel, endpoints
 from surehook.delivery.chores import Chores
 from surehook.delivery.retry_end import end_pending_retries
+from surehook.ports.reading import LaneCount
 from tests.delivery.house import REFUSES, House, answers, in_house
 
 A, B = "https://a.example/hook", "https://b.example/hook"
@@ -142,5 +143,20 @@ def test_a_count_is_never_older_than_a_second() -> None:
         endpoint = await backlog(house, A, 50)
         await house.wait(1.1)
         assert house.engine.looks.parked_counts == {(endpoint, "breaker"): 50}
+
+    in_house(story)
+
+
+def test_who_asks_how_much_waits_does_not_wait_for_a_large_count() -> None:
+    """Told by how many there were when they were counted last."""
+
+    async def story(house: House) -> None:
+        engine, counted = house.engine, [LaneCount(0, 200_000, 0, 200_000, None)]
+        engine.looks.lane_counts, engine.looks.parked_counts = counted, {(b"e" * 16, "breaker"): 200_000}
+        assert await engine.lane_counts() == counted
+        assert sum((await engine.parked_counts()).values()) == 200_000
+        await house.wait(2)  # the next count
+        assert [lane.rows for lane in await engine.lane_counts()] == [0, 0]
+        assert await engine.parked_counts() == {}
 
     in_house(story)

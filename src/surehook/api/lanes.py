@@ -14,7 +14,7 @@ from surehook.delivery.managing import BreakerView
 async def list_lanes(asked: Asked) -> Answer:
     engine = asked.services.engine
     now = engine.clock.now()
-    counts = await engine.ledger.lane_counts(now=now)
+    counts = await engine.lane_counts()
     flying = engine.in_flight()
     lanes = [
         show.lane(name, slots, flying[name], count, now=now)
@@ -32,7 +32,7 @@ async def list_breakers(asked: Asked) -> Answer:
     placed = [pair for pair in placed if asked.after is None or pair[0] < asked.after]
     page = placed[: asked.limit]
     following = page[-1][0] if len(placed) > len(page) else None
-    parked = await engine.ledger.parked_counts() if page else {}
+    parked = await engine.parked_counts() if page else {}
     rows = [
         show.breaker(
             view,

@@ -70,7 +70,7 @@ CALLS = (
         about="Deliver again every finished delivery that a filter matches, as a job.",
         detail="Matched is what had finished when the job was made, was not replayed before nor dismissed, and whose "
         "endpoint exists. "
-        "The job goes on after a restart of the server. A `dry_run` that takes longer than a quarter of a second "
+        "The job goes on after a restart of the server. A `dry_run` that takes longer than a tenth of a second "
         "is answered while it counts on.",
         answers={202: ReplayShape},
         problems=("empty_filter", "not_available", "bad_id", "bad_time", "invalid_event_type", "unknown_tenant",

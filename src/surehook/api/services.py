@@ -15,6 +15,7 @@ from surehook.api.traffic import Traffic
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import BreakerView, Manager
 from surehook.delivery.replay import Replays
+from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 
 
@@ -47,6 +48,14 @@ class Engine(Manager, Protocol):
 
     def lanes(self) -> Sequence[int]:
         """Slots of each lane, in the order of `model.LANES`."""
+        ...
+
+    async def lane_counts(self) -> Sequence[LaneCount]:
+        """What waits where; where that is much, as it was counted last."""
+        ...
+
+    async def parked_counts(self) -> Mapping[tuple[bytes, str], int]:
+        """What is parked, by endpoint and reason; where that is much, as it was counted last."""
         ...
 
     def in_flight(self) -> Mapping[str, int]:

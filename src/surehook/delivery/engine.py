@@ -270,6 +270,7 @@ class Engine:
             reload=self.loader.reload,
             telemetry=self.telemetry,
         )
+        self.lane_counts, self.parked_counts = self.looks.lanes_now, self.looks.parked_now
         self.leave = Leave(
             **common,
             directory=self.directory,

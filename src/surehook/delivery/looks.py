@@ -37,6 +37,8 @@ from surehook.ports.ledger import ParkedGroup
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 
+# Unfinished deliveries that are counted for who asks: some 25 ms of CPU. Told by rows, not by how long a count took.
+COUNTED_AT_ONCE = 100_000
 LISTS_S = 5.0  # thousands of rows, at most, that lists have to walk
 
 
@@ -111,6 +113,18 @@ class Looks:
         self.unserved.look(self.lane_counts, now=now)
         await self._keep_notices(now)
         self.parked_counts = await self._ledger.parked_counts()
+
+    async def lanes_now(self) -> Sequence[LaneCount]:
+        """What waits where, counted now; beyond `COUNTED_AT_ONCE` rows as of the last count, for which nobody waits."""
+        if sum(lane.rows for lane in self.lane_counts) > COUNTED_AT_ONCE:
+            return self.lane_counts
+        return await self._ledger.lane_counts(now=self._clock.now())
+
+    async def parked_now(self) -> dict[tuple[bytes, str], int]:
+        """What is parked, by endpoint and reason: likewise."""
+        if sum(self.parked_counts.values()) > COUNTED_AT_ONCE:
+            return self.parked_counts
+        return await self._ledger.parked_counts()
 
     async def _keep_notices(self, now: int) -> None:
         """Of what the count found. Where the ledger does not answer, the next count tries again."""

@@ -83,6 +83,10 @@ class LaneCount(Struct, frozen=True):
     parked: int
     oldest_due_at: int | None  # of the ready ones
 
+    @property
+    def rows(self) -> int:
+        return self.held + self.ready + self.scheduled + self.parked
+
 
 class Room(Struct, frozen=True):
     """Bytes that are free where the ledger lies, and the floor below which it takes no new work."""

@@ -5,7 +5,8 @@ Each purpose has connections of its own, so that nothing on the way of an event 
     accepting, recording   the two group commits
     working                claims, parking, endings, management
     beating                the heartbeat
-    listing                lists and counts
+    listing                lists
+    counting               what takes the longer the more there is: one count at a time, and no list waits for it
     keeping                migrations, burials
     pruning                retention, whose steps may take long
 """
@@ -62,6 +63,7 @@ class Desk:
         self._working = self._pool("hot", workers)
         self._beating = self._pool("beat", 1)
         self._listing = self._pool("list", listers)
+        self._counting = self._pool("list", 1)
         self._keeping = self._pool("keep", 1)
         self._pruning = self._pool("keep", 1)
         self._telling = Telling(self._tell, clock)
@@ -85,8 +87,8 @@ class Desk:
     async def close(self) -> None:
         await self._telling.close()
         for pool in (
-            self._accepting, self._recording, self._working, self._beating, self._listing, self._keeping,
-            self._pruning,
+            self._accepting, self._recording, self._working, self._beating, self._listing, self._counting,
+            self._keeping, self._pruning,
         ):  # fmt: skip
             await pool.close()
 
@@ -106,6 +108,9 @@ class Desk:
 
     async def _read(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._with(self._listing, work, *args, **kwargs)
+
+    async def _count(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._with(self._counting, work, *args, **kwargs)
 
     async def _keep(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._with(self._keeping, work, *args, **kwargs)

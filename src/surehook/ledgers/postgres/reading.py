@@ -72,10 +72,10 @@ class Reads(Desk):
         return await self._read(_size_bytes)
 
     async def lane_counts(self, *, now: int) -> list[LaneCount]:
-        return await self._read(self._counts.lanes, now=now)
+        return await self._count(self._counts.lanes, now=now)
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
-        return await self._read(self._counts.parked)
+        return await self._count(self._counts.parked)
 
     # Run again where the answer to the commit was lost: all of these know their own work.
 

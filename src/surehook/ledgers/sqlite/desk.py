@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Desk:
-    """Two sessions on one file: one writes, on one thread; one reads, on another.
+    """Sessions on one file, each on a thread of its own: one writes, one reads, and one counts, for which no list waits.
 
     path              the database file
     inline            everything on the calling thread and one connection, so that a simulated loop orders it
@@ -43,8 +43,10 @@ class Desk:
         self._place = Place(path, floor_bytes=disk_floor_bytes) if self._driver.on_disk else Nowhere()
         self._writing = Session(self._driver, path)
         self._reading = self._writing if inline else Session(self._driver, path)
+        self._counting = self._writing if inline else Session(self._driver, path)
         self._writer: Worker = Inline()
         self._reader: Worker = Inline()
+        self._counter: Worker = Inline()
         self._lists_sql: Any = None
         self._others = Others()  # told by whatever makes rows ready
 
@@ -53,10 +55,12 @@ class Desk:
         if not self._inline:
             self._writer = Thread("ledger-writer", self._writing.joint)
             self._reader = Thread("ledger-reader")
+            self._counter = Thread("ledger-counter")
         try:
             await self._writer.call(self._open_writing)
             if not self._inline:
                 await self._reader.call(partial(open_reader, self._reading))
+                await self._counter.call(partial(open_reader, self._counting))
         except BaseException:
             await self.close()
             raise
@@ -69,10 +73,12 @@ class Desk:
         """Close the connections, the writing one last (it empties the log into the file), and leave the place."""
         if self._reading is not self._writing:
             await self._reader.call(self._reading.close)
+            await self._counter.call(self._counting.close)
         await self._writer.call(self._writing.close)
         self._reader.stop()
+        self._counter.stop()
         self._writer.stop()
-        self._writer = self._reader = Inline()
+        self._writer = self._reader = self._counter = Inline()
         self._place.leave()
 
     def room(self) -> Room | None:
@@ -117,6 +123,12 @@ class Desk:
 
     async def _read(self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._reader.call(partial(work, self._reading, *args, **kwargs))
+
+    async def _count(
+        self, work: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Read what takes the longer the more there is: whoever looks for one row does not wait for it."""
+        return await self._counter.call(partial(work, self._counting, *args, **kwargs))
 
     def _with_room(self, work: Callable[[], R]) -> R:
         try:

@@ -67,10 +67,10 @@ class Reads(Desk):
         return await self._read(core_sql.look, getattr(getattr(core_sql, module), name), *args, **kwargs)
 
     async def lane_counts(self, *, now: int) -> list[LaneCount]:
-        return await self._read(self._counts.lanes, now=now)
+        return await self._count(self._counts.lanes, now=now)
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
-        return await self._read(self._counts.parked)
+        return await self._count(self._counts.parked)
 
     async def dead_letter_count(self) -> int:
         return await self._read(self._counts.dead_letters)
