@@ -28,10 +28,12 @@ def test_a_planted_bug_fits_the_package(mutant: Mutant, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["inbox-answered-before-commit", "inbox-no-dedupe"])
-def test_a_planted_bug_of_the_inbox_is_found_where_it_was_found_before(name: str, tmp_path: Path):
+def test_a_planted_bug_of_the_inbox_is_found_by_the_worlds_up_to_the_one_that_found_it_last(
+    name: str, tmp_path: Path
+):
     (mutant,) = (one for one in MUTANTS if one.name == name)
     found = hunt(mutant, tmp_path, seeds=mutant.world + 1)
-    assert (found.world, found.finding is not None) == (mutant.world, True)
+    assert found.finding is not None
 
 
 @pytest.mark.slow

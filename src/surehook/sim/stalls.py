@@ -55,13 +55,14 @@ def draw(chance: random.Random) -> Stalls | None:
     if chance.random() >= 1 / 4:
         return None
     at, spans = chance.uniform(2.0, 6.0), []
-    for _ in range(chance.choice((0, 1, 3, MOST_SPANS))):
+    for _ in range(chance.choice((0, 1, 3, MOST_SPANS, MOST_SPANS))):
         spans.append((at, 6.0))
         at += 6.0 + chance.uniform(*APART_S)
     over = at + 5.0
     instants = [at for at in (chance.uniform(1.0, over) for _ in range(60)) if not _is_just_before(at, spans)]
-    # A claim that looks back over everything is what a standstill must catch: after a rest, a publish calls for one.
-    instants += [begin - chance.uniform(0.005, 0.05) for begin, _ in spans]
+    # A claim that looks back over everything is what one standstill must catch: after a rest, a publish calls for one. In
+    # the next one claims begin by themselves, after publishes whose commits they do not see.
+    instants += [begin - chance.uniform(0.004, 0.016) for begin, _ in spans[::2]]
     # Where commits stand still most often, nodes are of the version before, and only looks back find what is late.
     tells = len(spans) < MOST_SPANS
     often = chance.choice((0, 2, 3)) if tells else 0

@@ -131,7 +131,7 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
         clock_drift_ppm=chance.uniform(-300, 300) if "skew" in faults else 0.0,
     )
     _crowded(options)
-    verdict_plans.add(options)
+    verdict_plans.add(options, _join)
     breaker_plans.release(options)
     lane_plans.add(options)
     options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)

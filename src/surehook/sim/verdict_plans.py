@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from surehook.sim.entropy import Seed
@@ -18,14 +19,35 @@ PROBED = {
     "profile": "standard", "timeouts": {"first": 1, "retry": 45, "connect": 2}, "schedule": {"fixed": [1] * 20},
     "breaker": {"window": 60, "failure_ratio": 0.4, "calls": 3, "probe_after": 5},
 }  # fmt: skip
+# What fails is asked again after the storm, so that nothing but the calls under way could open the new URL's breaker.
+MOVING = "moving"
+MOVED = {
+    "profile": "standard", "timeouts": {"first": 10, "retry": 10, "connect": 2}, "schedule": {"fixed": [300]}, "jitter": None,
+    "breaker": {"window": 60, "failure_ratio": 0.4, "calls": 3, "probe_after": 5},
+}  # fmt: skip
+ANSWER_S = (2.0, 3.0)
 
 
-def add(options: Options) -> None:
+def add(options: Options, join: Callable[..., None]) -> None:
     """Add one or the other to a drawn world, each of a stream of its own: a new URL has a breaker of its own."""
     if options.faults and options.nodes > 1:
         _freeze_probes(options)
     if options.has("switches", "moods") and not options.probe_freezes:
         _move(options)
+    if options.nodes == 1:
+        _move_under_calls(options, join)
+
+
+def _move_under_calls(options: Options, join: Callable[..., None]) -> None:
+    """One world of four has a receiver that fails slowly, and is moved while it is called."""
+    chance = Seed(options.seed).stream("moves under calls")
+    if chance.random() >= 1 / 4:
+        return
+    at = chance.uniform(1.0, options.storm_s * 0.5)
+    join(options, MOVING, 1, Mood("errors", answer_s=ANSWER_S), policy=MOVED)
+    options.publishes = sorted([*options.publishes, (at, MOVING, "document.signed", ENOUGH)])
+    moved = Order(at + chance.uniform(0.5, ANSWER_S[0]), "move", len(options.customers) - 1)
+    options.orders = sorted([*options.orders, moved], key=lambda order: order.at)
 
 
 def _move(options: Options) -> None:
