@@ -29,3 +29,9 @@ def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
     made = House(LEDGERS[request.param](tmp_path))
     yield made
     made.close()
+
+
+@pytest.fixture
+def a_tenant(house: House) -> None:
+    """The house's tenant is there."""
+    house.tenant()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -16,6 +15,8 @@ from surehook.delivery.caller_calls import BOUNDS, CallerCalls
 from surehook.ports.transport import Answer
 from tests.api.house import House
 
+pytestmark = pytest.mark.usefixtures("a_tenant")
+
 TEST, CHECK = BOUNDS["test"], BOUNDS["check"]
 OAUTH = {
     "type": "oauth2",
@@ -23,14 +24,6 @@ OAUTH = {
     "client_id": "i",
     "client_secret": "s",
 }
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    made = House()
-    made.tenant()
-    yield made
-    made.close()
 
 
 async def begin(house: House, endpoints: list[str], count: int) -> list[asyncio.Task[Any]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from surehook.delivery import header_conflicts
 from tests.api.house import House
+
+pytestmark = pytest.mark.usefixtures("a_tenant")
 
 BEARER = {"type": "bearer", "token": "hush"}
 KEY = {"type": "api_key", "header": "X-Key", "value": "hush"}
@@ -24,14 +25,6 @@ CONFLICTS: list[tuple[dict[str, str], dict[str, Any], str, str]] = [
     ({"retry_count": "x-key"}, {"authentication": KEY}, "retry_count", "authentication"),
     ({"retry_count": "X-A"}, {"headers": {"x-a": "mine"}}, "retry_count", "headers"),
 ]
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    made = House()
-    made.tenant()
-    yield made
-    made.close()
 
 
 def conflict(house: House, method: str, path: str, body: dict[str, Any]) -> str:

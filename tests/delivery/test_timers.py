@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from surehook.core.model import Settled
 from surehook.delivery.settings import EngineSettings
+from surehook.ledgers.memory.ledger import MemoryLedger
+from surehook.ports.ledger import Recorded
 
 from .house import House, answers, in_house
 
@@ -41,3 +47,38 @@ def test_what_a_clock_ahead_of_its_time_has_claimed_keeps_nobody_out_of_memory()
         assert await house.states() == {"delivered": 2 + 3}
 
     in_house(story, settings=EngineSettings(memory_deliveries=2))
+
+
+class Returns(MemoryLedger):
+    """Counts what is given back unsent."""
+
+    count = 0
+
+    async def record(self, settled: Sequence[Settled], *, now: int, **named: Any) -> Recorded:
+        self.count += sum(one.entry is None and one.end is None for one in settled)
+        return await super().record(settled, now=now, **named)
+
+
+def test_who_claims_far_ahead_keeps_what_it_claims() -> None:
+    """Far is what lies far beyond how far ahead claims look."""
+    fails_once = iter((500,))
+
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = lambda call: answers(next(fails_once, 200))(call)
+        await house.endpoint(
+            A, types=("a",), policy={"profile": "standard", "schedule": {"fixed": [8]}, "jitter": None}
+        )
+        await house.endpoint(B, types=("b",))
+        await house.publish(1, type="a")
+        for _ in range(3):
+            await house.wait(1)
+            await house.publish(1, type="b")
+            house.engine.claim.wake()
+        await house.wait(0.1)
+        assert house.engine.dispatch.memory.held == 1, "claimed seconds ahead of its time"
+        await house.wait(8)
+        assert await house.states() == {"delivered": 4}
+        assert isinstance(house.ledger, Returns)
+        assert house.ledger.count == 0
+
+    in_house(story, settings=EngineSettings(claim_ahead_s=10.0), ledger=Returns)

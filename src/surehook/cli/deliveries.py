@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.inputs import STATES
+from surehook.cli.inputs import states
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document
 from surehook.cli.server import (
@@ -36,7 +36,7 @@ def list_deliveries(
         str | None,
         typer.Option(
             help="scheduled, sending, retrying, parked, delivered, dead, dropped or cancelled.",
-            autocompletion=lambda: list(STATES),
+            autocompletion=states,
         ),
     ] = None,
     type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,

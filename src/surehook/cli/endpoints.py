@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.inputs import PROFILES
+from surehook.cli.inputs import profiles
 from surehook.cli.lazy import group
 from surehook.cli.listed import Column
 from surehook.cli.output import Json, document, facts, line, note
@@ -48,9 +48,7 @@ OtherEvents = Annotated[
 ]
 PolicyOption = Annotated[
     str | None,
-    typer.Option(
-        "--policy", help="A policy's name, a JSON object, or @file.", autocompletion=lambda: list(PROFILES)
-    ),
+    typer.Option("--policy", help="A policy's name, a JSON object, or @file.", autocompletion=profiles),
 ]
 Headers = Annotated[
     list[str] | None,

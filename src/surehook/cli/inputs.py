@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, get_args
 
 from surehook.cli.faults import REJECTED, CommandError
 
 INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch the server takes; more is a mistake
 
 
-PROFILES = ("standard", "signing", "yousign", "insigner", "webhooks_uno")
-END_STATES = ("delivered", "dead", "dropped", "cancelled")
-STATES = ("scheduled", "sending", "retrying", "parked", *END_STATES)
+# What a shell completes; read when it asks, so that no other start loads the core.
+def profiles() -> list[str]:
+    from surehook.core.profiles import PROFILES
+
+    return list(PROFILES)
+
+
+def states() -> list[str]:
+    from surehook.core.model import State
+
+    return list(get_args(State))
+
+
+def end_states() -> list[str]:
+    from surehook.core.model import END_STATES
+
+    return list(END_STATES)
 
 
 def bytes_of(written: str) -> bytes:

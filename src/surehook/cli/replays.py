@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.inputs import END_STATES
+from surehook.cli.inputs import end_states
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, facts, note
 from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
@@ -25,7 +25,7 @@ def create(
     subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
     state: Annotated[
         str | None,
-        typer.Option(help="Only in this end state, such as dead.", autocompletion=lambda: list(END_STATES)),
+        typer.Option(help="Only in this end state, such as dead.", autocompletion=end_states),
     ] = None,
     outcome: Annotated[
         str | None, typer.Option(help="Only with this last result, such as timed_out.")

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 app = command()
 
 POLL_S = 0.2
-EVENT_FIELDS = frozenset({
-    "tenant", "type", "data", "id", "subject", "sequence", "schema_version", "workflow_version", "correlation_id",
-    "causation_id", "source", "occurred_at", "idempotency_key",
-})  # fmt: skip
-END_STATES = ("delivered", "dead", "dropped", "cancelled")
 
 
 @app.command()
@@ -106,10 +101,12 @@ def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
     from msgspec.json import decode
 
     from surehook.cli.faults import REJECTED, CommandError
+    from surehook.core.envelope import EventIn
 
+    fields = set(EventIn.__struct_fields__)
     for place, entry in enumerate(entries, start=1):
         given = decode(entry)
-        if isinstance(given, dict) and {"type", "data"} <= given.keys() <= EVENT_FIELDS:
+        if isinstance(given, dict) and {"type", "data"} <= given.keys() <= fields:
             raise CommandError(
                 f"entry {place} is a whole event, not the data of one",
                 hint="leave TYPE out to publish whole events: surehook send --batch --data @events.jsonl",
@@ -187,6 +184,7 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.progress import busy
     from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
+    from surehook.core.model import END_STATES
 
     until = time.monotonic() + patience_s
     told: set[str] = set()

@@ -35,6 +35,13 @@ class UrlBreaker(Breaker):
     def place(self) -> Place:
         return (self.tenant, self.key)
 
+    def hear_view(self, view: View) -> bool:
+        """Another node said this; whether it changed anything here (`Breaker.hear`)."""
+        return self.hear(
+            is_open=view.state == "open", reason=view.reason, opened_at=view.opened_at, probe_at=view.probe_at,
+            generation=view.generation,
+        )  # fmt: skip
+
     @property
     def is_unheeded(self) -> bool:
         """It is open, and no policy of its endpoints has a breaker. What the signing key opened holds all of them."""
@@ -120,10 +127,7 @@ class Breakers:
         breaker = UrlBreaker(*place, None, self.touched if self.together else None, self._unclosed)
         heard, _ = self._ahead.pop(place, (None, 0))
         if heard is not None:
-            breaker.hear(
-                is_open=True, reason=heard.reason, opened_at=heard.opened_at, probe_at=heard.probe_at,
-                generation=heard.generation,
-            )  # fmt: skip
+            breaker.hear_view(heard)
             self._unsettled[breaker] = None  # perhaps by who did not know yet that nobody heeds it
         return breaker
 

@@ -105,7 +105,7 @@ class Claim:
         self._unknown: set[bytes] = (
             set()
         )  # endpoints whose rows are on their way back, until memory has caught up
-        self.timers = Timers(clock, self._due, far=stray)
+        self.timers = Timers(clock, self._due, stray, ahead_ms=self._ahead_ms)
 
     def wake(self) -> None:
         """There may be due work in the ledger: look now, in every lane."""

@@ -34,10 +34,7 @@ class ClusterHealth:
         breaker = self._breakers.get((view.tenant, view.key))
         if breaker is None:
             self._breakers.hear(view, self._clock.now())
-        elif breaker.hear(
-            is_open=view.state == "open", reason=view.reason, opened_at=view.opened_at, probe_at=view.probe_at,
-            generation=view.generation,
-        ):  # fmt: skip
+        elif breaker.hear_view(view):
             self._changed(breaker)
 
     async def look(self) -> None:

@@ -17,15 +17,22 @@ from surehook.delivery.routes import Route
 from surehook.ports.clock import Clock
 
 LONGEST_S = 1.0  # asked again at least this often, so that a clock that was stepped is noticed
-FAR_MS = 5_000  # claims run half a second ahead: what is due later than this was claimed by another clock
+FAR_AHEADS = 10  # what is due later than so many times how far claims look ahead was claimed by another clock
 
 
 class Timers:
     """A heap by due time. `due` is called with each delivery when its time has come, `far` with one whose time is far."""
 
     def __init__(
-        self, clock: Clock, due: Callable[[Route, Delivery], None], far: Callable[[Route, Delivery], None]
+        self,
+        clock: Clock,
+        due: Callable[[Route, Delivery], None],
+        far: Callable[[Route, Delivery], None],
+        *,
+        ahead_ms: int,
     ) -> None:
+        """`ahead_ms`: claims take what is due within so long."""
+        self._far_ms = FAR_AHEADS * ahead_ms
         self._clock = clock
         self._due = due
         self._far = far
@@ -66,8 +73,8 @@ class Timers:
         while self._heap and self._heap[0][0] <= now:
             _, _, route, delivery = heapq.heappop(self._heap)
             self._due(route, delivery)
-        if self._latest > now + FAR_MS:
-            self._give_back(now + FAR_MS)
+        if self._latest > now + self._far_ms:
+            self._give_back(now + self._far_ms)
         self._arm()
 
     def _give_back(self, far: int) -> None:

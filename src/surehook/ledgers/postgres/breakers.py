@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import astuple
+
 from surehook.core.model import BreakerRow
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -15,21 +17,7 @@ async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> Non
     last = {(row.tenant, row.key): row for row in breakers}
     rows = [last[key] for key in sorted(last)]
     closed = [(row.tenant, row.key, row.generation) for row in rows if row.state == "closed"]
-    others = [
-        (
-            row.tenant,
-            row.key,
-            row.state,
-            row.reason,
-            row.opened_at,
-            row.probe_at,
-            row.failures,
-            row.calls,
-            row.generation,
-        )
-        for row in rows
-        if row.state != "closed"
-    ]
+    others = [astuple(row) for row in rows if row.state != "closed"]
     if closed:
         columns = [list(column) for column in zip(*closed, strict=True)]
         await session.run(query("breakers_closed"), *columns)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import json
+from msgspec.structs import astuple
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
@@ -146,27 +147,12 @@ def _sorted_out(
 
 def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
     for row in breakers:
+        place = (row.tenant, row.key, row.generation)
         if row.state == "closed":
-            session.run(query("breaker_closed"), (row.tenant, row.key, row.generation))
-            session.run(query("breaker_drop"), (row.tenant, row.key, row.generation))
+            session.run(query("breaker_closed"), place)
+            session.run(query("breaker_drop"), place)
         else:
-            session.run(
-                query("breaker_keep"),
-                (
-                    row.tenant,
-                    row.key,
-                    row.state,
-                    row.reason,
-                    row.opened_at,
-                    row.probe_at,
-                    row.failures,
-                    row.calls,
-                    row.generation,
-                    row.tenant,
-                    row.key,
-                    row.generation,
-                ),
-            )
+            session.run(query("breaker_keep"), (*astuple(row), *place))
 
 
 def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:

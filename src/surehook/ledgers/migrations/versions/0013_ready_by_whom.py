@@ -5,7 +5,7 @@ PostgreSQL would look at the row all the same, to see whether it is there for ev
 
 from alembic import op
 
-revision = "0014"
+revision = "0013"
 down_revision = "0012"
 branch_labels = None
 depends_on = None
