@@ -46,6 +46,31 @@ async def test_a_delivery_is_handed_out_as_it_went_in(desk: Desk) -> None:
     assert bare(claimed) == bare(born)
 
 
+async def test_deliveries_for_many_endpoints_are_kept_each_as_it_was_born(desk: Desk) -> None:
+    births: list[dict[str, Any]] = [
+        {"held": True},
+        {"parked": "share"},
+        {"lane": 1, "due_at": NOW - 9, "born_at": NOW - 10},
+        {"held": True, "overdue_at": NOW + 99},
+        {"parked": "paused", "lane": 1},
+    ]
+    item = desk.make.incoming()
+    for place in range(300):
+        birth = births[place % len(births) if place < 200 else 0]
+        item.deliveries.append(desk.make.delivery(item.event, desk.make.id(), **birth))
+    born = {delivery.id: (bare(delivery), delivery.held) for delivery in item.deliveries}
+    small = desk.make.incoming(desk.endpoint)
+    await desk.accept(small, item)
+    assert {
+        delivery.id: (bare(kept), holder == desk.node)
+        for delivery in item.deliveries
+        for kept, holder in [await desk.row(delivery)]
+    } == born
+    assert {delivery.id for delivery in await desk.claim(1)} == {
+        delivery.id for delivery in item.deliveries if delivery.lane == 1 and delivery.parked is None
+    }
+
+
 async def test_an_event_that_matches_no_endpoint_is_kept(desk: Desk) -> None:
     item = desk.make.incoming()
     (taken,) = await desk.accept(item)

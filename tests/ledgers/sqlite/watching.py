@@ -18,6 +18,7 @@ class WatchedConnection:
 
     def execute(self, sql: str, parameters: Any = (), /) -> Any:
         self._driver.ran.append(sql)
+        self._driver.bound += len(parameters)
         if sql == "commit" and self._driver.fails_commits:
             raise sqlite3.OperationalError("disk I/O error")
         return self.real.execute(sql, parameters)
@@ -32,6 +33,7 @@ class WatchedDriver(Driver):
 
     def __init__(self) -> None:
         self.ran: list[str] = []
+        self.bound = 0
         self.fails_commits = False
         self.closed = 0
 

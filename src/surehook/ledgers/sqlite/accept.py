@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.ledgers import changes as notes
+from surehook.ledgers.sqlite.fan_out import MANY, write_deliveries
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
@@ -152,6 +153,7 @@ def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _F
 def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
     events: list[Any] = []
     deliveries: list[Any] = []
+    many: list[Incoming] = []
     late = floor(now - lag_ms)
     lagging = False
     for item in items:
@@ -162,6 +164,9 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
         )  # fmt: skip
         if e.id < late:
             lagging = True
+        if len(item.deliveries) >= MANY:
+            many.append(item)
+            continue
         for d in item.deliveries:
             parked = d.parked
             deliveries += (
@@ -171,6 +176,8 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
     run_batch(session, "accept_events", events)
     if deliveries:
         run_batch(session, "accept_deliveries", deliveries)
+    for item in many:
+        write_deliveries(session, item.event, item.deliveries, node=node, now=now)
     if lagging:
         _raise_lag(session, items, lag_ms)
 

@@ -1,0 +1,43 @@
+"""The deliveries of one event for many endpoints: one statement for all that are alike.
+
+They differ in hardly more than id and endpoint, which come as one long string of bytes. As rows of thirteen places each,
+5,000 of them took 22 ms of the writer's CPU, half of it to bind 65,000 values with the interpreter in hand; so they take a
+third of that, and the event loop goes on meanwhile. Nobody else writes while they are written.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+
+from surehook.core.model import Delivery, Event
+from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.statements import query
+
+MANY = 64  # deliveries of an event from which on this is cheaper than their places one by one
+PAIR_BYTES = 32
+
+_alike = attrgetter("lane", "attempt", "due_at", "born_at", "overdue_at", "held", "parked")
+
+
+def write_deliveries(
+    session: Session, event: Event, deliveries: list[Delivery], *, node: int, now: int
+) -> None:
+    """Insert the deliveries of an event."""
+    groups: dict[tuple[object, ...], list[bytes]] = {}
+    for alike, run in groupby(deliveries, _alike):
+        groups.setdefault(alike, []).extend([each.id + each.endpoint for each in run])
+    for (lane, attempt, due_at, born_at, overdue_at, held, parked), pairs in groups.items():
+        if parked is None:
+            # In the order of the key, and of the index that they go into: half of the time. That of parked rows begins with
+            # the endpoint, and in its order they came.
+            pairs.sort()
+        packed = b"".join(pairs)
+        session.run(
+            query("accept_fan_out"),
+            (
+                len(packed) - PAIR_BYTES, packed, packed, event.id, event.tenant, event.type, lane, attempt,
+                due_at, born_at, overdue_at, node if held and parked is None else None, parked,
+                None if parked is None else now,
+            ),
+        )  # fmt: skip
