@@ -22,6 +22,7 @@ from surehook.delivery.caller_calls import BOUNDS
 from surehook.delivery.engine import Engine
 from surehook.delivery.managing import Book
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.slots import beyond
 from surehook.host import process
 from surehook.host.children import Child, Children
 from surehook.host.clock import SystemClock
@@ -180,8 +181,9 @@ def open_transport(settings: Settings, clock: Clock) -> Transport:
     from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import Settings as WireSettings
 
-    # Every slot of both lanes, what callers may start, and as many again for token fetches and what is idle.
-    places = settings.slots_first + settings.slots_retry + sum(bounds.process for bounds in BOUNDS.values())
+    # Every slot of both lanes and beyond them, what callers may start, and token fetches; what is idle makes room.
+    slots = (settings.slots_first, settings.slots_retry)
+    places = sum(one + beyond(one) for one in slots) + sum(bounds.process for bounds in BOUNDS.values())
     wire = WireSettings(
         connections=max(WireSettings().connections, places + WireSettings().idle_connections),
         allow_http=settings.allow_http,

@@ -9,9 +9,10 @@ import pytest
 from msgspec import structs
 
 from surehook.core.model import FIRST, Delivery
-from surehook.delivery.dispatch import Dispatch, LaneState
+from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.slots import LaneState
 from surehook.delivery.turns import Turns
 
 from .house import TENANT, House, answers, in_house

@@ -61,7 +61,7 @@ def test_other_seeds_are_other_stories():
 
 def test_one_world_in_ten_has_no_faults_and_every_fault_is_in_some_world():
     drawn = [swarm.draw(seed) for seed in range(1_000)]
-    alone = {owed.OWED, beside.RUSH}  # beside whom nothing else goes wrong
+    alone = {owed.OWED, beside.CALM}  # beside whom nothing else goes wrong
     worlds = [world for world in drawn if all(one.tenant not in alone for one in world.customers)]
     assert 70 <= sum(not world.faults for world in worlds) <= 130
     assert {fault for world in worlds for fault in world.faults} == set(swarm.FAULTS)

@@ -5,9 +5,9 @@ slot of their own free) in turns (`Turns`): a tenant with a thousand endpoints g
 endpoint, and an endpoint with a thousand waiting as many as one with a single delivery.
 
 Endpoints whose last word was a timeout are suspects: all suspects together may use half of a lane, so that
-however many endpoints hang, half of the lane stays with those that answer. And where there are several tenants, each may use
-so many times as many slots as are free (`PART`). Whoever comes next finds one: a lane that somebody with a thousand slow
-endpoints had filled at one instant would be free again when the slowest of all have answered, and not before.
+however many endpoints hang, half of the lane stays with those that answer. Where there are several tenants, each has a
+part of the slots, and a few beyond them (`delivery/slots.py`): a lane that slow endpoints had filled would be free again
+when they have answered, and not before.
 
 Sending goes in slices: after so many starts, or bytes, everything else that is ready has its turn on the event
 loop, and however many ask for a pump meanwhile, there is one slice a turn. Otherwise a few hundred requests, signed
@@ -23,7 +23,7 @@ from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
 from surehook.delivery.memory import Memory
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.turns import Turns
+from surehook.delivery.slots import LaneState
 
 Start = Callable[[Route, Delivery, Lane], bool]
 
@@ -32,41 +32,6 @@ SLICE_STARTS = 8
 PRESSED_STARTS = 2  # … while somebody waits for the answer to a publish
 LONE_STARTS = 64  # where there is one tenant, whom long turns keep from nobody: waves of requests cost less
 SLICE_BYTES = 512 << 10
-PART = 7  # alone a tenant has seven eighths of a lane; with two that are greedy a fifteenth remains
-
-
-class LaneState:
-    """One lane's slots and the turns of endpoints that could use one."""
-
-    __slots__ = ("busy", "ring", "slots", "suspects", "suspects_busy", "tenants_busy")
-
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
-        self.busy = 0
-        self.suspects_busy = 0
-        self.tenants_busy: dict[str, int] = {}
-        self.ring = Turns()
-        self.suspects = Turns()  # endpoints set aside until another suspect's slot is free
-
-    def take_slot(self, tenant: str) -> None:
-        """A request of the tenant's begins."""
-        self.busy += 1
-        self.tenants_busy[tenant] = self.tenants_busy.get(tenant, 0) + 1
-
-    def give_slot(self, tenant: str) -> None:
-        """It has ended, or was none: who had no turn for want of free slots has one again."""
-        self.busy -= 1
-        left = self.tenants_busy[tenant] - 1
-        if left:
-            self.tenants_busy[tenant] = left
-        else:
-            del self.tenants_busy[tenant]
-        if self.ring.aside:
-            self.ring.bring_back()
-
-    def has_part(self, tenant: str) -> bool:
-        """Whether the tenant may use one more slot, where there are others."""
-        return self.tenants_busy.get(tenant, 0) < (self.slots - self.busy) * PART
 
 
 class Dispatch:
@@ -187,10 +152,12 @@ class Dispatch:
         cap = max(1, state.slots >> 1)
         starts, size = self._slice_starts(), SLICE_BYTES
         is_lone = self.memory.is_lone
-        while state.busy < state.slots and not self.paused:
+        while not self.paused:
             if waiting_suspects and state.suspects_busy < cap:
                 ring.add(suspects.take())
             if not waiting:
+                break
+            if is_lone and state.busy >= state.slots:
                 break
             if starts <= 0 or size <= 0:
                 self.pump_soon()
@@ -203,7 +170,11 @@ class Dispatch:
             if not queue or not route.has_slot(lane):
                 route.ringed[lane] = False  # `finished` or `push` brings it back
                 continue
-            if route.suspect and state.suspects_busy >= cap:
+            if (
+                route.suspect
+                and state.suspects_busy >= cap
+                and (is_lone or not state.is_owed(route.endpoint.tenant))
+            ):
                 suspects.add(route)  # stays ringed: it stands in the other line
                 continue
             suspect = route.suspect

@@ -66,6 +66,16 @@ class Turns:
             self._spare = line
         return route
 
+    def move_one(self, tenant: str, to: Turns) -> None:
+        """The first of this tenant's stands in that line from now on."""
+        line = self._lines.get(tenant)
+        if line is None:
+            return
+        to.add(line.popleft())
+        if not line:
+            del self._lines[tenant]
+            self.tenants.remove(tenant)
+
 
 class Line:
     """Turns where somebody who stands in line already is not added again."""

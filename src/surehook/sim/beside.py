@@ -2,8 +2,8 @@
 doing.
 
 At the door commits take long, and the one that rushes always has one under way. A calm tenant has a writer of its own then, so
-what it publishes begins to be written at once. In the lane a tenant's many slow endpoints are called at one instant, and a calm
-one finds a slot all the same.
+what it publishes begins to be written at once. In the lane a tenant's many slow endpoints are called at one instant, or those of
+several tenants one after another, and a calm one finds a slot all the same.
 """
 
 from __future__ import annotations
@@ -67,9 +67,19 @@ def _door(options: Options, join: Callable[..., None], begin: float, chance: ran
 
 
 def _lane(options: Options, join: Callable[..., None], begin: float, chance: random.Random) -> _Publishes:
-    join(options, RUSH, 40, Mood(answer_s=(1.7, 1.75)), policy=PATIENT)
+    """One tenant rushes, or five do, each once those before have taken what they may."""
+    rushing = tuple(f"{RUSH}{number}" for number in range(5)) if chance.random() < 0.75 else (RUSH,)
+    for tenant in rushing:
+        join(options, tenant, 40 // len(rushing), Mood(answer_s=(1.7, 1.75)), policy=PATIENT)
     join(options, CALM, 1)
     options.engine.update(slots_first=16, slots_retry=4, endpoint_slots=4)
-    publishes = [(begin + chance.random() * 0.05, RUSH, "document.signed", 1) for _ in range(4)]
-    publishes += [(begin + 0.2 + chance.random() * 8, CALM, "document.signed", 1) for _ in range(8)]
+    publishes = [
+        (begin + 0.1 * place + chance.random() * 0.05, tenant, "document.signed", 1)
+        for place, tenant in enumerate(rushing)
+        for _ in range(4)
+    ]
+    over = begin + 0.1 * len(rushing) + 0.1
+    # While the first of them are under way, and later.
+    publishes += [(over + chance.random() * 0.4, CALM, "document.signed", 1) for _ in range(4)]
+    publishes += [(over + chance.random() * 8, CALM, "document.signed", 1) for _ in range(8)]
     return sorted(publishes)
