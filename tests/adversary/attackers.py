@@ -216,6 +216,13 @@ async def batches(target: Target) -> None:
     await publish(target, "/v1/events/batch", b"[" + b",".join([one] * 100) + b"]", 64)
 
 
+async def broken_batches(target: Target) -> None:
+    """Batches as large as they may be, from 64 connections, each broken in its last event."""
+    one = target.event(8_000)
+    body = b"[" + b",".join([one] * 999) + b"," + one[:-1]
+    await publish(target, "/v1/events/batch", body, 64)
+
+
 async def wide(target: Target) -> None:
     """Batches of events that go to very many endpoints each."""
     one = target.event(300)
@@ -268,7 +275,7 @@ ATTACKS = {
     work.__name__: work
     for work in (
         header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, wrong_keys, half_bodies,
-        batches, wide, owed, changes, test_calls,
+        batches, broken_batches, wide, owed, changes, test_calls,
     )
 }  # fmt: skip
 

@@ -56,6 +56,11 @@ def test_a_flood_of_batches_is_its_own_tenants_trouble(scene: Arena) -> None:
     scene.withstands("batches")
 
 
+def test_batches_that_are_broken_at_their_end_are_their_callers_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 1)
+    scene.withstands("broken_batches")
+
+
 def test_batches_to_a_thousand_endpoints_take_turns_with_others(scene: Arena) -> None:
     scene.loud_endpoints("/d/200", 1_000)
     scene.withstands("wide", events=500)

@@ -11,7 +11,14 @@ import hashlib
 import msgspec
 from msgspec import Raw, Struct
 
-from surehook.core.published import EventIn, decode_batch, decode_event, decode_item, split_batch
+from surehook.core.published import (
+    EventIn,
+    decode_batch,
+    decode_event,
+    decode_item,
+    spans_of_batch,
+    split_batch,
+)
 
 __all__ = [
     "EventIn",
@@ -22,6 +29,7 @@ __all__ = [
     "digest",
     "digest_of",
     "render_body",
+    "spans_of_batch",
     "split_batch",
     "split_data",
 ]

@@ -8,11 +8,13 @@ parsers go. The decoder itself refuses NaN, bad UTF-8, lone surrogates, and floa
 from __future__ import annotations
 
 import re
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+STEP_COST, HALF_COST = 64 * 1024, 256  # of looking for halves: of a step, and of each that is found
 # Everything a msgspec decoder is known to raise on hostile input.
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError, ValueError)
 
@@ -24,8 +26,14 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_PAIR_OR_HALF = re.compile(_PAIR.pattern + b"|(" + _HALF.pattern + b")")
+_SEARCHED = 256 * 1024  # bytes in one step
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]")
+_PAIR_OR_HALF = re.compile(_PAIR.pattern + rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
+# What holds no half: bytes that are no backslash, escapes of other characters, whole pairs. Of each repetition so many at
+# most that it takes some tenths of a millisecond; what it took is never given back.
+_WHOLE = re.compile(
+    rb"(?:[^\\]{1,65536}+|" + _PAIR.pattern + rb"|\\(?!\\|u[dD][89a-fA-F][0-9a-fA-F]{2})){1,8192}+"
+)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
@@ -120,13 +128,46 @@ def has_nul(data: bytes) -> bool:
 
 def has_lone_surrogate(text: bytes) -> bool:
     """Whether half of a surrogate pair is escaped here, which the decoder calls many things, "truncated" among them."""
-    return _HALF.search(_PAIR.sub(b" ", text)) is not None
+    return any(at is not None for at in _halves(text))
 
 
 def mend_halves(text: bytes, put: bytes = rb"\ufffd") -> bytes:
     """This text with `put`, an escape, for every half of a surrogate pair. It stays as long as it was, so that
     places in it stay what they were."""
     return _PAIR_OR_HALF.sub(lambda found: found[0] if found[1] is None else put, text)
+
+
+def mend_in_steps(text: bytes) -> Generator[int, None, bytes | None]:
+    """The same for a long text, with `\ufffd`; None where there is nothing to mend. Yields about what each step has cost,
+    as bytes that are decoded."""
+    mended = None
+    for at in _halves(text):
+        if at is None:
+            yield STEP_COST
+        else:
+            mended = mended or bytearray(text)
+            mended[at : at + 6] = rb"\ufffd"
+            yield HALF_COST
+    return None if mended is None else bytes(mended)
+
+
+def _halves(text: bytes) -> Iterator[int | None]:
+    """Where the halves of surrogate pairs are, and None after every step in between."""
+    for begin in range(0, len(text), _SEARCHED):
+        if _SUSPECT.search(text, begin, begin + _SEARCHED + 3) is not None:
+            break
+        yield None
+    else:
+        return  # nothing that could be half of anything
+    at = 0
+    while at < len(text):
+        match = _WHOLE.match(text, at)
+        if match is None:
+            yield at
+            at += 6
+        else:
+            at = match.end()
+            yield None
 
 
 def field_of_half(text: bytes) -> str | None:

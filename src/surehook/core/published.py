@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from surehook.core import ids, instants, json_text, limits
+from surehook.core import ids, instants, json_items, json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.idempotency import check_key
 from surehook.core.subscription import check_event_type
@@ -60,8 +60,6 @@ class _WrittenItem(_Written, forbid_unknown_fields=True, gc=False):
 
 _decode_one = msgspec.json.Decoder(_Written).decode
 _decode_item = msgspec.json.Decoder(_WrittenItem).decode
-_decode_items = msgspec.json.Decoder(list[_WrittenItem]).decode
-_decode_raws = msgspec.json.Decoder(list[Raw]).decode
 
 _DATA_FLAWS = {
     "invalid_json": "`data` is not JSON",
@@ -93,39 +91,33 @@ def decode_batch(raw: bytes) -> list[EventIn | Problem]:
 
 
 def split_batch(raw: bytes) -> list[bytes]:
-    """The events of a batch as they were written, for `decode_item`.
+    """The events of a batch as they were written, for `decode_item`. Raises what `spans_of_batch` raises."""
+    steps = spans_of_batch(raw)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as found:
+            return [raw[begin:end] for begin, end in found.value]
 
-    Raises Problem where the body as a whole is no batch: body_too_large (413), invalid_json, wrong_type (not an
-    array), too_many_events.
+
+def spans_of_batch(raw: bytes) -> json_items.Steps:
+    """Where each event of a batch begins and ends, in steps: what is yielded is the cost of each, in bytes.
+
+    Raises Problem where the body as a whole is no batch: body_too_large (413), too_many_events, invalid_json, wrong_type (not
+    an array). What follows one event too many is not read.
     """
     if len(raw) > limits.BATCH_BODY_BYTES:
         raise Problem("body_too_large", f"a batch has at most {limits.BATCH_BODY_BYTES} bytes", status=413)
     try:
-        raws = _split(raw)
+        found = yield from json_items.spans(raw, most=limits.BATCH_EVENTS)
     except json_text.DECODE_ERRORS as error:
-        raise _problem(error, raw) from None
-    if len(raws) > limits.BATCH_EVENTS:
+        fault = json_text.fault(error)
+        if fault.code == "invalid_json" and (yield from json_text.mend_in_steps(raw)) is not None:
+            raise _half(None) from None
+        raise Problem(fault.code, fault.detail, field=fault.path or None) from None
+    if len(found) > limits.BATCH_EVENTS:
         raise Problem("too_many_events", f"a batch has at most {limits.BATCH_EVENTS} events")
-    return raws
-
-
-def _split(raw: bytes) -> list[bytes]:
-    """The items of an array as they were written. Raises what a decoder raises.
-
-    The decoder takes half of a surrogate pair for the end of everything, but it is a fault of one item only: the
-    array is then split in a mended copy, and each item is cut out of the original at the same place.
-    """
-    try:
-        return [bytes(each) for each in _decode_raws(raw)]
-    except json_text.DECODE_ERRORS:
-        if not json_text.has_lone_surrogate(raw):
-            raise
-    mended, items, at = json_text.mend_halves(raw), [], 0
-    for each in _decode_raws(mended):
-        at = mended.index(bytes(each), at)  # only commas and blanks stand between two items
-        items.append(raw[at : at + len(bytes(each))])
-        at += len(items[-1])
-    return items
+    return found
 
 
 def decode_item(raw: bytes) -> EventIn | Problem:
@@ -243,9 +235,9 @@ def _check_keys(raw: bytes, data: bytes, quotes: int) -> None:
 def _problem(error: Exception, raw: bytes) -> Problem:
     fault = json_text.fault(error)
     if fault.code == "invalid_json" and json_text.has_lone_surrogate(raw):
-        return Problem(
-            "bad_text",
-            "a text holds half of a surrogate pair, which no UTF-8 text can",
-            field=json_text.field_of_half(raw),
-        )
+        return _half(json_text.field_of_half(raw))
     return Problem(fault.code, fault.detail, field=fault.path or None)
+
+
+def _half(field: str | None) -> Problem:
+    return Problem("bad_text", "a text holds half of a surrogate pair, which no UTF-8 text can", field=field)
