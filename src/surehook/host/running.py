@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from surehook.host.process import take_descriptors
+from surehook.host.signals import handle_once
 
 # A writer thread that needs the interpreter waits at most this long for the busy loop; the default of
 # 5 ms is longer than a whole commit.
@@ -46,7 +47,8 @@ class Ending:
 
 @contextlib.contextmanager
 def ending(parent: int | None) -> Iterator[Ending]:
-    """The first SIGTERM or SIGINT stops in order, a second one at once. So does the end of the `parent`."""
+    """The first SIGTERM or SIGINT stops in order, and so does the end of the `parent`. A second one ends the process at
+    once: one of the same kind whatever the loop does, one of the other kind as soon as it comes round."""
     stop = Ending()
     loop = asyncio.get_running_loop()
     seen: list[int] = []
@@ -65,6 +67,7 @@ def ending(parent: int | None) -> Iterator[Ending]:
     numbers = (signal.SIGTERM,) if parent is not None else (signal.SIGTERM, signal.SIGINT)
     for number in numbers:
         loop.add_signal_handler(number, on_signal, number)
+        handle_once(number)
     if parent is not None:
         loop.add_reader(parent, on_orphaned)
     try:
