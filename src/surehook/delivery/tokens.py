@@ -6,7 +6,8 @@ once, never from inside `send`, and within the request's own time, which the wai
 One `Grant` stands for one credential of one tenant, however many endpoints have it. While its token is being
 fetched, `is_busy` keeps its endpoints from starting anything (delivery/routes.py, `has_slot`): the one delivery that
 needed the token holds a slot, all others wait in line without one. So a token server that hangs costs a lane one
-slot for each credential, not one for each delivery. The fetch has a deadline of its own and outlives those who wait.
+slot for each credential, not one for each delivery, and how many are fetched at once is bounded
+(`delivery/fetches.py`). The fetch has a deadline of its own and outlives those who wait.
 
 What a failed fetch said holds for a moment (`REST_S`) for whoever asks next: the line that formed behind it moves on
 with the same answer, and the token server is not asked once for each of them.
@@ -24,6 +25,7 @@ from weakref import WeakKeyDictionary
 
 from surehook.core import authentication, oauth2, redact
 from surehook.core.authentication import ClientCredentials
+from surehook.delivery.fetches import Fetches
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Answer, Exchange, Failure, Request, Transport
@@ -67,7 +69,7 @@ class Grant:
         self.client = client
         self.routes: list[Route] = []  # whose endpoints have it
         self.token: Token | None = None
-        self.is_busy = False  # a fetch is under way
+        self.is_busy = False  # a fetch is under way, or stands in line
         self.idle: list[Callable[[], None]] = []  # told when it is over
         self.waiting: dict[Errand, None] = {}  # an ordered set
         self.failure: Failure = "token_unreachable"  # what the last fetch failed with
@@ -192,6 +194,7 @@ class Tokens:
         self.kept_most = KEPT
         self.welcome: Callable[[Route], None] = lambda route: None
         self._telemetry = telemetry
+        self._fetches = Fetches(self._fetch)
         self._kept: WeakKeyDictionary[Grant, None] = WeakKeyDictionary()  # those with a token, oldest first
 
     def send(self, request: Request, grant: Grant | None, done: Done) -> Exchange:
@@ -210,7 +213,8 @@ class Tokens:
         else:
             errand.wait()
             if not grant.is_busy:
-                self._fetch(grant)
+                self._fetches.ask(grant)
+                grant.is_busy = True
         return errand
 
     def _fetch(self, grant: Grant) -> None:
@@ -223,8 +227,11 @@ class Tokens:
             timeout_s=FETCH_S,
             connect_timeout_s=FETCH_CONNECT_S,
         )
-        self.transport.send(request, lambda answer: self._fetched(grant, began, answer))
-        grant.is_busy = True  # not before, so that a defect in sending cannot leave the line closed
+        try:
+            self.transport.send(request, lambda answer: self._fetched(grant, began, answer))
+        except BaseException:  # a defect in sending cannot leave the line closed
+            grant.is_busy = False
+            raise
 
     def _fetched(self, grant: Grant, began: float, answer: Answer) -> None:
         """A fetch ended: everybody who waits goes on with the token, or ends with what is wrong."""
@@ -250,6 +257,7 @@ class Tokens:
                 errand.fail(grant.failure)
         for route in grant.routes:
             self.welcome(route)
+        self._fetches.over(grant.tenant)
 
     def _keep(self, grant: Grant, token: Token) -> None:
         self._kept.pop(grant, None)
