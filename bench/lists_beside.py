@@ -175,9 +175,6 @@ async def _dry_runs(door: Door) -> None:
     at = instants.render(NOW - 9 * DAY_MS)
     endpoints = {"small": (199 + 9 * TENANTS).to_bytes(16, "big"), "rare": RARE_ENDPOINT}
     for name, where in {
-        "dead": {"state": "dead"},
-        "cancelled": {"state": "cancelled"},
-        "outcome refused": {"outcome": "refused"},
         "tenant rare": {"tenant": RARE_TENANT},
         "tenant small": {"tenant": "tenant_199"},
         "type rare": {"type": RARE_TYPE},
@@ -190,7 +187,7 @@ async def _dry_runs(door: Door) -> None:
 
 
 async def _beside_a_dry_run(door: Door) -> None:
-    """Everything that was delivered: it counts for minutes, and is given up."""
+    """Everything that was delivered: it counts for minutes, and is given up. Those before have ended, or count on beside."""
     body = {"filter": {"state": "delivered"}, "dry_run": True}
     made = await door.ask("dry run: delivered (its answer)", "POST", "/v1/replays", body)
     lists = (

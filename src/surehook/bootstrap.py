@@ -12,6 +12,7 @@ import contextlib
 import gc
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from surehook.config import Settings
@@ -28,7 +29,7 @@ from surehook.host.children import Child, Children
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.host.listening import address, bind
-from surehook.host.running import ending, run
+from surehook.host.running import ending, farewell, run
 from surehook.host.watchdog import watched
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -361,7 +362,8 @@ async def _serve(
         raise unopened(settings, ledger.room(), error) from None
     for weakness in getattr(engine.ledger, "warnings", ()):
         telemetry.fact("ledger.weak", detail=weakness)
-    with watched(), ending(None if child is None else child.parent) as stop:
+    last_words = partial(telemetry.say, farewell(settings.grace_s))
+    with watched(), ending(None, last_words) if child is None else ending(child.parent) as stop:
         # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
         new_server, open_door, observe = await asyncio.to_thread(_load_door)
         door = await open_door(

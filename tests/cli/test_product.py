@@ -122,6 +122,7 @@ def test_from_an_empty_folder_to_a_replayed_dead_letter(shell: Shell) -> None:
 def test_an_empty_ledger_gets_a_key_that_is_printed_once_and_works(shell: Shell) -> None:
     shell.serve()
     shell.stop(signal.SIGINT)
+    assert "requests under way may finish within" in shell.banner
     (line,) = [line for line in shell.banner.splitlines() if "export SUREHOOK_API_KEY=" in line]
     key = line.split("=", 1)[1].strip()
     shell.banner = ""

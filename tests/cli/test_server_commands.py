@@ -446,6 +446,26 @@ def test_tenants_and_event_types_are_created(surehook: Run) -> None:
         assert api.last.json == {"name": "a.b", "schema": {"type": "object"}, "policy": "signing"}
 
 
+def test_tenants_and_event_types_are_changed_by_what_is_given(surehook: Run) -> None:
+    values = {"PATCH /v1/tenants/acme": {"id": "acme"}, "PATCH /v1/event-types/a.b": {"name": "a.b"}}
+    with fake_api(**values) as api:
+        surehook("tenants", "update", "acme", "--no-strict", env=api.env)
+        assert api.last.json == {"strict": False}
+        surehook("event-types", "update", "a.b", "--schema", "null", "--description", "said", env=api.env)
+        assert api.last.json == {"schema": None, "description": "said"}
+        for noun, name in (("tenants", "acme"), ("event-types", "a.b")):
+            ran = surehook(noun, "update", name, env=api.env)
+            assert (ran.code, "nothing to change" in ran.err) == (2, True)
+
+
+def test_an_endpoint_tells_how_many_secrets_sign_and_until_when(surehook: Run) -> None:
+    secrets = [{"created_at": T0, "signs_until": None}, {"created_at": T0, "signs_until": T0}]
+    with fake_api(**{f"GET /v1/endpoints/{ENDPOINT}": endpoint() | {"secrets": secrets}}) as api:
+        assert "2 sign now, one until" in surehook("endpoints", "show", ENDPOINT, env=api.env).out
+        as_json = surehook("endpoints", "show", ENDPOINT, "--json", env=api.env)
+    assert as_json.json["secrets"] == secrets
+
+
 def test_a_dead_letter_is_dismissed_with_its_note(surehook: Run) -> None:
     with fake_api(**{f"POST /v1/dead-letters/{DELIVERY}/dismiss": answer(204)}) as api:
         ran = surehook("dead-letters", "dismiss", DELIVERY, "--note", "known customer", env=api.env)

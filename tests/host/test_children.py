@@ -82,6 +82,7 @@ def test_a_dead_child_is_started_again_and_said() -> None:
         assert "it is started again in 0.1 s" in heard(process, "say")
         heard(process, "told 1")
         process.send_signal(signal.SIGINT)
+        assert "may finish within 5 s" in heard(process, "say")
         assert process.wait(10) == 0
 
 

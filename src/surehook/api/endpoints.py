@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from surehook.api import query, show
 from surehook.api.calls import Answer, Asked, Call
@@ -144,7 +145,9 @@ async def list_all(asked: Asked) -> Answer:
 
 
 async def get(asked: Asked) -> Answer:
-    return Answer(show.endpoint(await endpoints.find(asked.services.engine, _id(asked))))
+    engine, id = asked.services.engine, _id(asked)
+    shape = show.endpoint(await endpoints.find(engine, id))
+    return Answer(replace(shape, secrets=show.signing(await endpoints.signing(engine, id))))
 
 
 async def change(asked: Asked) -> Answer:

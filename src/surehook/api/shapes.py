@@ -75,6 +75,13 @@ class TlsShownShape(Struct, frozen=True):
     client_key: None = None
 
 
+class SigningShape(Struct, frozen=True):
+    """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out."""
+
+    created_at: str
+    signs_until: str | None
+
+
 class EndpointShape(Struct, frozen=True):
     id: str
     tenant: str
@@ -94,6 +101,7 @@ class EndpointShape(Struct, frozen=True):
     authentication: AuthenticationShown | None
     tls: TlsShownShape | None
     receipts: Wanted | None
+    secrets: tuple[SigningShape, ...] | None = None
 
 
 class EventShape(Struct, frozen=True):

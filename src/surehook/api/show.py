@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from msgspec import Raw
 
@@ -10,7 +11,7 @@ from surehook.api import shapes
 from surehook.core import envelope, hints, ids, instants, redact
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
-from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Tenant
+from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Secret, Tenant
 from surehook.core.receipt import Word
 from surehook.delivery.managing import BreakerView
 from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
@@ -56,6 +57,15 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
         authentication=_authentication(seen.authentication),
         tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
         receipts=seen.receipts,
+    )
+
+
+def signing(secrets: Iterable[Secret]) -> tuple[shapes.SigningShape, ...]:
+    """Newest first, and nothing of what is secret."""
+    newest_first = sorted(secrets, key=lambda secret: secret.created_at, reverse=True)
+    return tuple(
+        shapes.SigningShape(render(secret.created_at), render_optional(secret.expires_at))
+        for secret in newest_first
     )
 
 

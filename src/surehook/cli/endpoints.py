@@ -18,6 +18,7 @@ from surehook.cli.server import (
     Url,
     Wide,
     Yes,
+    changes,
     confirm,
     listing,
     only_tenant,
@@ -124,7 +125,8 @@ def list_endpoints(
 def show(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Show one endpoint."""
     with server(url, key) as client:
-        facts(client.endpoints.get(endpoint), json=json)
+        seen = client.endpoints.get(endpoint)
+    facts(seen if json else seen | {"secrets": _signing(seen.get("secrets"))}, json=json)
 
 
 @app.command()
@@ -189,12 +191,7 @@ def update(
         fields["tls"] = None
     if target is not None:
         fields["url"] = target
-    if not fields:
-        from surehook.cli.faults import USAGE, CommandError
-
-        raise CommandError(
-            "nothing to change", hint="give --target, --events, --policy, --header …", code=USAGE
-        )
+    changes(fields, "--target, --events, --policy, --header …")
     with server(url, key) as client:
         facts(client.endpoints.update(endpoint, **fields), json=json)
 
@@ -317,6 +314,17 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
     from surehook.cli.times import duration_s
 
     return {"receipts": {"finalize_within_s": round(duration_s(within))}}
+
+
+def _signing(secrets: list[dict[str, Any]] | None) -> str | None:
+    """How many secrets sign now, and until when those that were rotated away. An older server does not tell."""
+    if not secrets:
+        return None
+    from surehook.cli.times import local
+
+    ends = [f"one until {local(secret['signs_until'])}" for secret in secrets if secret["signs_until"]]
+    number = "1 signs" if len(secrets) == 1 else f"{len(secrets)} sign"
+    return ", ".join([f"{number} now", *ends])
 
 
 def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:

@@ -9,7 +9,7 @@ import typer
 from surehook.cli.lazy import group
 from surehook.cli.listed import Column
 from surehook.cli.output import Json, facts
-from surehook.cli.server import Cursor, Key, Limit, Url, Wide, listing, server
+from surehook.cli.server import Cursor, Key, Limit, Url, Wide, changes, listing, server
 
 COLUMNS = (
     Column("name"),
@@ -76,9 +76,39 @@ def create(
     key: Key = None,
 ) -> None:
     """Register an event type."""
+    fields = _fields(description, schema, schema_version, policy)
+    with server(url, key) as client:
+        facts(client.event_types.create(name=name, **fields), json=json)
+
+
+@app.command()
+def update(
+    name: Name,
+    description: Annotated[str | None, typer.Option(help="A note for people.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="JSON Schema of its data: JSON, @file or - ; null takes it away.")
+    ] = None,
+    schema_version: Annotated[str | None, typer.Option(help="Version of the schema.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="A policy's name, a JSON object, or @file; null takes it away.")
+    ] = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Change what is given; everything else stays. A new schema judges what is published from now on."""
+    options = "--description, --schema, --schema-version, --policy"
+    fields = changes(_fields(description, schema, schema_version, policy), options)
+    with server(url, key) as client:
+        facts(client.event_types.update(name, **fields), json=json)
+
+
+def _fields(
+    description: str | None, schema: str | None, schema_version: str | None, policy: str | None
+) -> dict[str, Any]:
     from surehook.cli.inputs import json_of, policy_of
 
-    fields: dict[str, Any] = {"name": name}
+    fields: dict[str, Any] = {}
     if description is not None:
         fields["description"] = description
     if schema is not None:
@@ -87,5 +117,4 @@ def create(
         fields["schema_version"] = schema_version
     if policy is not None:
         fields["policy"] = policy_of(policy)
-    with server(url, key) as client:
-        facts(client.event_types.create(**fields), json=json)
+    return fields

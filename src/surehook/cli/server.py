@@ -119,6 +119,15 @@ def _doubt(client: Client, endpoint: str | None) -> None:
             note(f"there is no endpoint {endpoint}, or not any more")
 
 
+def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
+    """The given fields; it is an error that none is."""
+    if not fields:
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError("nothing to change", hint=f"give {options}", code=USAGE)
+    return fields
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before something that cannot be taken back. Without a terminal only --yes is an answer."""
     import sys

@@ -9,7 +9,7 @@ import typer
 from surehook.cli.lazy import group
 from surehook.cli.listed import Column
 from surehook.cli.output import Json, facts, note
-from surehook.cli.server import Cursor, Key, Limit, Url, Wide, Yes, confirm, listing, server
+from surehook.cli.server import Cursor, Key, Limit, Url, Wide, Yes, changes, confirm, listing, server
 from surehook.cli.times import local
 
 app = group("Tenants: whose customers receive.")
@@ -82,6 +82,29 @@ def rename(
     """Change a tenant's name."""
     with server(url, key) as client:
         facts(client.tenants.update(tenant, name=name), json=json)
+
+
+@app.command()
+def update(
+    tenant: Id,
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--no-strict",
+            help="Refuse events whose type is not registered, or take them.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Change what is given; everything else stays."""
+    given = {"name": name, "strict": strict}
+    fields = changes({name: value for name, value in given.items() if value is not None}, "--name, --strict")
+    with server(url, key) as client:
+        facts(client.tenants.update(tenant, **fields), json=json)
 
 
 @app.command()

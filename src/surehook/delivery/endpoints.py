@@ -159,16 +159,19 @@ async def end_all(manager: Manager, endpoint: bytes) -> None:
         await manager.clock.sleep(0)
 
 
+async def signing(manager: Manager, endpoint: bytes) -> list[Secret]:
+    """The secrets that sign now."""
+    now = manager.clock.now()
+    every = await manager.ledger.secrets(endpoint)
+    return [secret for secret in every if secret.expires_at is None or secret.expires_at > now]
+
+
 async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) -> tuple[Endpoint, str]:
     """Give the endpoint a new secret. The one before it signs on for `overlap_s` seconds, and older ones for as long as they
     were given; 0 stops all of them at once."""
     found = await find(manager, endpoint)
     now = manager.clock.now()
-    active = [
-        secret
-        for secret in await manager.ledger.secrets(endpoint)
-        if secret.expires_at is None or secret.expires_at > now
-    ]
+    active = await signing(manager, endpoint)
     if overlap_s and len(active) >= SECRETS_MAX:
         raise Problem(
             "too_many_secrets",

@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from surehook.host.running import farewell
+
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 10.0
 STEADY_S = 30.0
 STOP_EXTRA_S = 15.0  # beyond the grace time: closing connections, writing results, closing the ledger
@@ -67,7 +69,7 @@ class Children:
         self, count: int, work: Callable[[Child], int], *, grace_s: float, told: Told, say: Say
     ) -> None:
         self._work = work
-        self._stop_s = grace_s + STOP_EXTRA_S
+        self._grace_s, self._stop_s = grace_s, grace_s + STOP_EXTRA_S
         self._told = told
         self._say = say
         self._places = [_Place(number) for number in range(count)]
@@ -95,6 +97,7 @@ class Children:
             deadline: float | None = None
             while not (self._stopping and all(place.pid == 0 for place in self._places)):
                 if self._signals and not self._stopping:
+                    self._say(farewell(self._grace_s))
                     self.stop()
                 if self._stopping and deadline is None:
                     deadline = time.monotonic() + self._stop_s

@@ -25,15 +25,25 @@ def run(work: Coroutine[Any, Any, int]) -> int:
     return _runner()(work)
 
 
-class Ending:
-    """What a signal stops: a server, as soon as there is one."""
+def farewell(grace_s: float) -> str:
+    """What a person at the terminal is told at once: they would take the wait for a program that hangs."""
+    return (
+        f"ending: nothing new is begun, and requests under way may finish within {grace_s:g} s; "
+        "a second Ctrl-C or SIGTERM ends at once"
+    )
 
-    def __init__(self) -> None:
+
+class Ending:
+    """What a signal stops: a server, as soon as there is one. `told` hears of it first."""
+
+    def __init__(self, told: Callable[[], None] = lambda: None) -> None:
         self._server: Any = None
         self._begun = False
+        self._told = told
 
     def begin(self) -> None:
         """Stop in order, now or once there is something to stop."""
+        self._told()
         self._begun = True
         if self._server is not None:
             self._server.stop()
@@ -46,10 +56,10 @@ class Ending:
 
 
 @contextlib.contextmanager
-def ending(parent: int | None) -> Iterator[Ending]:
+def ending(parent: int | None, told: Callable[[], None] = lambda: None) -> Iterator[Ending]:
     """The first SIGTERM or SIGINT stops in order, and so does the end of the `parent`. A second one ends the process at
     once: one of the same kind whatever the loop does, one of the other kind as soon as it comes round."""
-    stop = Ending()
+    stop = Ending(told)
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
