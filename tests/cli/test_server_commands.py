@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from surehook.cli.send import EVENT_FIELDS
+from surehook.core.envelope import EventIn
 from surehook.core.published import _WrittenItem
 from tests.cli.conftest import Run
 from tests.cli.fake_api import (
@@ -185,7 +185,7 @@ def test_a_batch_of_whole_events_keeps_what_each_says(surehook: Run) -> None:
 
 
 def test_what_makes_a_whole_event_is_what_the_api_takes() -> None:
-    assert frozenset(_WrittenItem.__struct_fields__) == EVENT_FIELDS
+    assert frozenset(_WrittenItem.__struct_fields__) == frozenset(EventIn.__struct_fields__)
 
 
 @pytest.mark.parametrize(
