@@ -34,7 +34,7 @@ def farewell(grace_s: float) -> str:
 
 
 class Ending:
-    """What a signal stops: a server, as soon as there is one. `told` hears of it first."""
+    """What a signal stops: a server, as soon as there is one. `told` hears of it at once."""
 
     def __init__(self, told: Callable[[], None] = lambda: None) -> None:
         self._server: Any = None
@@ -43,10 +43,10 @@ class Ending:
 
     def begin(self) -> None:
         """Stop in order, now or once there is something to stop."""
-        self._told()
         self._begun = True
         if self._server is not None:
             self._server.stop()
+        self._told()
 
     def of(self, server: Any) -> None:
         """This is the server."""
