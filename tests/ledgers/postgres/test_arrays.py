@@ -10,12 +10,24 @@ import pytest
 from surehook.ledgers.postgres import arrays
 
 VALUES: dict[str, list[list[Any]]] = {
-    "bytea[]": [[], [b"a"], [bytes(16)] * 3, [b"", bytes(16), b"x" * 5000], [None, b"", b"y"], [None, None]],
-    "text[]": [[], ["a", ""], ["ä€😀", None, "x" * 5000], [None]],
-    "bigint[]": [[], [0, -1, 2**63 - 1, -(2**63)], [1, None, 3], [None]],
-    "int[]": [[], [0, -1, 2**31 - 1], [None, 5]],
-    "smallint[]": [[], [0, -1, 2**15 - 1], [None, 5]],
-    "bool[]": [[], [True, False], [None, True]],
+    "bytea[]": [
+        [],
+        [b"a"],
+        [bytes(16)] * 3,
+        [b"", bytes(16), b"x" * 5000],
+        [None, b"", b"y"],
+        [None, None],
+        [b"", b""],
+        [b"ab"] * 3,
+        [b"x" * 5000] * 2,
+        [b"ab", b"ab", None],
+        [b"ab", b"ab", b"c"],
+    ],
+    "text[]": [[], ["a", ""], ["ä€😀", None, "x" * 5000], [None], ["", ""], ["ä€"] * 3, ["a", "a", None]],
+    "bigint[]": [[], [0, -1, 2**63 - 1, -(2**63)], [1, None, 3], [None], [-7] * 3, [5, 5, 6], [5, 5, None]],
+    "int[]": [[], [0, -1, 2**31 - 1], [None, 5], [2**31 - 1] * 2],
+    "smallint[]": [[], [0, -1, 2**15 - 1], [None, 5], [-(2**15)] * 2],
+    "bool[]": [[], [True, False], [None, True], [True, True], [False] * 3, [True, True, None]],
 }
 ASKED = [(kind, column) for kind, columns in VALUES.items() for column in columns]
 
@@ -44,7 +56,14 @@ async def test_a_column_arrives_as_it_was_and_comes_back(
 
 @pytest.mark.parametrize(
     ("kind", "column"),
-    [("int[]", [2**31]), ("bigint[]", [2**63]), ("smallint[]", [None, 2**15]), ("text[]", ["\ud800"])],
+    [
+        ("int[]", [2**31]),
+        ("bigint[]", [2**63]),
+        ("smallint[]", [None, 2**15]),
+        ("text[]", ["\ud800"]),
+        ("int[]", [2**31] * 2),
+        ("text[]", ["\ud800"] * 2),
+    ],
 )
 async def test_a_value_that_does_not_fit_is_the_callers_data(
     installed: Any, kind: str, column: list[Any]
