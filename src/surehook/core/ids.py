@@ -11,6 +11,8 @@ readers compare the event as well.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from surehook.core.errors import Problem
 
 EVENT, DELIVERY, ENDPOINT, TENANT, ATTEMPT = "evt", "dlv", "ep", "ten", "att"
@@ -62,6 +64,7 @@ def floor(at_ms: int) -> bytes:
     return max(0, at_ms).to_bytes(6, "big")
 
 
+@lru_cache(maxsize=1024)  # an event's is asked for as its body is made, and again for the answer
 def text(prefix: str, raw: bytes) -> str:
     """`evt_06a…`: the id as people see it, 26 characters after the prefix."""
     n = int.from_bytes(raw, "big")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from surehook.core import json_text, limits
@@ -23,7 +24,12 @@ T = TypeVar("T")
 
 def is_event_type(name: str) -> bool:
     """Letters, digits, `_` and `-`, in non-empty segments joined by full stops; at most 128 characters."""
-    return len(name) <= limits.EVENT_TYPE_CHARS and _TYPE.fullmatch(name) is not None
+    return len(name) <= limits.EVENT_TYPE_CHARS and _is_made_of_segments(name)
+
+
+@lru_cache(maxsize=1024)  # publishers have few types and say them again with every event
+def _is_made_of_segments(name: str) -> bool:
+    return _TYPE.fullmatch(name) is not None
 
 
 def check_event_type(name: str, *, field: str = "type") -> str:
