@@ -278,7 +278,7 @@ class Breaker:
         if (
             self._others is not None or not buckets or buckets[-1][0] != number
         ):  # else no time has passed in buckets
-            self._forget(now)
+            self._forget_before(number)
             if not buckets or buckets[-1][0] < number:
                 buckets.append([number, 0, 0])
         bucket = buckets[-1]
@@ -294,9 +294,11 @@ class Breaker:
             fresh[1] += failed
 
     def _forget(self, now: int) -> None:
-        if self.policy is None or self.state != "closed":
-            return
-        number = self._number(now, self.policy)
+        if self.policy is not None and self.state == "closed":
+            self._forget_before(self._number(now, self.policy))
+
+    def _forget_before(self, number: int) -> None:
+        """What lies outside the window that ends with this bucket."""
         if self._others is not None and abs(number - self._others_at) >= STALE_BUCKETS:
             self._others = None
         oldest = number - BUCKETS

@@ -22,15 +22,13 @@ class BookClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.boot = clock.boot
         self._base: float | None = None  # ledger milliseconds at boot time zero; None: our wall clock counts
 
     def now(self) -> int:
         if self._base is None:
             return self._clock.now()
-        return int(self._base + self._clock.boot() * 1000)
-
-    def boot(self) -> float:
-        return self._clock.boot()
+        return int(self._base + self.boot() * 1000)
 
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

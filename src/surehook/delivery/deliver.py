@@ -261,12 +261,13 @@ class Deliver:
             decision = Decision(end="cancelled")
         is_last = decision.end is not None
         body = kept.body(answer.body, number=delivery.attempt, is_last=is_last)
+        # The first five go by place: a call with more than fifteen names goes by way of a dictionary, at four times the price.
         entry = Attempt(
-            delivery=delivery.id,
-            number=delivery.attempt,
-            kind="attempt",
-            lane=flight.lane,
-            started_at=flight.started_at,
+            delivery.id,
+            delivery.attempt,
+            "attempt",
+            flight.lane,
+            flight.started_at,
             outcome=result.name,
             unknown=answer.unknown,
             status=answer.status,
