@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from surehook.ports.resolver import Resolved
-from surehook.sim.loop import run
+from surehook.sim.loop import Process, run
 from surehook.wire.client import Client
 from surehook.wire.settings import Settings
-from surehook.wire.wheel import NEVER, TICK_S, Wheel
+from surehook.wire.wheel import GRACE_S, NEVER, TICK_S, Wheel
 from tests.wire.network import OK, Network
 from tests.wire.posting import NOBODY, Names, post
 
@@ -217,3 +217,81 @@ def test_the_wheel_rings_once_in_time_and_never_early_whatever_moved():
         wheel.close()
 
     run(main())
+
+
+def test_an_answer_that_came_while_the_process_stood_still_is_read_first():
+    """SIGSTOP, a moved virtual machine: the kernel took the answer in time, and nobody was there to read it."""
+
+    async def case(loop, process, later):
+        answers = [loop.spawn(process, later(after_s)) for after_s in (0.5, 3.0, 99.0)]
+        await asyncio.sleep(0.1)
+        loop.freeze(process)
+        await asyncio.sleep(4.0)
+        thawed = loop.time()
+        loop.thaw(process)
+        ends = [await answer for answer in answers]
+        return [(answer.status, answer.failure) for answer in ends], loop.time() - thawed
+
+    for seed in range(10):  # in whatever order what waited is run
+        ends, took = frozen(case, seed)
+        assert ends == [(200, None), (200, None), (None, "timeout")]
+        assert took <= GRACE_S + LATE_S
+
+
+def test_an_answer_that_comes_within_the_grace_counts_and_its_own_deadline_holds_for_the_next_request():
+    async def case(loop, process, later):
+        late = loop.spawn(process, later(4.5))  # 0.4 s after the thaw
+        await asyncio.sleep(0.1)
+        loop.freeze(process)
+        await asyncio.sleep(4.0)
+        loop.thaw(process)
+        first = await late
+        second = await loop.spawn(process, later(1.2))
+        return [(answer.status, answer.failure) for answer in (first, second)]
+
+    for seed in range(10):
+        assert frozen(case, seed) == [(200, None), (None, "timeout")]
+
+
+def test_dialling_that_a_standstill_outlasted_says_nothing_about_the_receiver():
+    async def case(loop, process, later):
+        call = loop.spawn(process, later(None))
+        await asyncio.sleep(0.1)
+        loop.freeze(process)
+        await asyncio.sleep(4.0)
+        loop.thaw(process)
+        answer = await call
+        return answer.status, answer.failure, answer.unknown
+
+    assert frozen(case, 0) == (None, "aborted", False)
+
+
+def frozen(case, seed):
+    """Run `case(loop, process, later)`: `later(seconds)` posts to a receiver that answers then, with a second's patience;
+    None: it cannot be reached."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        process = Process("sender")
+
+        async def later(after_s):
+            network = Later((after_s, OK)) if after_s is not None else Unreachable()
+            wire = Client(
+                clock=LoopClock(),
+                resolver=Names({"hooks.company.com": (PUBLIC,)}),
+                dialer=network,
+                settings=Settings(allow_http=True),
+                context=NOBODY,
+            )
+            answer = await post(wire, URL, timeout_s=1.0)
+            await wire.close()
+            return answer
+
+        return await case(loop, process, later)
+
+    return run(main(), seed=seed)
+
+
+class Unreachable(Network):
+    async def connect(self, address, port, protocol):
+        await asyncio.sleep(99)

@@ -162,7 +162,7 @@ class Checkers:
             last = max(
                 n for n, then in enumerate(row.past) if then.holder is None and then.at <= seen.wrote_at
             )
-            ready, claimed = row.past[last : last + 2]
+            ready, claimed = (row.past[last : last + 2] * 2)[:2]  # unheld since: found below
             waited_s = self.stalls.well_s(ready.at - self.began, claimed.at - self.began)
             if waited_s > CLAIMED_S:
                 self._find(

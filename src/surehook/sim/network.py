@@ -67,6 +67,7 @@ class SimNetwork:
         self.chance = chance
         self.dials = 0
         self.connections: dict[int, tuple[SimTransport, SimTransport]] = {}
+        self.read = (0, 0.0)  # in which step somebody last read or gave up what had come, and when it came
         self._listeners: dict[tuple[str, int], Listener] = {}
 
     def listen(self, address: str, port: int, listener: Listener) -> None:
@@ -148,7 +149,7 @@ class SimTransport(asyncio.Transport):
         local: tuple[str, int],
         remote: tuple[str, int],
     ) -> None:
-        super().__init__({"peername": remote, "sockname": local})
+        super().__init__({"peername": remote, "sockname": local, "has_news": self._has_news})
         self.wire = wire
         self.process = process
         self._loop = wire.network.loop
@@ -280,7 +281,8 @@ class SimTransport(asyncio.Transport):
             return
         self._make()
         if self._arrivals and self._reading:
-            _, data = self._arrivals.popleft()
+            at, data = self._arrivals.popleft()
+            self._reads(at)
             if data is None:
                 self._ended(self._protocol)
             else:
@@ -290,6 +292,13 @@ class SimTransport(asyncio.Transport):
         elif not self._arrivals and self._reset_at is not None:
             self._lose(ConnectionResetError(104, "Connection reset by peer"))
         self._schedule()
+
+    def _has_news(self) -> bool:
+        return bool(self._arrivals) and self._arrivals[0][0] <= self._loop.time()
+
+    def _reads(self, at: float) -> None:
+        if self.process is not None:
+            self.wire.network.read = (self._loop.steps, at)
 
     def _ended(self, protocol: Anyone) -> None:
         if not self._closing and not protocol.eof_received():
@@ -323,6 +332,8 @@ class SimTransport(asyncio.Transport):
         if self._lost or not self.alive:
             return
         self._closing = True
+        if self._arrivals and self._reading:
+            self._reads(self._arrivals[0][0])
         if not self.wire.silent:
             self.peer.expect_reset()
         self._in_turn(self._finish, None)

@@ -146,7 +146,13 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
     )
     engine = bootstrap.assemble(
         ledger=ledger,  # type: ignore[arg-type]
-        transport=Overheard(transport, world.verdicts),
+        transport=Overheard(
+            transport,
+            world.verdicts,
+            read=lambda: world.network.read,
+            step=lambda: world.loop.steps,
+            time=world.loop.time,
+        ),
         clock=clock,
         entropy=SimEntropy(chance(f"entropy {process.name}")),
         telemetry=Facts(world.trace, process, world.book.find),

@@ -25,6 +25,7 @@ TREATMENTS = (
     "healthy", "slow", "hanging", "flaky", "throttling", "gone", "dripping", "verdict", "key", "errors",
     "redirect", "deaf", "refused", "unreachable", "blackhole",
 )  # fmt: skip
+IDLE_S = 5.0  # a connection without a request is closed, as by common servers; who froze finds it so
 FLAWS = ("500", "503", "503-later", "404", "408", "hang", "reset", "eof", "half", "garbage", "late", "hints")
 
 
@@ -176,6 +177,7 @@ class Conversation(asyncio.Protocol):
         self._parser = Parser()
         self._transport: SimTransport | None = None
         self._deaf = False  # it missed something, so it understands nothing any more
+        self._idle: asyncio.TimerHandle | None = None  # closes it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, SimTransport)
@@ -185,8 +187,15 @@ class Conversation(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._receiver.open -= 1
+        self._asked()
+
+    def _asked(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
 
     def data_received(self, data: bytes) -> None:
+        self._asked()
         transport = self._transport
         self._deaf = self._deaf or self._receiver.mood.treatment == "deaf"
         if transport is None or self._deaf:
@@ -221,6 +230,8 @@ class Conversation(asyncio.Protocol):
         status, raw = _words(seen.treated, self._receiver)
         seen.answered, seen.answered_at = status, self._receiver._loop.time()
         self._transport.write(raw)
+        self._asked()
+        self._idle = self._receiver._loop.call_later(IDLE_S, self._transport.close)
         if seen.treated in ("half", "garbage", "late"):
             self._transport.close()
 

@@ -4,6 +4,8 @@ breaker    it opens on no more calls than were answered at its URL since it last
            several, a row may be another process's word), and, where a window is known, on no more than were ever
            answered there within it
 endpoint   it leaves `active` only after a call of the URL that it has
+timeout    no call ends as one over an answer that had begun to come in time, and was read late because its process stood
+           still
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from surehook.ports.transport import Answer, Exchange, Request
 
 Place = tuple[str, str]  # tenant, and a URL without its query
 SLIDES_S = 1.0  # more than a window slides by at a time
+STOOD_S = 2.5  # a call that ends so long after its deadline does so because its process stood still
 
 
 class Verdicts:
@@ -58,6 +61,10 @@ class Verdicts:
                 within.popleft()
             self._most[place] = max(self._most[place], len(within))
 
+    def unread(self, url: str, lay_s: float) -> None:
+        """A call ended as a time-out, and what had come in time lay unread for so long."""
+        self._find(f"a call of {url} timed out, and its answer had lain there for {lay_s:.1f} s")
+
     def stands_open(self, place: Place) -> None:
         """It is open before anybody begins: what opens it again opens nothing."""
         self._open.add(place)
@@ -90,17 +97,33 @@ class Verdicts:
 
 
 class Overheard:
-    """A transport whose answers are heard as well."""
+    """A transport whose answers are heard as well. `read` says in which step something that had come was last read or given
+    up, and when it had come; `step` and `time` are the loop's."""
 
-    def __init__(self, inner: Any, verdicts: Verdicts) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        verdicts: Verdicts,
+        *,
+        read: Callable[[], tuple[int, float]],
+        step: Callable[[], int],
+        time: Callable[[], float],
+    ) -> None:
         self._inner = inner
         self._verdicts = verdicts
+        self._read = read
+        self._step = step
+        self._time = time
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     def send(self, request: Request, done: Callable[[Answer], None]) -> Exchange:
+        deadline = self._time() + request.timeout_s
+
         def hear(answer: Answer) -> None:
+            if answer.failure == "timeout":
+                self._ran_out(request, deadline)
             if answer.failure != "aborted":
                 target: Any = request.target
                 self._verdicts.answered(target.tenant, target.url)
@@ -108,3 +131,10 @@ class Overheard:
 
         sent: Exchange = self._inner.send(request, hear)
         return sent
+
+    def _ran_out(self, request: Request, deadline: float) -> None:
+        step, came_at = self._read()
+        is_late = self._time() - deadline > STOOD_S
+        if is_late and step == self._step() and came_at <= deadline:
+            target: Any = request.target
+            self._verdicts.unread(target.url, self._time() - came_at)

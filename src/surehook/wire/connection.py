@@ -95,7 +95,8 @@ class Connection(asyncio.BufferedProtocol):
         if phase == HEAD:
             return
         if not self._is_decided:
-            if now > call.deadline:  # the wheel looks in ticks; the deadline does not
+            # The wheel looks in ticks; the deadline does not. What came while we stood still may have come in time.
+            if now > call.deadline and not self._client.wheel.excuses(call.deadline, now):
                 self.fail("timeout", now)
                 return
             self._is_decided = True
@@ -206,8 +207,9 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self._poll is None:
             socket = self.transport.get_extra_info("socket")
-            if socket is None:  # a transport without the kernel under it
-                return False
+            if socket is None:  # a transport without the kernel under it: it may know
+                tells = self.transport.get_extra_info("has_news")
+                return tells is not None and bool(tells())
             self._poll = select.poll()
             self._poll.register(socket.fileno(), select.POLLIN)
         return bool(self._poll.poll(0))

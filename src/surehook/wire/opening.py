@@ -20,6 +20,7 @@ from surehook.wire.dial import Dialer
 from surehook.wire.exchange import Call, Opening
 from surehook.wire.origin import Origin
 from surehook.wire.race import race
+from surehook.wire.wheel import STOOD_S
 
 if TYPE_CHECKING:
     from surehook.wire.client import Client
@@ -56,14 +57,15 @@ class Opener:
         opening = call.opening = Opening()
         budget_s = min(call.request.connect_timeout_s, call.deadline - self._client.boot())
         try:
-            async with asyncio.timeout(budget_s):
+            async with asyncio.timeout(budget_s) as limit:
                 await self._judge(opening, origin)
                 idle = self._client.pool.take(origin)
                 if idle is not None:
                     return idle
                 return await self._dial(opening, origin, call.target.tenant)
         except TimeoutError:
-            call.fail(opening.phase)
+            # What the receiver did while we stood still nobody knows, and nothing was sent: as if it had not begun.
+            call.fail("aborted" if not call.hops and _stood_still(limit) else opening.phase)
         except (Stopped, Unusable) as stop:
             call.fail(stop.failure)
         return None
@@ -196,3 +198,9 @@ class Opener:
 
     def _since(self, started: float) -> int:
         return int((self._client.boot() - started) * 1e6)
+
+
+def _stood_still(limit: asyncio.Timeout) -> bool:
+    """Whether a limit that has run out did so while nothing ran."""
+    at = limit.when()
+    return at is not None and asyncio.get_running_loop().time() - at > STOOD_S

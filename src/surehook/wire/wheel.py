@@ -7,6 +7,9 @@ another request), it is registered again. So a busy connection touches the wheel
 per request.
 
 A tick is 5 ms: a deadline is noticed at most that late, plus one turn of the loop.
+
+Where it is noticed much later, the process stood still (stopped, swapped out, its virtual machine moved), and answers that
+came in time wait unread in the kernel. That is our own trouble: everything gets a grace to be read first.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from typing import Protocol
 TICK_S = 0.005
 SLACK_S = 1e-6  # clocks are floats: what is this near is now, or a timer of a virtual clock could stand still
 REARM_S = 0.001  # a timer that rang early is set again no nearer than this
+STOOD_S = 1.0  # a timer that rings so much late did so because nothing ran
+GRACE_S = 1.0  # from when that is noticed: to read what waits, and to send on what had not left yet
 NEVER = math.inf
 
 
@@ -41,6 +46,8 @@ class Wheel:
         self._slots: dict[int, list[Timed]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_tick = 0
+        self._rings_at = NEVER  # when the timer should ring
+        self._stood_until = -NEVER  # when it was last noticed that the process stood still
 
     def watch(self, thing: Timed) -> None:
         """Make sure that `thing` is looked at once its `due` has passed. Cheap if it is watched already."""
@@ -57,6 +64,10 @@ class Wheel:
         if self._timer is None or tick < self._timer_tick:
             self._arm(0.0)
 
+    def excuses(self, due: float, now: float) -> bool:
+        """Whether nobody could have looked at this instant: the process stood still. `now` is by the wheel's clock."""
+        return due <= self._stood_until or (self._timer is not None and now - self._rings_at > STOOD_S)
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -68,12 +79,18 @@ class Wheel:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_tick = self._ticks[0]
-        wait = max(least_s, self._timer_tick * TICK_S - self._boot())
+        now = self._boot()
+        wait = max(least_s, self._timer_tick * TICK_S - now, self._stood_until + GRACE_S - now)
+        self._rings_at = now + wait
         self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
         now = self._boot() + SLACK_S
+        if now - self._rings_at > STOOD_S:
+            self._stood_until = now
+            self._arm(0.0)
+            return
         while self._ticks and self._ticks[0] * TICK_S <= now:
             tick = heapq.heappop(self._ticks)
             at = tick * TICK_S
