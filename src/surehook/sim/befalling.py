@@ -107,6 +107,9 @@ def freeze_probes(world: World) -> None:
         for machine in world.machines:
             if left and machine.process is not None and machine.process.name == seen.sender:
                 left -= 1
+                # Probes come in the calm too, and each such blow may put the next one off: by the breaker's whole wait, or until
+                # what the dead node was given ends. So what must come to rest has its time from the last blow's end.
+                world.calm_from = world.loop.time() + FREEZE_S
                 world.trace.note("blow-probe-freeze", seen.sender)
                 world.begin(world.strike(machine, Blow(0.0, "freeze", seconds=FREEZE_S)))
 
@@ -115,6 +118,7 @@ def freeze_probes(world: World) -> None:
 
 def mend(world: World) -> None:
     """The storm is over: names are right, health answers, and the broker is there and keeps what it is given."""
+    world.calm_from = max(world.calm_from, world.loop.time())
     world.names.fail_share = 0.0
     for customer in world.options.customers:
         _mend_name(world, customer)

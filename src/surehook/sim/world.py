@@ -66,7 +66,7 @@ class World:
         self.loop = loop
         self.seed = Seed(options.seed)
         self.trace = Trace(loop)
-        self.began = loop.time()
+        self.calm_from = self.began = loop.time()  # when the last blow was over
         self.book = Book(loop.time, memory_bytes=options.engine.get("memory_bytes"))
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
@@ -183,9 +183,9 @@ class World:
 
     async def _come_to_rest(self, publishers: Publishers) -> None:
         """Wait until nothing is left to do, at most `calm_s`. What is left then is a finding."""
-        deadline = self.loop.time() + self.options.calm_s
         while True:
             await asyncio.sleep(LOOK_S)
+            deadline = self.calm_from + self.options.calm_s
             self.check()
             if (configuration := await self._configuration()) is None:
                 continue
@@ -193,7 +193,7 @@ class World:
             now = min(self._clock_of(machine).now() for machine in self.machines)
             left_ms = int((deadline - self.loop.time()) * 1000)
             walked = all(job.state != "running" for job in self.book.jobs.values())
-            aged = self.checkers.aged(now, over=self.loop.time() > deadline - self.options.calm_s + ENDED_S)
+            aged = self.checkers.aged(now, over=self.loop.time() > self.calm_from + ENDED_S)
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
             if served and walked and not aged and not self.checkers.restless(now + max(0, left_ms), statuses):
