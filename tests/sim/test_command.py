@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal as signals
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
@@ -49,3 +54,27 @@ def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str
         return document
 
     assert told(2) == told(1)
+
+
+CAMPAIGN = """
+from surehook.sim.campaign import campaign
+campaign(0, 4_000, inbox=True, jobs=2, told=lambda report: print(report.seed, flush=True))
+"""
+
+
+@pytest.mark.parametrize("signal", [signals.SIGTERM, signals.SIGINT, signals.SIGKILL])
+def test_no_process_of_a_campaign_outlives_the_one_that_began_it(signal: signals.Signals):
+    began = subprocess.Popen(
+        [sys.executable, "-c", CAMPAIGN],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert began.stdout is not None
+        assert began.stdout.readline() == b"0\n"  # its workers have begun
+        began.send_signal(signal)
+        began.communicate(timeout=60)  # until the last who could write to it has ended
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(began.pid, signals.SIGKILL)

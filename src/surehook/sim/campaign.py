@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from surehook.sim.run import TAIL_LINES, Report, Storage, run
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 ENOUGH = 100  # worlds after which every fault should have been met
 HANDED = 4  # worlds that a process is given at a time
@@ -119,14 +124,26 @@ def _played(play: Callable[[int], Report], seeds: Iterable[int], jobs: int) -> G
     from concurrent.futures import ProcessPoolExecutor  # dear to import, and needed by campaigns only
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_process)
+    context = get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_process, initargs=(theirs,))
     try:
         yield from pool.map(play, seeds, chunksize=HANDED)
     finally:
+        ours.close()
         pool.shutdown(cancel_futures=True)
 
 
-def _begin_process() -> None:
-    """What is imported stays, and worlds leave little behind: look for garbage seldom."""
+def _begin_process(ours: Connection) -> None:
+    """What is imported stays, and worlds leave little behind: look for garbage seldom. `ours` ends when nobody waits for
+    worlds any more."""
+    threading.Thread(target=_end_with, args=(ours,), daemon=True).start()
     gc.freeze()
     gc.set_threshold(GARBAGE_EVERY)
+
+
+def _end_with(pipe: Connection) -> None:
+    """The other end is our parent's alone, and the kernel closes it however that ends, `kill -9` included. A world in hand
+    is given up: it asks nobody, and may go on for minutes."""
+    pipe.poll(None)
+    os._exit(1)
