@@ -80,9 +80,24 @@ def test_an_endpoint_in_use_is_read_at_the_price_of_a_plain_object() -> None:
         assert not hasattr(type(busy), "__getattr__")
         assert hasattr(type(quiet), "__getattr__")
         assert quiet.parked == set()
-        quiet.parked.add("paused")
+        quiet.may_have_parked("paused")
+        assert not quiet.is_quiet
         assert quiet.flying == [0, 0]
         assert quiet.parked == {"paused"}, "what was there before its other parts stays"
+
+    in_house(story)
+
+
+def test_a_route_is_told_what_may_be_parked_and_nobody_else_writes_it() -> None:
+    async def story(house: House) -> None:
+        route, other = [house.route(await house.endpoint()) for _ in range(2)]
+        before = route.parked
+        route.may_have_parked("share", "breaker")
+        route.may_have_parked("share")
+        assert (before, route.parked, other.parked) == (set(), {"share", "breaker"}, set())
+        route.has_taken_back(["breaker", "key"])
+        assert route.parked == {"share"}
+        assert isinstance(route.parked, frozenset)
 
     in_house(story)
 

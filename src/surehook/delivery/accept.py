@@ -354,7 +354,7 @@ class Accept:
             self._dispatch.memory.let_go(route, delivery)
             left.add(delivery.lane)
         elif delivery.parked is not None:
-            route.parked.add(delivery.parked)
+            route.may_have_parked(delivery.parked)
             self._hungry(route)
         elif delivery.handed:
             assert self._send is not None

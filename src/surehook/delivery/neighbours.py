@@ -10,7 +10,7 @@ from collections.abc import Callable
 from surehook.core.model import Lane
 from surehook.delivery.claim import Claim
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.park import BREAKER_REASONS, Park
+from surehook.delivery.park import Park
 from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -79,6 +79,4 @@ class Neighbours:
         elif kind == CONFIGURATION:
             self._refresh()
         elif (endpoint := parked_endpoint(kind)) is not None and endpoint in self._directory.routes:
-            route = self._directory.routes[endpoint]
-            route.parked.update(BREAKER_REASONS)
-            self._park.hungry(route)
+            self._park.freed(self._directory.routes[endpoint])

@@ -91,11 +91,16 @@ class Park:
     def heed(self, breaker: UrlBreaker) -> None:
         """It opened or closed: every endpoint that shares it parks its queue, or may take back."""
         for route in breaker.routes:
-            if route.takes is not None:
-                self.put_queue(route)
+            if route.takes is None:
+                self.freed(route)
             else:
-                route.parked.update(BREAKER_REASONS)  # perhaps by processes that we know nothing of
-            self.hungry(route)
+                self.put_queue(route)
+                self.hungry(route)
+
+    def freed(self, route: Route) -> None:
+        """Its breaker does not hold it: what this and other processes parked for that may be taken back."""
+        route.may_have_parked(*BREAKER_REASONS)
+        self.hungry(route)
 
     async def drained(self) -> None:
         await self._batches.drained()
@@ -127,7 +132,7 @@ class Park:
                     wait_s = min(wait_s * 2, 2.0)
         for route, delivery, reason in batch:
             self._dispatch.memory.let_go(route, delivery)
-            route.parked.add(reason)
+            route.may_have_parked(reason)
             self.hungry(route)
         self.gone([delivery.id for _, delivery, _ in batch])
 
@@ -173,7 +178,7 @@ class Park:
                 await self._clock.sleep(0)
             route = self._directory.routes.get(group.endpoint)
             if route is not None:
-                route.parked.add(group.reason)
+                route.may_have_parked(group.reason)
                 self.hungry(route)
 
     async def _round(self) -> None:
@@ -210,7 +215,7 @@ class Park:
             return
         rows, strays = await self._take(route, reasons, limit=limit, size=size, restart=restart)
         if not is_full(rows, limit=limit, size=size):
-            route.parked.difference_update(reasons)
+            route.has_taken_back(reasons)
         if strays:
             self._rest_route(route)
         if route.is_low:
@@ -247,7 +252,7 @@ class Park:
                 route, reasons, limit=PROBE_ROWS, size=PULL_BYTES, restart=restart, queue=False
             )
             if not rows:
-                route.parked.difference_update(reasons)
+                route.has_taken_back(reasons)
             due = [delivery for delivery in rows if delivery.due_at <= now]
             if (
                 breaker.probe is not probe

@@ -232,7 +232,7 @@ class Record:
             self.goes_on(lane, due_at)
         for route, result in onward:
             if result.parked is not None:
-                route.parked.add(result.parked)
+                route.may_have_parked(result.parked)
                 self.hungry(route)  # it may be called otherwise by now, or elsewhere
         for change in answer.changes:
             for route in health:

@@ -8,7 +8,7 @@ configuration, one by one as they change, and keeps running state across changes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -31,6 +31,7 @@ from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Target
 
 NEVER = 1 << 62
+NOTHING: frozenset[str] = frozenset()
 METHODS: dict[str, bytes] = {"POST": b"POST", "PUT": b"PUT", "PATCH": b"PATCH"}
 # Parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause.
 PULL_SLOTS = 8
@@ -55,7 +56,6 @@ class Route:
     flying: list[int]  # requests under way, by lane
     limits: tuple[Limit, Limit]  # apart, so that hanging first calls cannot keep retries out
     pace: Pace
-    parked: set[str]  # reasons for which the ledger may hold parked rows
 
     breaker: UrlBreaker  # of its URL: it joins as it is put into the directory
 
@@ -73,6 +73,8 @@ class Route:
         self.signer: Signer | None = None
         self.signer_until = 0
         self.is_quiet = True  # it has no queue, and nothing is known to be parked
+        # Reasons for which the ledger may hold parked rows. Others tell what they know (`may_have_parked`, `has_taken_back`).
+        self.parked: frozenset[str] = NOTHING
         self.held = 0  # deliveries in memory: queued, timed, in flight, or promised by an accept under way
         self.held_bytes = 0  # of their bodies
         self.slots = slots  # of both lanes together
@@ -88,6 +90,16 @@ class Route:
         self.limits = (Limit(self.slots), Limit(self.slots))
         self.pace = Pace()
         self.blocked = False
+
+    def may_have_parked(self, *reasons: str) -> None:
+        """The ledger has rows of it that are parked for these reasons, or other processes may have parked some."""
+        self.is_quiet = False
+        if not self.parked.issuperset(reasons):
+            self.parked = self.parked.union(reasons)
+
+    def has_taken_back(self, reasons: Iterable[str]) -> None:
+        """Nothing is left of what was parked for these reasons."""
+        self.parked = self.parked.difference(reasons)
 
     @property
     def takes(self) -> str | None:
@@ -133,17 +145,11 @@ class QuietRoute(Route):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "parked":  # all that is asked of an endpoint that may not be called
-            self.is_quiet = False
-            self.parked = set()
-            return self.parked
         self._wake()
         return getattr(self, name)
 
     def _wake(self) -> None:
-        if self.is_quiet:
-            self.is_quiet = False
-            self.parked = set()
+        self.is_quiet = False
         self.target = self._directory.make_target(self.endpoint)
         self.head, self.private = self._directory.make_heads(self.endpoint)
         self.queues = deque(), deque()
@@ -363,7 +369,7 @@ class Directory:
         else:
             self.breakers.unsettle(route.breaker)
         if route.status != "active" and endpoint.status == "active":
-            route.parked.add(route.status)  # perhaps by processes that we know nothing of
+            route.may_have_parked(route.status)
         route.status = endpoint.status
         route.failure_count = endpoint.failure_count
         route.method = METHODS[endpoint.method]
