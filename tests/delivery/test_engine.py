@@ -220,6 +220,34 @@ def test_age_ends_what_an_open_breaker_keeps_parked() -> None:
     in_house(story)
 
 
+def test_a_probe_passes_over_what_is_past_its_age_at_once_and_does_not_park_the_rest_again_for_each() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = REFUSES
+        policy = {
+            "profile": "standard", "max_age": 30, "schedule": {"fixed": [3600]},
+            "breaker": {"calls": 3, "probe_after": 120},
+        }  # fmt: skip
+        await house.endpoint(policy=policy)
+        await house.publish(3)
+        await house.wait(1)
+        await house.publish(40)
+        taken: list[int] = []
+        unpark = house.ledger.unpark
+
+        async def counted(*args: Any, **named: Any) -> Any:
+            rows = await unpark(*args, **named)
+            taken.append(len(rows))
+            return rows
+
+        house.ledger.unpark = counted  # type: ignore[method-assign]
+        await house.wait(180)
+        assert (await house.states())["dead"] == 43
+        assert sum(taken) == 40  # each row once: it was ended where it was taken back
+
+    # Nobody looks for what is past its age meanwhile.
+    in_house(story, settings=EngineSettings(look_s=1_000.0))
+
+
 def test_twenty_consecutive_failures_make_an_insigner_endpoint_inactive_and_nothing_is_lost() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(500)

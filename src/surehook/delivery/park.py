@@ -261,11 +261,10 @@ class Park:
             ):
                 due = []  # closed, paused, or called elsewhere meanwhile
             assert self.deliver is not None
-            sent = bool(due) and self.deliver.probe(route, due[0], probe)
             for delivery in rows:
-                if (
-                    not due or delivery is not due[0]
-                ):  # `probe` has taken that one, even where it did not send it
+                if due and not sent and delivery.due_at <= now:
+                    sent = self.deliver.probe(route, delivery, probe)  # or it was past its age, and has ended
+                else:
                     self.put(route, delivery, route.takes or "breaker")
             if rows and not due:
                 soonest = min(delivery.due_at for delivery in rows)
