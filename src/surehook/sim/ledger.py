@@ -159,13 +159,12 @@ class SimLedger:
             await self._never()
         unknown = self._refuse(name)
         # The world carries it out; the caller may die meanwhile.
-        task = self._loop.spawn(None, self._carry_out(name, method, args, named))
+        task = self._loop.spawn(None, self._outcome(name, method, args, named))
         task.add_done_callback(_heard)
-        try:
-            result = await asyncio.shield(task)
-        except LedgerError:
+        result, refusal = await asyncio.shield(task)
+        if refusal is not None:
             await self._wait(name)  # a refusal is told as late as an answer
-            raise
+            raise refusal
         if self._strikes(self.storage.dies_after, name):
             self._kill(f"after {name}")
             await self._never()
@@ -217,6 +216,15 @@ class SimLedger:
                 raise CommitUnknown(f"simulated: {name} was lost")
             return True
         return False
+
+    async def _outcome(
+        self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
+    ) -> tuple[Any, LedgerError | None]:
+        """A refusal is a value: whoever asked may be gone, and then nobody would take it out of the task."""
+        try:
+            return await self._carry_out(name, method, args, named), None
+        except LedgerError as refusal:
+            return None, refusal
 
     async def _carry_out(
         self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
