@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
 
 from surehook.api import query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given, stored
-from surehook.api.shapes import AttemptShape, EndpointShape
+from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import ids, limits, redact, url
 from surehook.core.authentication import Authentication
 from surehook.core.model import EndpointTls, Method
@@ -145,9 +144,13 @@ async def list_all(asked: Asked) -> Answer:
 
 
 async def get(asked: Asked) -> Answer:
+    return Answer(show.endpoint(await endpoints.find(asked.services.engine, _id(asked))))
+
+
+async def list_secrets(asked: Asked) -> Answer:
     engine, id = asked.services.engine, _id(asked)
-    shape = show.endpoint(await endpoints.find(engine, id))
-    return Answer(replace(shape, secrets=show.signing(await endpoints.signing(engine, id))))
+    await endpoints.find(engine, id)
+    return asked.rows(show.signing(await endpoints.signing(engine, id)), None)
 
 
 async def change(asked: Asked) -> Answer:
@@ -230,6 +233,11 @@ CALLS = (
         method="DELETE", path="/v1/endpoints/{id}", name="delete_endpoint", handle=remove,
         about="Delete an endpoint. Its open deliveries are cancelled, reason `deleted`.", answers={204: None},
         problems=("not_found",),
+    ),
+    Call(
+        method="GET", path="/v1/endpoints/{id}/secrets", name="list_secrets", handle=list_secrets,
+        about="Which secrets sign now, newest first, and until when. What they are is never shown.",
+        answers={200: SecretShape}, is_list=True, problems=("not_found",),
     ),
     Call(
         method="POST", path="/v1/endpoints/{id}/rotate-secret", name="rotate_secret", handle=rotate_secret,

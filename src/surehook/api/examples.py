@@ -82,8 +82,9 @@ SHAPES: dict[str, Any] = {
         "event_types": ["document.*"], "policy": "signing", "status": "active", "reason": None, "failure_count": 0,
         "order": "none", "headers": {}, "description": None, "created_at": _AT, "updated_at": _AT, "secret": None,
         "method": "POST", "authentication": {"type": "basic", "username": "surehook", "password": None}, "tls": None,
-        "receipts": {"finalize_within_s": 86400}, "secrets": [{"created_at": _AT, "signs_until": None}],
+        "receipts": {"finalize_within_s": 86400},
     },
+    "Secret": {"created_at": _AT, "signs_until": None},
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None,

@@ -75,7 +75,7 @@ class TlsShownShape(Struct, frozen=True):
     client_key: None = None
 
 
-class SigningShape(Struct, frozen=True):
+class SecretShape(Struct, frozen=True):
     """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out."""
 
     created_at: str
@@ -101,7 +101,6 @@ class EndpointShape(Struct, frozen=True):
     authentication: AuthenticationShown | None
     tls: TlsShownShape | None
     receipts: Wanted | None
-    secrets: tuple[SigningShape, ...] | None = None
 
 
 class EventShape(Struct, frozen=True):

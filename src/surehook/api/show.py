@@ -60,13 +60,13 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
     )
 
 
-def signing(secrets: Iterable[Secret]) -> tuple[shapes.SigningShape, ...]:
+def signing(secrets: Iterable[Secret]) -> list[shapes.SecretShape]:
     """Newest first, and nothing of what is secret."""
     newest_first = sorted(secrets, key=lambda secret: secret.created_at, reverse=True)
-    return tuple(
-        shapes.SigningShape(render(secret.created_at), render_optional(secret.expires_at))
+    return [
+        shapes.SecretShape(render(secret.created_at), render_optional(secret.expires_at))
         for secret in newest_first
-    )
+    ]
 
 
 def _authentication(seen: Authentication | None) -> shapes.AuthenticationShown | None:

@@ -126,7 +126,9 @@ def show(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> 
     """Show one endpoint."""
     with server(url, key) as client:
         seen = client.endpoints.get(endpoint)
-    facts(seen if json else seen | {"secrets": _signing(seen.get("secrets"))}, json=json)
+        if not json:
+            seen["secrets"] = _signing(list(client.pages(f"/v1/endpoints/{endpoint}/secrets")))
+    facts(seen, json=json)
 
 
 @app.command()
@@ -316,10 +318,8 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
     return {"receipts": {"finalize_within_s": round(duration_s(within))}}
 
 
-def _signing(secrets: list[dict[str, Any]] | None) -> str | None:
-    """How many secrets sign now, and until when those that were rotated away. An older server does not tell."""
-    if not secrets:
-        return None
+def _signing(secrets: list[dict[str, Any]]) -> str:
+    """How many secrets sign now, and until when those that were rotated away."""
     from surehook.cli.times import local
 
     ends = [f"one until {local(secret['signs_until'])}" for secret in secrets if secret["signs_until"]]
