@@ -134,15 +134,20 @@ def test_a_failed_probe_puts_the_next_one_off_for_all() -> None:
     in_town(story, health=Store(), **THREE)
 
 
+async def fail_while_away(town: Town, store: Store) -> None:
+    """The nodes have found the store away; then one of them publishes what a receiver refuses."""
+    town.receivers.scripts[A] = REFUSES
+    await town.endpoint(policy=BREAKS)
+    store.is_away = True
+    await town.wait(2)
+    await town.publish(25)
+
+
 def test_while_the_store_is_away_each_decides_alone_and_tells_it_later() -> None:
     store = Store()
 
     async def story(town: Town) -> None:
-        town.receivers.scripts[A] = REFUSES
-        await town.endpoint(policy=BREAKS)
-        store.is_away = True
-        await town.wait(2)
-        await town.publish(25)
+        await fail_while_away(town, store)
         await town.wait(2)
         assert breakers(town)[0] == "open"
         assert (await town.notices()).count("breaker.opened") == 1
@@ -232,11 +237,7 @@ def test_while_the_store_is_away_openings_and_closings_are_heard_from_the_ledger
     store = Store()
 
     async def story(town: Town) -> None:
-        town.receivers.scripts[A] = REFUSES
-        await town.endpoint(policy=BREAKS)
-        store.is_away = True
-        await town.wait(2)
-        await town.publish(25)
+        await fail_while_away(town, store)
         await town.wait(12)
         assert breakers(town) == ["open"] * 3
         assert len(await town.ledger.breakers()) == 1

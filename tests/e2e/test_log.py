@@ -64,9 +64,8 @@ def test_a_change_of_the_configuration_is_in_the_log_without_its_secrets(alone: 
 
 
 def test_a_server_at_the_floor_of_its_disk_says_so_and_is_not_ready(tmp_path: Path) -> None:
-    floor_mb = (
-        (shutil.disk_usage(tmp_path).free >> 20) * 3 // 2
-    )  # below it by a third: at half of it nothing is sent
+    # Below it by a third: at half of it nothing is sent.
+    floor_mb = (shutil.disk_usage(tmp_path).free >> 20) * 3 // 2
     shop = Shop(tmp_path, SUREHOOK_DISK_FLOOR_MB=str(floor_mb))
     try:
         shop.server.start()

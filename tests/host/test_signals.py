@@ -14,7 +14,8 @@ import pytest
 from surehook.host.signals import MACHINES
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in MACHINES, reason="the kernel is told on Linux only"
+    sys.platform != "linux" or platform.machine() not in MACHINES,
+    reason="the kernel is told on Linux on x86-64 and ARM only",
 )
 
 PROGRAM = """

@@ -29,9 +29,8 @@ MEDIA_TYPE = "application/problem+json"
 # In a request's scope, for whoever counts: the code that it was refused with, and the status of its answer (always where
 # events are published, where reading it off the messages would cost more than counting it).
 PROBLEM, STATUS = "surehook.problem", "surehook.status"
-RETRY_AFTER_S = (
-    1  # the ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly
-)
+# The ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly.
+RETRY_AFTER_S = 1
 RETRY_AFTER_FULL_S = 30
 
 # code → (status, title)

@@ -26,9 +26,8 @@ SQLITE_MIN = (3, 35, 0)  # RETURNING
 CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
 LOCK_WAIT_S = 2.0  # a reader of a WAL ledger hardly ever waits
 DISK_WARNING = 4  # times the floor
-COUNTED_MAX = (
-    100_000  # unfinished deliveries that are counted, a few milliseconds; of more it is said that there are
-)
+# Unfinished deliveries that are counted, which takes a few milliseconds; of more it is said that there are.
+COUNTED_MAX = 100_000
 _WAITING = "select count(*) from (select 1 from delivery limit ?)"
 
 

@@ -30,12 +30,10 @@ from surehook.core.model import BreakerRow
 from surehook.core.policy import BreakerPolicy
 
 BUCKETS = 60  # the window slides in steps of a sixtieth (10 s of 600 s)
-STALE_BUCKETS = (
-    2  # what others counted is forgotten then: an endpoint that is called learns anew every second
-)
-AHEAD_BUCKETS = (
-    1  # of a clock that was set back: what was counted further ahead is forgotten, or it would never leave
-)
+# What others counted is forgotten then: an endpoint that is called learns anew every second.
+STALE_BUCKETS = 2
+# Of a clock that was set back: what was counted further ahead is forgotten, or it would never leave.
+AHEAD_BUCKETS = 1
 KEY_PROBE_AFTER_S = 300.0  # key trouble probes at this pace even where the policy has no breaker
 
 _PROBE_MS = int(limits.PROBE_S * 1000)

@@ -38,12 +38,10 @@ BODY_RATE_BYTES = 1_024  # a second, on average, once a body has come for BODY_G
 BODY_GRACE_S = 5  # a lost packet or two are repeated within this time
 IDLE_S = 75  # a connection between two requests; pools of callers give up sooner
 ANSWER_S = 30  # within this time an answer that is not taken whole moves by BODY_RATE_BYTES a second
-LINGER_BYTES = (
-    256 * 1024
-)  # and so many bytes, which are thrown away; with a body in hand, those of a whole batch
-DISCARD_BYTES = (
-    16 * 1024 * 1024
-)  # thrown away in a second of all refused callers: 1,000 reads, some ms of CPU
+# … and so many bytes, which are thrown away; with a body in hand, those of a whole batch.
+LINGER_BYTES = 256 * 1024
+# Bytes thrown away in a second of all refused callers: 1,000 reads, some ms of CPU.
+DISCARD_BYTES = 16 * 1024 * 1024
 LINGER_S = 2  # a caller that is refused in the middle has this long to read why, while it sends on
 UNSENT_BYTES = 64 * 1024 * 1024  # of all answers that are written and not yet taken; a page may have 50 MB
 CONNECTIONS_REFUSED = 128  # connections above the bound that are being told so; more are ended without a word
@@ -80,9 +78,8 @@ AUDIENCE_CHARS = 1_024  # a URL or a name
 PEM_BYTES = 64 * 1024  # a certificate is 2 KB; a bundle of a company's authorities some dozens of them
 FINALIZE_WITHIN_S = 30 * 86_400  # a longer silence outlives the retention of what it is about
 FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
-FILTER_PLACES = (
-    1_000_000  # … and endpoints in these, 8 bytes each: a hundred fan-outs to as many as a tenant may have
-)
+# … and endpoints in these, 8 bytes each: a hundred fan-outs to as many as a tenant may have.
+FILTER_PLACES = 1_000_000
 
 # -- policies (seconds unless the name says otherwise) ----------------------------------------------------
 
@@ -103,9 +100,8 @@ BREAKER_WINDOW_S = (1.0, 86_400.0)
 BREAKER_CALLS = 10_000
 PROBE_AFTER_S = (0.1, 86_400.0)
 PROBE_S = 90.0  # a probe that says nothing for so long is lost: the longest time-out, and half of it for the way there
-CLOSINGS_KEPT_MS = (
-    86_400_000  # how late the word of an older opening may still be written: nobody's lease lasts so long
-)
+# How late the word of an older opening may still be written: nobody's lease lasts so long.
+CLOSINGS_KEPT_MS = 86_400_000
 POLICY_REFERENCE_BYTES = 16 * 1024  # a hundred steps fit in two KB
 
 # -- signatures -------------------------------------------------------------------------------------------
@@ -121,8 +117,7 @@ TOLERANCE_S = 300  # clock difference between sender and receiver, both edges in
 
 VERDICT_BYTES = 16 * 1024  # the kept part of an answer's body
 ANSWERS_WHOLE = 10  # of one delivery, kept as far as they were read; and so is the one that ends it
-ANSWER_BYTES_LATER = (
-    1024  # of headers, and of the body, of the others: a hundred of them are 400 KB and not 2 MB
-)
+# Of headers, and of the body, of the others: a hundred of them are 400 KB and not 2 MB.
+ANSWER_BYTES_LATER = 1024
 VERDICT_CODE_CHARS = 64
 RETRY_AFTER_S = 10**9  # 31 years: whatever is asked beyond is the same to every cap

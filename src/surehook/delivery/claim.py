@@ -102,9 +102,8 @@ class Claim:
         self._looks: dict[Lane, Look] = {lane: Look() for lane in sorted(settings.lanes, reverse=True)}
         self._poll_at = 0.0
         self._ahead_ms = int(settings.claim_ahead_s * 1000)
-        self._unknown: set[bytes] = (
-            set()
-        )  # endpoints whose rows are on their way back, until memory has caught up
+        # Endpoints whose rows are on their way back, until memory has caught up.
+        self._unknown: set[bytes] = set()
         self.timers = Timers(clock, self._due, stray, ahead_ms=self._ahead_ms)
 
     def wake(self) -> None:

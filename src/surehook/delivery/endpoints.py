@@ -25,9 +25,8 @@ from surehook.delivery.retry_end import begin_ending_retries
 
 OVERLAP_S = 86_400  # an old secret signs on for a day after its rotation, unless told otherwise
 OVERLAP_MAX_S = 30 * 86_400
-SECRETS_MAX = (
-    8  # active at once: one signature each, and the header has a bound (limits.SIGNATURE_HEADER_BYTES)
-)
+# Active at once: one signature each, and the header has a bound (limits.SIGNATURE_HEADER_BYTES).
+SECRETS_MAX = 8
 END_ROWS = 500  # deliveries of a deleted endpoint ended in one transaction
 END_ROUNDS = 10  # transactions before the rest is left to the background
 # Changes after which work that waits may be sent: a look for it is two claims on every node, so no other asks for one.

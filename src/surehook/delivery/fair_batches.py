@@ -26,9 +26,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LOOK_S = 1.0  # between looks whether those who rest still have to
-OTHERS_PART = (
-    4  # 128 events: a commit's fixed cost is a tenth of theirs, and those behind wait a quarter as long
-)
+# 128 events: a commit's fixed cost is a tenth of theirs, and those behind wait a quarter as long.
+OTHERS_PART = 4
 
 
 class _Line(Generic[T]):

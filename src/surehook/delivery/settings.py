@@ -18,16 +18,13 @@ class EngineSettings(Struct, frozen=True):
     endpoint_share: int = 1_000  # deliveries an endpoint may keep in memory however full it is
     waiting_events: int = 20_000  # events waiting for their commit; beyond it 503
     waiting_bytes: int = 64 << 20  # … and their bytes: as much memory as what is being delivered may have
-    waiting_deliveries: int = (
-        100_000  # … and the deliveries of one tenant: two seconds of writing; beyond it 429
-    )
-    accept_rows: int = (
-        512  # events in one transaction, a quarter where there are several tenants: the pause of those behind
-    )
+    # … and the deliveries of one tenant: two seconds of writing; beyond it 429.
+    waiting_deliveries: int = 100_000
+    # Events in one transaction, a quarter where there are several tenants: the pause of those behind.
+    accept_rows: int = 512
     accept_cost: int = 2_000  # … and its rows and KiB of bodies, about 10 µs each: 20 ms for those behind
-    large_cost: int = (
-        256  # … an event that costs more goes through a second writer: 2 to 3 ms for those behind
-    )
+    # … an event that costs more goes through a second writer: 2 to 3 ms for those behind.
+    large_cost: int = 256
     large_part: int = 8  # … and beside others who publish, one part of the time in so many is theirs, or less
     turn_cost: int = 64  # … of which one tenant fills so much at a time: there is room for thirty
     slice_rows: int = 128  # rows prepared or handed over between two turns of the event loop: about 0.6 ms

@@ -25,9 +25,8 @@ from surehook.ports.telemetry import Telemetry
 EXCHANGE_S = 1.0  # between two exchanges, at most
 GAP_S = 0.05  # … and at least
 REPORTS_MAX = 1_000  # breakers, and turns of them, in one exchange; the others come with the next
-AGAIN_EVERY = (
-    10  # exchanges: then every breaker that is not closed is told again, for a store that has forgotten
-)
+# Exchanges: then every breaker that is not closed is told again, for a store that has forgotten.
+AGAIN_EVERY = 10
 
 Told = tuple[UrlBreaker, Change, bytes]  # what changed, how, and by a call of which endpoint
 

@@ -23,9 +23,8 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 PATIENCE_S = 2.0  # one call, connecting included
 VIEWS_MAX = 5_000  # changes read in one exchange; more come with the next
 SWEEP_EVERY = 300  # exchanges between two sweeps of counts that nobody adds to any more
-KEEP_MS = (
-    86_400_000  # a breaker that nobody reports is forgotten after a day; an open one is probed far more often
-)
+# A breaker that nobody reports is forgotten after a day; an open one is probed far more often.
+KEEP_MS = 86_400_000
 
 
 class LedgerHealth:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 RUSH, CALM = "rush", "calm"
 SHARE = 1 / 8  # of the worlds of one machine in which nobody else presses
-BEGUN_S = (
-    0.05  # from a calm publish until it begins to be written; a commit here takes more than twice as long
-)
+# From a calm publish until it begins to be written; a commit here takes more than twice as long.
+BEGUN_S = 0.05
 SLOT_S = 1.0  # from a calm tenant's commit to its arrival; the slow ones here take 1.7
 AT_ONCE = {CALM: BEGUN_S}
 BURST_S = 0.8  # between two bursts: a tenant that rushes is known as one for a second

@@ -83,9 +83,8 @@ class Passing:
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
         self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
         self._under_way: Counter[str] = Counter()  # by process, batches that it is to write
-        self._known: set[bytes] = (
-            set()
-        )  # what was asked before: again, it may come when nobody rushes any more
+        # What was asked before: again, it may come when nobody rushes any more.
+        self._known: set[bytes] = set()
 
     def came(self, process: str, event: EventIn) -> bytes:
         digest = digest_of(event)

@@ -204,9 +204,8 @@ class SimLedger:
             self._trace.note("fault", f"{self._process.name} unavailable {name}")
             kind = LedgerFull if self._chance.random() < 0.2 else LedgerUnavailable
             raise kind(f"simulated: no answer to {name}")
-        away_share = (
-            self.storage.reads_away_share
-        )  # no draw where there is none: other worlds stay what they are
+        # No draw where there is none: other worlds stay what they are.
+        away_share = self.storage.reads_away_share
         if away_share and name in READING and self._chance.random() < away_share:
             self._trace.note("fault", f"{self._process.name} unavailable {name}")
             raise LedgerUnavailable(f"simulated: no answer to {name}")

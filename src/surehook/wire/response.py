@@ -23,9 +23,8 @@ from surehook.wire.chunks import Chunks
 INTERIMS = 5  # 1xx answers before the final one
 BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
 BODY_KEPT_BYTES = 16 * 1024
-BODY_PIECES = (
-    512  # reads of a body, and chunks and trailers in it: each costs as much as a kilobyte in one of them
-)
+# Reads of a body, and chunks and trailers in it: each costs as much as a kilobyte in one of them.
+BODY_PIECES = 512
 SAME_HEAD_BYTES = 1024  # of a head that is remembered for the answers after it
 
 HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed

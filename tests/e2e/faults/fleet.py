@@ -29,9 +29,8 @@ RATE = 150.0  # events/s on each API; twice as many deliveries
 CONNECTIONS = 12
 LOAD_S = 900.0  # a load that nobody stops ends by itself
 PATIENCE_S = 60.0  # the load's last answers
-STILL_S = (
-    30.0  # no arrival for so long with something missing: a rescue takes 16 s, so the rest is not coming
-)
+# No arrival for so long with something missing: a rescue takes 16 s, so the rest is not coming.
+STILL_S = 30.0
 SENDING_S = 30.0  # a fleet that sends nothing for so long has failed
 TAIL = 600  # characters of a log
 GREETING = (

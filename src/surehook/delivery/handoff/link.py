@@ -29,9 +29,8 @@ from surehook.ports.telemetry import Telemetry
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
 FALLBACK_S = 3.0  # without a line for so long, work is claimed from the ledger
 UNCONFIRMED_S = 3.0  # nothing that was sent is confirmed for so long: the same
-UNDER_WAY_S = (
-    3.0  # a tide is under way for so long while nothing waits at an idle worker: its queue stands still
-)
+# A tide is under way for so long while nothing waits at an idle worker: its queue stands still.
+UNDER_WAY_S = 3.0
 STALL_S = 12.0  # two tides and a little: where none was even sent, a lane that saw none is not swept or does not flow
 MARKS_S = 1.0  # how old the generation may be that accept marks with
 

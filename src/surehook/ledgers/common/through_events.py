@@ -23,9 +23,8 @@ _REST = b"\xff" * 7  # behind the beginning that an event shares with its delive
 _LOW, _HIGH = bindparam("low", LOWEST, schema.Id), bindparam("high", LOWEST, schema.Id)
 _event, _receipt, _dead = schema.event, schema.receipt, schema.dead_letter
 FEW_RECEIPTS = 10_000  # of which all are looked at: some 30 ms
-RECEIPTS_MAX = (
-    64  # of an event that are looked at before its dead letters are; an event may have one for each endpoint
-)
+# Of an event that are looked at before its dead letters are; an event may have one for each endpoint.
+RECEIPTS_MAX = 64
 
 
 class Chosen(NamedTuple):

@@ -1,8 +1,8 @@
 """The deliveries of one event for many endpoints: one statement for all that are alike.
 
 They differ in hardly more than id and endpoint, which come as one long string of bytes. As rows of thirteen places each,
-5,000 of them took 22 ms of the writer's CPU, half of it to bind 65,000 values with the interpreter in hand; so they take a
-third of that, and the event loop goes on meanwhile. Nobody else writes while they are written.
+5,000 of them took 22 ms of the writer's CPU, half of it to bind 65,000 values with the interpreter in hand; so they take
+about half of that, and the event loop goes on meanwhile. Nobody else writes while they are written.
 """
 
 from __future__ import annotations
