@@ -71,7 +71,18 @@ def test_items_and_faults_are_those_of_the_whole(
     items: list[tuple[bytes, ...]], begin: bytes, end: bytes
 ) -> None:
     text = begin + b",".join(map(b"".join, items)) + end
-    assert in_steps(text)[0] == at_once(text)
+    found = at_once(text)
+    assert in_steps(text)[0] == found
+    short = json_items.at_once(text, most=1_000)
+    assert short == found if short is not None else b"\\u" in text or isinstance(found, str)
+
+
+def test_only_a_short_array_of_few_items_is_read_at_once() -> None:
+    item, most = b'"%b"' % (b"x" * 1_000), 100
+    few, many = b"[" + b",".join([item] * most) + b"]", b"[" + b",".join([item] * (most + 1)) + b"]"
+    assert json_items.at_once(few, most=most) == [item] * most
+    assert json_items.at_once(many, most=most) is None
+    assert json_items.at_once(b"[" + b" " * json_items.AT_ONCE + b"1]", most=most) is None
 
 
 @pytest.mark.parametrize("edge", range(-8, 9))

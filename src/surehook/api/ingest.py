@@ -207,9 +207,9 @@ class Ingest:
 def _decoding(raw: bytes) -> Generator[int, None, list[EventIn | Problem]]:
     """The events of a batch, in steps of which the cost is told."""
     items: list[EventIn | Problem] = []
-    for begin, end in (yield from envelope.spans_of_batch(raw)):
-        items.append(envelope.decode_item(raw[begin:end]))
-        yield ITEM_BYTES + end - begin
+    for item in (yield from envelope.split_in_steps(raw)):
+        items.append(envelope.decode_item(item))
+        yield ITEM_BYTES + len(item)
     return items
 
 

@@ -16,8 +16,8 @@ from surehook.core.published import (
     decode_batch,
     decode_event,
     decode_item,
-    spans_of_batch,
     split_batch,
+    split_in_steps,
 )
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
     "digest",
     "digest_of",
     "render_body",
-    "spans_of_batch",
     "split_batch",
     "split_data",
+    "split_in_steps",
 ]
 
 

@@ -22,6 +22,8 @@ from surehook.core import json_text
 Span = tuple[int, int]
 Steps = Generator[int, None, list[Span]]  # yields what a step has cost, in bytes
 
+# Up to so many bytes an array is decoded as one: 3 ms where it is all commas, 20 µs where it is fifty events.
+AT_ONCE = 128 * 1024
 WINDOW = 512 * 1024  # read for an item at first; a longer one is read to its end in one step
 ERROR_COST = 64 * 1024  # of asking the decoder what is wrong
 
@@ -30,6 +32,17 @@ _PLACE = re.compile(r"\(byte (\d+)\)")
 _BLANKS = re.compile(rb"[ \t\r\n]*")
 _value = msgspec.json.Decoder(Raw).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
+
+
+def at_once(text: bytes, *, most: int) -> list[bytes] | None:
+    """The items of a short array; None where it is long, has more than `most`, or has a fault, which `spans` names."""
+    if len(text) > AT_ONCE:
+        return None
+    try:
+        found = _array(text)
+    except json_text.DECODE_ERRORS:
+        return None
+    return [bytes(item) for item in found] if len(found) <= most else None
 
 
 def spans(text: bytes, *, most: int) -> Steps:
