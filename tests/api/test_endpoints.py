@@ -339,3 +339,10 @@ def test_an_endpoint_shows_which_secrets_sign_and_nothing_of_them(house: House) 
     assert old["signs_until"] is not None and new.keys() == old.keys() == {"created_at", "signs_until"}
     house.engine.clock.at += 60_000
     assert house.get(secrets) == {"data": [new], "next": None}
+
+
+def test_of_an_endpoint_that_is_not_there_no_secrets_are_listed(house: House) -> None:
+    house.tenant()
+    made = house.endpoint()
+    house.call("DELETE", f"/v1/endpoints/{made['id']}")
+    assert house.call("GET", f"/v1/endpoints/{made['id']}/secrets").status_code == 404

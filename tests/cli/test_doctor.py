@@ -14,6 +14,7 @@ import pytest
 from surehook.cli.examining import COUNTED_MAX
 from tests.cli.conftest import Ran, Run
 from tests.cli.fake_api import fake_api
+from tests.servers import Postgres
 
 
 def states(ran: Ran) -> dict[str, str]:
@@ -69,6 +70,13 @@ def test_a_disk_below_its_floor_is_wrong(surehook: Run, free: dict[str, str]) ->
     assert states(ran)["disk"] == "wrong"
 
 
+def test_a_disk_that_is_near_its_floor_is_a_warning(surehook: Run, free: dict[str, str]) -> None:
+    found = os.statvfs(".")
+    floor = max(1, (found.f_bavail * found.f_frsize >> 20) // 2)
+    ran = surehook("doctor", "--no-server", "--json", env=free | {"SUREHOOK_DISK_FLOOR_MB": str(floor)})
+    assert (ran.code, states(ran)["disk"]) == (0, "warning")
+
+
 def test_a_missing_folder_is_wrong(surehook: Run, free: dict[str, str]) -> None:
     env = free | {"SUREHOOK_DATABASE_URL": "sqlite:////nowhere/at/all.db"}
     assert states(surehook("doctor", "--no-server", "--json", env=env))["disk"] == "wrong"
@@ -93,7 +101,10 @@ def test_a_served_ledger_names_the_process_that_has_it(surehook: Run, free: dict
         lock.flush()
         out = surehook("doctor", "--no-server", env=free).out
         refused = surehook("migrate", "up")
+        with socket.create_server(("127.0.0.1", int(free["SUREHOOK_PORT"]))):
+            serving = surehook("doctor", "--no-server", "--json", env=free)
     assert f"served by process {os.getpid()}" in out
+    assert (serving.code, states(serving)["port"]) == (0, "ok"), "its own server has the port"
     assert refused.code == 2
     assert str(os.getpid()) in refused.err
 
@@ -150,6 +161,15 @@ def test_it_looks_at_postgresql_and_what_was_named_beside_it(
     found = states(ran)
     assert (found["ledger"], found["broker"], found["redis"]) == ("ok", "warning", "warning")
     assert "hush" not in ran.out
+
+
+def test_a_ledger_of_another_version_is_a_warning(
+    surehook: Run, postgres: Postgres, database: str, free: dict[str, str]
+) -> None:
+    env = free | {"SUREHOOK_DATABASE_URL": database}
+    surehook("migrate", "up", env=env)
+    postgres.ask("update alembic_version set version_num = '0001'", database.rpartition("/")[2])
+    assert states(surehook("doctor", "--no-server", "--json", env=env))["ledger"] == "warning"
 
 
 def test_a_database_that_is_not_there_is_named_with_what_to_do(

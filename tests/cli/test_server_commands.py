@@ -451,8 +451,12 @@ def test_tenants_and_event_types_are_changed_by_what_is_given(surehook: Run) -> 
     with fake_api(**values) as api:
         surehook("tenants", "update", "acme", "--no-strict", env=api.env)
         assert api.last.json == {"strict": False}
+        surehook("tenants", "update", "acme", "--strict", "--name", "Acme", env=api.env)
+        assert api.last.json == {"strict": True, "name": "Acme"}
         surehook("event-types", "update", "a.b", "--schema", "null", "--description", "said", env=api.env)
         assert api.last.json == {"schema": None, "description": "said"}
+        surehook("event-types", "update", "a.b", "--schema-version", "2", "--policy", "null", env=api.env)
+        assert api.last.json == {"schema_version": "2", "policy": None}
         for noun, name in (("tenants", "acme"), ("event-types", "a.b")):
             ran = surehook(noun, "update", name, env=api.env)
             assert (ran.code, "nothing to change" in ran.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Arrays as we encode them are what asyncpg's own codecs make of the same values."""
+"""Arrays as we encode them are what asyncpg's own codecs and the server make of the same values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from surehook.ledgers.postgres import arrays
+from tests.servers import Postgres
 
 VALUES: dict[str, list[list[Any]]] = {
     "bytea[]": [
@@ -33,6 +34,12 @@ ASKED = [(kind, column) for kind, columns in VALUES.items() for column in column
 
 
 @pytest.fixture
+def place(postgres: Postgres) -> str:
+    """A database that is there anyway: nothing here is written."""
+    return postgres.url("postgres")
+
+
+@pytest.fixture
 def installed(beside: Any) -> Any:
     arrays.install(beside)
     return beside
@@ -52,6 +59,47 @@ async def test_a_column_arrives_as_it_was_and_comes_back(
         assert await beside.fetchval(f"select $1::{kind}", make(column)) == column
     else:
         assert there == []
+
+
+async def test_the_bytes_are_those_that_the_server_sends(beside: Any) -> None:
+    for kind, column in ASKED:
+        encode, decode = arrays.CODECS[await beside.fetchval("select $1::text::regtype::oid", kind)]
+        said = await beside.fetchval(f"select array_send($1::{kind})", column)
+        assert decode(said) == column
+        if not column or any(one is not None for one in column):
+            assert encode(column) == said, (kind, column)
+
+
+@pytest.mark.parametrize("oid", arrays.CODECS)
+def test_a_column_without_any_value_is_an_empty_array(oid: int) -> None:
+    encode, _ = arrays.CODECS[oid]
+    assert encode([None, None]) == encode([])
+
+
+class Text(str):
+    """A text that knows how often it was encoded."""
+
+    times = 0
+
+    def encode(self, *args: Any) -> bytes:
+        self.times += 1
+        return super().encode(*args)
+
+
+class Octets(bytes):
+    """Bytes that know how often they were measured."""
+
+    times = 0
+
+    def __len__(self) -> int:
+        self.times += 1
+        return super().__len__()
+
+
+@pytest.mark.parametrize(("oid", "one"), [(1009, Text("one")), (1001, Octets(b"one"))])
+def test_a_column_that_says_one_thing_is_encoded_once(oid: int, one: Any) -> None:
+    arrays.CODECS[oid][0]([one] * 100)
+    assert one.times < 5
 
 
 @pytest.mark.parametrize(

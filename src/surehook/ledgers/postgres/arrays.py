@@ -119,12 +119,13 @@ def _of_numbers(kind: int, size: int, code: str, column: Sequence[int | None]) -
 
 
 def _of_flags(column: Sequence[bool | None]) -> bytes:
-    if not column:
+    missing = column.count(None)
+    if missing == len(column):
         return _empty(_BOOL)
-    if _is_one(column) and column[0] is not None:
+    if not missing and _is_one(column):
         return _array(_BOOL, column, (_TRUE if column[0] else _FALSE) * len(column))
     pieces = [_TRUE if one else _NULL if one is None else _FALSE for one in column]
-    return _array(_BOOL, column, b"".join(pieces), has_null=None in column)
+    return _array(_BOOL, column, b"".join(pieces), has_null=missing > 0)
 
 
 # -- from the server ------------------------------------------------------------------------------------
