@@ -34,8 +34,10 @@ TIMED ?= 1
 adversary: $(READY) ## attacks on a running server, one after another: its memory, and what a customer beside them notices; TIMED=0 judges no milliseconds
 	TIMED=$(TIMED) $(BIN)/python -m pytest tests/adversary -m adversary
 
+# Only a slow module needs it, and its import is a fifth of reading all tests.
+UNASKED := -p no:schemathesis --ignore tests/api/test_fuzz.py
 check: $(READY) format lint types contracts ## before each commit: format, lint, types, fast tests
-	BUDGET=short $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
+	BUDGET=short $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(UNASKED)
 
 # Tools that go with any version of what is tested; deprecations told by other libraries are theirs.
 LOW := .venv-lowest

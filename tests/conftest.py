@@ -16,10 +16,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import servers
+from tests.budget import examples
 from tests.servers import Missing, Postgres, Rabbits, Redis, folder
 
 # Properties are tried without a stopwatch: the machine may be busy, and slowness is measured elsewhere.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "unhurried", deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("unhurried")
 
 NEEDS = "needs "  # how the reason of such a skip begins, see Missing

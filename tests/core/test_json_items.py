@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 from surehook.core import json_items, json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.published import spans_of_batch, split_batch
+from tests.budget import examples
 
 MIB = 1 << 20
 STEP = 600_000  # bytes: the widest look for an item that is too large, and its rest
@@ -66,7 +67,7 @@ BLANKS = some.sampled_from([b"", b"", b" ", b"\t\r\n "])
     some.sampled_from([b"["] * 9 + [b"", b"{", b'"', b" ["]),
     some.sampled_from([b"]"] * 9 + [b"", b"}", b"]]", b",]", b"] x", b"] "]),
 )
-@settings(max_examples=2_000)
+@settings(max_examples=examples(2_000))
 def test_items_and_faults_are_those_of_the_whole(
     items: list[tuple[bytes, ...]], begin: bytes, end: bytes
 ) -> None:

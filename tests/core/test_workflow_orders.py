@@ -79,6 +79,7 @@ def test_in_every_order_each_event_has_the_verdict_of_the_model_and_the_end_is_t
     assert walk.ways == 5040
 
 
+@pytest.mark.slow
 @both
 @documents
 def test_an_event_that_comes_twice_changes_nothing_wherever_it_comes(table, lines):
@@ -88,6 +89,7 @@ def test_an_event_that_comes_twice_changes_nothing_wherever_it_comes(table, line
     assert walk.ways == 7 * 40320 // 2
 
 
+@pytest.mark.slow
 @both
 @documents
 def test_a_missing_event_holds_back_all_after_it_and_nothing_before_it(table, lines):
@@ -105,6 +107,7 @@ def test_a_missing_event_holds_back_all_after_it_and_nothing_before_it(table, li
             assert [one.event.sequence for one in document.waiting] == list(range(missing + 1, 8))
 
 
+@pytest.mark.slow
 @documents
 def test_times_change_nothing(lines):
     """The clock goes on, back and stands still between arrivals: verdicts and state are the model's."""

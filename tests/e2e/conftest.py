@@ -10,6 +10,14 @@ import pytest
 from tests.e2e.calling import Caller
 from tests.e2e.shop import Shop
 
+QUICK = "test_publishing.py"  # the way of an event through a whole server
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """`make check` looks at one module with a real server: the others' rules are shown to it within the process."""
+    if item.path.name != QUICK:
+        item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:

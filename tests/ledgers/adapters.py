@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.sqlite import SqliteLedger
@@ -32,6 +34,7 @@ class Adapter:
     backs_up        `backup` writes a copy; otherwise it raises Problem `backup_unsupported`
     hands_over      several processes may share it, and ready work may go through a broker
     ground          what must be there while there are ledgers at a place
+    slow            left to `make test`: it needs a server, or shares its statements with one that is not left
     """
 
     name: str
@@ -42,6 +45,12 @@ class Adapter:
     backs_up: bool
     hands_over: bool = True
     ground: Callable[[Path], AbstractContextManager[None]] = lambda place: nullcontext()
+    slow: bool = False
+
+    @property
+    def param(self) -> Any:
+        """As a parameter of a test."""
+        return pytest.param(self, id=self.name, marks=[pytest.mark.slow] if self.slow else [])
 
 
 _urls: dict[Path, str] = {}  # of the databases that stand for places
@@ -89,6 +98,7 @@ ADAPTERS = [
             loses_answers=False,
             backs_up=True,
             hands_over=False,
+            slow=not inline,
         )
         for inline in (True, False)
     ),
@@ -100,5 +110,6 @@ ADAPTERS = [
         loses_answers=True,
         backs_up=False,
         ground=fresh_database,
+        slow=True,
     ),
 ]

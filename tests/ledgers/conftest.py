@@ -37,7 +37,7 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-@pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.name)
+@pytest.fixture(params=[adapter.param for adapter in ADAPTERS])
 def adapter(request: pytest.FixtureRequest) -> Adapter:
     return request.param
 

@@ -46,6 +46,7 @@ def test_an_unknown_ledger_is_a_usage_error():
     assert run(["sim", "--ledger", "paper"]) == 2
 
 
+@pytest.mark.slow
 def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str]):
     def told(jobs: int) -> dict[str, object]:
         assert run(["sim", "--seed", "16", "--seeds", "5", "--json", "--jobs", str(jobs)]) == 0
@@ -62,6 +63,7 @@ campaign(0, 4_000, inbox=True, jobs=2, told=lambda report: print(report.seed, fl
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", [signals.SIGTERM, signals.SIGINT, signals.SIGKILL])
 def test_no_process_of_a_campaign_outlives_the_one_that_began_it(signal: signals.Signals):
     began = subprocess.Popen(

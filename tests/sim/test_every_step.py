@@ -10,6 +10,7 @@ from surehook.sim.orders import Blow
 from surehook.sim.receivers import Mood
 from surehook.sim.run import Report, run
 from surehook.sim.swarm import LEDGER_CALLS, Customer, Options
+from tests.budget import every
 
 EVERY = int(os.environ.get("EVERY_STEP", "0"))  # 1 kills at each of them: a quarter of an hour
 STEPS = 700  # callbacks the first process runs from its start to the last delivery of this small world
@@ -61,7 +62,7 @@ def test_the_steps_that_are_tried_reach_the_end_of_the_work():
     assert killed_at(STEPS).counts["died"] == 2, "the process still runs at the last step that is tried"
 
 
-@pytest.mark.parametrize("step", range(0, STEPS, 35))
+@pytest.mark.parametrize("step", every(5, range(0, STEPS, 35)))
 def test_nothing_is_lost_at_some_steps(step: int):
     assert killed_at(step).finding is None
 
@@ -78,7 +79,7 @@ def test_nothing_is_lost_at_every_few_steps(ledger: str):
     assert found == {}
 
 
-@pytest.mark.parametrize("call", LEDGER_CALLS)
+@pytest.mark.parametrize("call", every(4, LEDGER_CALLS))
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_nothing_is_lost_around_any_call_of_the_ledger(when: str, call: str):
     for nth in range(6):

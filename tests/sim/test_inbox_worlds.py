@@ -12,9 +12,10 @@ from surehook.cli.main import run as command
 from surehook.sim.campaign import MUST_FIRE_INBOX, campaign
 from surehook.sim.inbox import plan
 from surehook.sim.run import run
+from tests.budget import every
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", every(5, range(10)))
 def test_a_world_of_both_halves_holds(seed: int):
     report = run(seed, inbox=True)
     assert report.finding is None, f"{report.finding}\n{report.replay}"

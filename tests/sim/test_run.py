@@ -11,21 +11,22 @@ import pytest
 from surehook.sim import beside, owed, swarm
 from surehook.sim.campaign import campaign
 from surehook.sim.run import run
+from tests.budget import every
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", every(4, range(16)))
 def test_a_world_on_the_memory_ledger_holds(seed: int):
     report = run(seed)
     assert report.finding is None, f"{report.finding}\n{report.replay}"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", every(5, range(5)))
 def test_a_world_on_sqlite_holds(seed: int):
     report = run(seed, ledger="sqlite")
     assert report.finding is None, f"{report.finding}\n{report.replay}"
 
 
-@pytest.mark.parametrize("seed", range(1_000, 1_004))
+@pytest.mark.parametrize("seed", every(2, range(1_000, 1_004)))
 def test_several_processes_on_one_ledger_hold(seed: int):
     report = run(seed, nodes=3)
     assert report.finding is None, f"{report.finding}\n{report.replay} --nodes 3"

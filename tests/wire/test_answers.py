@@ -17,7 +17,7 @@ ENDS = {"hang": (Hang(),), "close": (Wait(0),), "reset": (Wait(0.02), Reset())}
 RUNS = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 
 
-@pytest.mark.parametrize("loop", RUNS)
+@pytest.mark.parametrize("loop", ["uvloop", pytest.param("asyncio", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_an_answer_becomes_what_the_table_says(case, loop):
     async def play():

@@ -15,6 +15,14 @@ from tests.ledgers.adapters import ADAPTERS, url_of
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 
+QUICK = {"test_arrays.py", "test_commits.py", "test_hot_plans.py"}  # what stands on the way of every event
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Each test copies a database: `make check` takes three modules."""
+    if item.path.name not in QUICK:
+        item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[str]:
