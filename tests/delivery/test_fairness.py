@@ -449,3 +449,21 @@ def test_a_full_worker_claims_as_its_memory_becomes_free() -> None:
         assert town.calls("worker") == 200
 
     in_town(story, hears=False, api=API, worker={**WORKER, "memory_deliveries": 4})
+
+
+def test_a_worker_looks_again_when_what_filled_its_memory_is_parked() -> None:
+    """A claim of somebody's large rows fills it, and most of them are over that tenant's share."""
+
+    async def story(town: Town) -> None:
+        await town.tenant("other")
+        town.receivers.scripts[A] = answers(200, after=1.0)
+        await town.endpoint(A)
+        await town.endpoint(B, tenant="other")
+        await town.publish(60, size=8 * KIB)
+        await town.publish(tenant="other")
+        await town.wait(3)
+        sent = town.sent["worker"]
+        assert sent.at(B)[0].at < sent.at(A)[0].at + 0.5
+
+    worker = {**WORKER, "memory_bytes": 32 * KIB, "slots_first": 2}
+    in_town(story, hears=False, stops=False, api=API, worker=worker)

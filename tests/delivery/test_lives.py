@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from surehook.core.errors import LedgerUnavailable
-from surehook.core.model import FIRST
+from surehook.core.errors import LedgerUnavailable, NodeBuried
+from surehook.core.model import FIRST, Node
 from surehook.delivery.settings import EngineSettings
 from tests.delivery.house import House, answers, in_house
 from tests.delivery.nodes import API, FIRST_ONLY, Town, in_town
@@ -58,6 +58,32 @@ def test_a_refusal_that_is_heard_late_does_not_end_the_next_life() -> None:
         assert house.engine.node() == second
         assert len(house.receivers.calls) == 3
         assert await house.states() == {"delivered": 2}
+
+    in_house(story)
+
+
+def test_a_refusal_from_between_two_lives_does_not_end_the_next() -> None:
+    """Entering takes its time, a beat is asked meanwhile, and that it was refused is heard when the next life has begun."""
+
+    async def story(house: House) -> None:
+        enter, beat, entered = house.ledger.enter, house.ledger.beat, list[bytes]()
+
+        async def slow(node: Node, *, now: int) -> None:
+            await asyncio.sleep(2.5)
+            await enter(node, now=now)
+            entered.append(node.id)
+
+        async def late(*args: Any, **named: Any) -> Any:
+            try:
+                return await beat(*args, **named)
+            except NodeBuried:
+                await asyncio.sleep(LATE_S)
+                raise
+
+        house.ledger.enter, house.ledger.beat = slow, late  # type: ignore[method-assign]
+        await bury(house, house.engine.node())
+        await house.wait(4 * LATE_S)
+        assert entered == [house.engine.node()]
 
     in_house(story)
 

@@ -3,7 +3,7 @@
 Rows are leased in batches, a little before they are due: as many as slots can use soon and never more than
 memory has room for, so that one worker does not hoard what another could send. A batch begins small and
 doubles while the ledger gives as much as was asked. The next rows are claimed while the last are being sent:
-when the queue has run down, a record window says so.
+when the queue has run down, a record window says so, and where memory was full, what was parked.
 
 Rows come in the order in which they are due, so that everybody would wait behind one endpoint's fifty thousand. Whoever
 has enough in memory is therefore passed over, endpoint or tenant, until that has run down; what the others have is
@@ -130,8 +130,8 @@ class Claim:
             if due_at - self._clock.now() < self._settings.poll_s * 1000:
                 self._wake.set()
 
-    def recorded(self) -> None:
-        """A window of results is in the book: slots are free again, and memory."""
+    def freed(self) -> None:
+        """Results are in the book, or what was parked: slots are free again, or memory."""
         if self._barred and self._may_claim():
             self._wake.set()
         for lane, look in self._looks.items():

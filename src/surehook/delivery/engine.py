@@ -488,7 +488,7 @@ class Engine:
 
     def _recorded(self) -> None:
         """A window of results is in the book: what waited for its memory may go on."""
-        self.claim.recorded()
+        self.claim.freed()
         self.park.let_go()
         if self.dispatch.spilled and self.dispatch.memory.has_room():
             self.dispatch.spilled = False

@@ -68,14 +68,18 @@ class ThisNode:
     async def enter(self) -> None:
         """Begin a life: a row in the ledger, the burial of those who are seen to be dead, a first beat.
 
-        It has its id before anything is waited for: what was asked in a former life, and is heard from now on, is told
-        by it."""
-        former, self._id = self._id, ids.uuid7(self._clock.now(), self._entropy.bits(10))
+        Until the ledger has the new id, and from before anything is waited for, this node goes by an id that nobody ever
+        enters. By it is told what was asked in a former life and is heard from now on; and what is asked in between, and
+        refused, speaks of that id, however late it is heard, and not of the life that has begun."""
+        former, self._id = self._id, self._new_id()
         await self.heartbeat.ask_time()
         now = self._clock.now()
-        node = self._host.this_node(self._id, now=now)
-        others = [other for other in await self._ledger.nodes() if other.id != node.id]
-        await self._ledger.enter(node, now=now)
+        node = self._host.this_node(self._new_id(), now=now)
+        others = await self._ledger.nodes()
+        try:
+            await self._ledger.enter(node, now=now)
+        finally:
+            self._id = node.id  # also where it is in doubt: the next beat tells
         dead = [o.id for o in others if self._sole or o.id == former or self._host.is_gone(o)]
         if dead:
             await self._bury(dead, {})
@@ -108,6 +112,9 @@ class ThisNode:
         finally:
             self._reborn = False
         self._begun()
+
+    def _new_id(self) -> bytes:
+        return ids.uuid7(self._clock.now(), self._entropy.bits(10))
 
     def _others_died(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
         self._loops.do("bury", lambda: self._bury(nodes, judged))

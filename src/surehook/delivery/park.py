@@ -135,6 +135,8 @@ class Park:
             route.may_have_parked(reason)
             self.hungry(route)
         self.gone([delivery.id for _, delivery, _ in batch])
+        if self.claim is not None:
+            self.claim.freed()
 
     def _broke(self, batch: list[tuple[Route, Delivery, str]], error: Exception) -> None:
         self._loops.defect("park", error)
