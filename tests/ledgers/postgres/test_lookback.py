@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from surehook.core.model import FIRST, Delivery
+from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.postgres import lookback
 from surehook.ledgers.postgres.claim import Parked, _Place
 from surehook.ledgers.postgres.ledger import PostgresLedger
@@ -106,6 +107,27 @@ async def test_what_is_parked_behind_where_taking_back_stands_is_taken_back_alth
     ticks.now += AGAIN_S
     taken = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=1, now=NOW)
     assert [row.id for row in taken] == [late.id]
+
+
+async def test_what_others_parked_behind_where_taking_back_stands_is_found_by_the_next_ten_second_look(
+    desk: Desk, other: Desk, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far a look back is: nobody tells of what is parked."""
+    monkeypatch.setattr(lookback, "FAR_ENTRIES", -1)
+
+    async def take() -> list[bytes]:
+        rows = await desk.ledger.unpark(desk.endpoint, ["share"], node=desk.node, limit=5, now=NOW)
+        return [row.id for row in rows]
+
+    await desk.publish_one(parked="share", at=LONG_AGO, now=LONG_AGO)
+    assert len(await take()) == 1
+    (place,) = desk.ledger._parked._places.values()  # it stands beyond what was parked
+    place.look_back.ended(10**9)
+    late = await other.publish_one(parked="share", at=LONG_AGO, now=LONG_AGO)
+    ticks.now += AGAIN_S
+    assert await take() == [], "a signal finds what is new, and goes no further back"
+    ticks.now += EngineSettings().look_s - AGAIN_S
+    assert await take() == [late.id]
 
 
 async def test_what_a_slow_commit_left_is_swept_at_the_next_rounds(

@@ -14,7 +14,7 @@ from typing import Any
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.ids import floor
 from surehook.core.model import Delivery, Lane
-from surehook.ledgers.postgres.lookback import LookBack
+from surehook.ledgers.postgres.lookback import PARKED_MOST_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
 from surehook.ledgers.postgres.session import Session
@@ -144,7 +144,7 @@ class Parked:
             return leased, rows[0]["walked"] - len(leased)
 
         key = (endpoint, tuple(asked))
-        place = self._places.setdefault(key, _Place(LookBack(self._clock)))
+        place = self._places.setdefault(key, _Place(LookBack(self._clock, most_s=PARKED_MOST_S)))
         place.parked = _END
         look_back = place.look_back
         begin = b"" if look_back.begin(anyhow=not place.begin) else place.begin

@@ -18,6 +18,8 @@ from collections.abc import Callable
 SECONDS = time.monotonic
 AGAIN_S = 0.5  # from one look back to the next at least: below a poll, so that each poll of an idle worker looks back
 MOST_S = 15.0  # … at most: a dead node's rows are not waited for longer either
+# … of taking back: what others parked is not noted, so each of the ten-second looks looks back.
+PARKED_MOST_S = 9.0
 ENTRIES_PER_S = 16_000  # one part in sixty of the time, at a microsecond an entry
 FAR_ENTRIES = 2_000  # about two milliseconds
 SLOW_S = 0.5  # a walk from a mark that takes longer has met a server that stands still
@@ -26,10 +28,12 @@ SLOW_S = 0.5  # a walk from a mark that takes longer has met a server that stand
 class LookBack:
     """One walk's. `clock` counts seconds."""
 
-    __slots__ = ("_at", "_began", "_clock", "_has_ended", "_looks_back", "is_far")
+    __slots__ = ("_at", "_began", "_clock", "_has_ended", "_looks_back", "_most_s", "is_far")
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], *, most_s: float = MOST_S) -> None:
+        """`most_s`: from one look back to the next at most."""
         self._clock = clock
+        self._most_s = most_s
         self._at = 0.0
         self._began = 0.0
         self._looks_back = False
@@ -49,7 +53,7 @@ class LookBack:
         self._has_ended = True
         if self._looks_back:
             self.is_far = walked > FAR_ENTRIES
-            self._at = now + min(max(AGAIN_S, walked / ENTRIES_PER_S), MOST_S)
+            self._at = now + min(max(AGAIN_S, walked / ENTRIES_PER_S), self._most_s)
         elif now - self._began >= SLOW_S:
             self._at = now
 
