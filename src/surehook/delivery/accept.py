@@ -140,11 +140,13 @@ class Accept:
             else:
                 batches = self._beside if is_calm and self._goes_beside(waiting) else self._batches
             batches.put(waiting.tenant, waiting, cost, len(waiting.events))
-        self._dispatch.waited_for += is_small
+        if not is_small:
+            return await request.done
+        self._dispatch.publish_waits()
         try:
             return await request.done
         finally:
-            self._dispatch.waited_for -= is_small
+            self._dispatch.publish_answered()
 
     def _seen(self, line: list[Waiting], now: float) -> bool:
         """Tell who publishes what; whether all of them are calm."""

@@ -16,7 +16,7 @@ PAUSE_TURNS = 8  # of the event loop, between two slices of something large
 NEAR_S = 1.0  # whoever has published within so long may do so again at any moment
 CALM_COST = 2_000  # a second; a thousand events for one endpoint each, a fifth of what a process takes
 CALM_BURST = 256  # … and at once
-MET_PART = 20  # of publishes, one in so many may …
+MET_PART = 40  # of publishes, one in so many may …
 MET_COST = 2_000  # … wait for longer than the writing of so much, which is 10 ms
 BUCKETS = 1_000  # beyond so many, those that have run out are forgotten
 
@@ -75,3 +75,5 @@ async def pause(dispatch: Dispatch, *, is_large: bool) -> None:
     while turns:
         await asyncio.sleep(0)
         turns = turns - 1 if dispatch.waited_for else 0
+    if is_large:
+        await dispatch.way.passed()

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Callable
 
 from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
+from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.memory import Memory
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
@@ -47,6 +48,7 @@ class Dispatch:
         self.spilled = False  # there is due work that only the book holds, for want of memory
         self._is_pumping = False  # a pump is scheduled
         self.waited_for = 0  # publishes that wait for their answer: turns of the loop are kept short for them
+        self.way = GivingWay(self._go_on)
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
 
     # -- work -------------------------------------------------------------------------------------------
@@ -64,6 +66,25 @@ class Dispatch:
     def push_front(self, route: Route, delivery: Delivery) -> None:
         """A delivery that could not be started takes its place at the head again."""
         route.queues[delivery.lane].appendleft(delivery)
+
+    def publish_waits(self) -> None:
+        """Somebody calm waits for the answer to a publish."""
+        self.waited_for += 1
+        if self.waited_for == 1 and not self.memory.is_lone:
+            self.way.begin()
+
+    def publish_answered(self) -> None:
+        """… and has it."""
+        self.waited_for -= 1
+        if not self.waited_for:
+            self.way.end()
+
+    def _go_on(self) -> None:
+        """Way is given no more."""
+        for state in self.lanes:
+            if state.ring.aside:
+                state.ring.bring_back()
+        self.pump_soon()
 
     def pump(self) -> None:
         """Start whatever slots allow, unless a pump that is to come does it: so there is one slice a turn of the loop,
@@ -162,7 +183,7 @@ class Dispatch:
             if starts <= 0 or size <= 0:
                 self.pump_soon()
                 break
-            if not is_lone and not state.has_part(waiting[0]):
+            if not is_lone and not (state.has_part(waiting[0]) and self.way.may_start(waiting[0])):
                 ring.set_aside()
                 continue
             route = ring.take()
