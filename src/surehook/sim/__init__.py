@@ -9,7 +9,8 @@ publish and those who click (`publishers`, `people`).
 The faults that must be survived, each drawn by the seed (`swarm`):
 
 - a process is killed before any of its steps, or just before or after any call of the ledger took effect; its
-  machine loses power (peers see silence instead of a reset); it is stopped in order, or frozen for a minute
+  machine loses power (peers see silence instead of a reset); it is stopped in order, or frozen for a minute, also
+  just while it dials
 - its wall clock is off, drifts, and is set by seconds, hours or twenty days in either direction
 - the storage is late, stalls, refuses calls, or commits without saying so (the answer of a commit is lost)
 - connections are refused, unreachable, never answered, slow to come up, cut into pieces, reset or silent after

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from surehook.sim import stalls
+from surehook.sim import dial_plans, stalls
 from surehook.sim.broker import Trouble
 from surehook.sim.configuring import befall_configuration
 from surehook.sim.orders import Blow
@@ -25,7 +25,7 @@ def befall(world: World) -> list[Coroutine[Any, Any, None]]:
     """What goes on during the storm."""
     return [
         befall_storage(world), befall_names(world), befall_broker(world), befall_health(world),
-        befall_configuration(world), stalls.befall(world),
+        befall_configuration(world), stalls.befall(world), dial_plans.befall(world),
     ]  # fmt: skip
 
 

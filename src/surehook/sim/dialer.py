@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from surehook.sim.loop import Process
-from surehook.sim.network import SimNetwork
+from surehook.sim.network import SimNetwork, SimTransport
 
 
 class SimDialer:
@@ -31,7 +31,8 @@ class SimDialer:
         session: object,
     ) -> asyncio.Transport:
         try:
-            await asyncio.sleep(0.001 + 0.01 * self._network.chance.random())
+            assert isinstance(transport, SimTransport)
+            await asyncio.sleep(transport.wire.link.secure_s + 0.001 + 0.01 * self._network.chance.random())
         except asyncio.CancelledError:
             transport.abort()
             raise

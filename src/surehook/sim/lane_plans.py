@@ -18,7 +18,8 @@ def add(options: Options) -> None:
     """A third of the worlds of several machines are such. A burst meets endpoints that are paused, which are activated soon
     after: first attempts are parked, and whoever is first takes them back."""
     chance = Seed(options.seed).stream("lanes apart")
-    if options.nodes not in ROLES or options.probe_freezes or chance.random() >= 1 / 3:
+    taken = options.probe_freezes or options.dial_freeze_s is not None
+    if options.nodes not in ROLES or taken or chance.random() >= 1 / 3:
         return
     options.roles = tuple(chance.sample(ROLES[options.nodes], options.nodes))
     number = chance.randrange(len(options.customers))

@@ -37,6 +37,7 @@ class Link(Struct):
 
     connect: str = "open"  # open, refused, unreachable, blackhole
     connect_s: float = 0.002
+    secure_s: float = 0.0  # of a handshake beyond the usual
     latency_s: tuple[float, float] = (0.0005, 0.003)  # one way, drawn per segment
     whole: bool = True  # writes arrive as they were made; else cut into segments of any size
     reset_after: int | None = None  # bytes in both directions together, then both ends see a reset
@@ -66,6 +67,7 @@ class SimNetwork:
         self.loop = loop
         self.chance = chance
         self.dials = 0
+        self.dialled: Callable[[Process | None, str], None] = lambda process, address: None  # told of each
         self.connections: dict[int, tuple[SimTransport, SimTransport]] = {}
         self.read = (0, 0.0)  # in which step somebody last read or gave up what had come, and when it came
         self._listeners: dict[tuple[str, int], Listener] = {}
@@ -77,6 +79,7 @@ class SimNetwork:
         """Open a connection to a literal address. Raises ConnectionRefusedError or OSError as a socket would."""
         self.dials += 1
         number = self.dials
+        self.dialled(process, address)
         listener = self._listeners.get((address, port))
         link = listener.link() if listener is not None else Link(connect="refused")
         if link.connect == "blackhole":

@@ -60,5 +60,5 @@ def be_calm(options: Any) -> None:
     options.faults, options.orders, options.blows, options.customers = (), [], [], []
     options.late_s, options.stall_share, options.slow = (0.0, 0.001), 0.0, ()
     options.unavailable_share = options.unknown_share = options.reads_away_share = 0.0
-    options.probe_freezes, options.configuring = 0, ()
+    options.probe_freezes, options.dial_freeze_s, options.configuring = 0, None, ()
     options.dns_fail_share, options.clock_offset_ms, options.clock_drift_ppm = 0.0, 0, 0.0

@@ -40,6 +40,7 @@ class Mood(Struct, frozen=True):
     reset_share: float = 0.0  # of connections that are reset at a random byte
     silent_share: float = 0.0  # of connections that go half-open at a random byte
     connect_s: float = 0.01  # a connection takes up to this long
+    secure_s: float = 0.0  # … and its handshake up to so much longer than usual
     pieces: bool = False  # its connection cuts bytes into pieces
 
 
@@ -103,6 +104,8 @@ class Receiver:
         link = Link(
             connect=connect, connect_s=0.0005 + mood.connect_s * chance.random(), whole=not mood.pieces
         )
+        if mood.secure_s:
+            link.secure_s = mood.secure_s * chance.random()
         if chance.random() < mood.reset_share:
             link.reset_after = chance.randint(0, 2_500)
         elif chance.random() < mood.silent_share:

@@ -26,8 +26,6 @@ FAULTS = (
     "storage_unknown", "moods", "resets", "silence", "pieces", "dns", "switches", "requests", "skew",
 )  # fmt: skip
 
-LANE_NUMBERS: tuple[Lane, ...] = (FIRST, RETRY)
-
 
 class Customer(Struct):
     """One endpoint of one tenant, and its receiver's moods as (from second, mood)."""
@@ -87,6 +85,7 @@ class Options(Struct):
     health: tuple[tuple[float, str], ...] | None = None  # shared; to which this happens at an instant
     stalls: stalls.Stalls | None = None  # commits stand still, and nothing else goes wrong
     probe_freezes: int = 0  # so many times a machine freezes, and is evicted, while its probe is under way
+    dial_freeze_s: float | None = None  # so long after it first dials a certain receiver, a machine freezes
 
     def has(self, *faults: str) -> bool:
         """Whether any of these faults exists in this world."""
@@ -225,7 +224,7 @@ def draw_broker(seed: int | str, storm_s: float) -> BrokerPlan:
         (
             chance.uniform(0, storm_s),
             chance.choice(("cut", "purge", "delete", "away", "back")),
-            chance.choice(LANE_NUMBERS),
+            chance.choice((FIRST, RETRY)),
         )
         for _ in range(chance.randint(0, 8))
     ]
@@ -243,7 +242,7 @@ def _standstills(seed: int | str, storm_s: float) -> list[tuple[float, str, Lane
     chance = Seed(seed).stream("broker stands still")
     acts: list[tuple[float, str, Lane]] = []
     for _ in range(chance.choice((0, 0, 1, 2))):
-        begin, lane = chance.uniform(0, storm_s), chance.choice(LANE_NUMBERS)
+        begin, lane = chance.uniform(0, storm_s), chance.choice((FIRST, RETRY))
         acts.append((begin, chance.choice(("freeze", "alarm")), lane))
         acts.append((begin + chance.choice((5.0, 20.0, 60.0)), "back", lane))
     return acts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from surehook.sim import dial_plans
 from surehook.sim.entropy import Seed
 from surehook.sim.orders import Order
 from surehook.sim.receivers import Mood
@@ -29,8 +30,10 @@ ANSWER_S = (2.0, 3.0)
 
 
 def add(options: Options, join: Callable[..., None]) -> None:
-    """Add one or the other to a drawn world, each of a stream of its own: a new URL has a breaker of its own."""
-    if options.faults and options.nodes > 1:
+    """Add one or the other to a drawn world, each of a stream of its own: a new URL has a breaker of its own. A machine that
+    freezes while it dials has no probe to freeze with."""
+    dial_plans.add(options, join)
+    if options.faults and options.nodes > 1 and options.dial_freeze_s is None:
         _freeze_probes(options)
     if options.has("switches", "moods") and not options.probe_freezes:
         _move(options)
