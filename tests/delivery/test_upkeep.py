@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import Any
+
+import pytest
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import EventType
 from surehook.delivery import cancel, endpoints
 from surehook.delivery.chores import Chores
 from surehook.delivery.retry_end import end_pending_retries
+from surehook.delivery.settings import EngineSettings
 from surehook.ports.reading import LaneCount
 from tests.delivery.house import REFUSES, House, answers, in_house
 
@@ -160,3 +165,30 @@ def test_who_asks_how_much_waits_does_not_wait_for_a_large_count() -> None:
         assert await engine.parked_counts() == {}
 
     in_house(story)
+
+
+@pytest.mark.parametrize("slow", ["lane_counts", "parked_counts", "parked_groups"])
+def test_a_node_that_starts_sends_what_is_ready_before_it_has_counted_what_waits(slow: str) -> None:
+    async def story(house: House) -> None:
+        await house.endpoint(A)
+        await house.publish(3)
+        await house.engine.stop()
+        method, counted = getattr(house.ledger, slow), []
+
+        async def call(*args: Any, **named: Any) -> Any:
+            await asyncio.sleep(10)
+            counted.append(slow)
+            return await method(*args, **named)
+
+        setattr(house.ledger, slow, call)
+        house.settings = EngineSettings()
+        house.engine = house.another()
+        starting = asyncio.ensure_future(house.engine.start())
+        await house.wait(1)
+        assert len(house.receivers.calls) == 3
+        assert not counted
+        await starting
+        await house.wait(15)
+        assert counted
+
+    in_house(story, settings=EngineSettings(lanes=()))

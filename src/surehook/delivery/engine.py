@@ -316,12 +316,12 @@ class Engine:
         await self.loader.reload()  # every endpoint by which one of them opened
         self.closing.restore(stood)
         self.this_node.running = True
-        await self.looks.count()
         keep = self.loops.keep
         self.dispatch.paused = is_short(self.ledger)
         if self.settings.lanes:
+            self._leasing = [keep("claim", self.claim.run)]
             await self.park.look()
-            self._leasing = [keep("claim", self.claim.run), keep("park", self.park.run)]
+            self._leasing.append(keep("park", self.park.run))
         if self.handoff is not None and self._handing is not None:
             await self._handing.prepare_handing()
             self._leasing += [keep(name, run) for name, run in self.handoff.leasing()]

@@ -43,12 +43,17 @@ class Loops:
         """Run it until it returns."""
         return self._begin(name, self._keep(name, run))
 
-    def every(self, name: str, seconds: float, work: Run) -> asyncio.Task[None]:
-        """Do it for ever, with so many seconds between. Ledger trouble is met again by the next turn."""
+    def every(self, name: str, seconds: float, work: Run, *, at_once: bool = False) -> asyncio.Task[None]:
+        """Do it for ever, with so many seconds between; `at_once`: without a rest before the first time. Ledger trouble is met
+        again by the next turn."""
+        rested = at_once
 
         async def turns() -> None:
+            nonlocal rested
             while True:
-                await self._clock.sleep(seconds)
+                if not rested:
+                    await self._clock.sleep(seconds)
+                rested = False
                 await work()
 
         return self.keep(name, turns)

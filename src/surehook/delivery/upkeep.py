@@ -13,12 +13,12 @@ from surehook.ports.clock import Clock
 class Purpose:
     """One thing to look at, every `pace_s` seconds from the end of the look before."""
 
-    def __init__(self, clock: Clock, name: str, pace_s: float, work: Run) -> None:
+    def __init__(self, clock: Clock, name: str, pace_s: float, work: Run, *, rest_s: float) -> None:
         self.name = name
         self.pace_s = pace_s
         self._clock = clock
         self._work = work
-        self._due = clock.boot() + pace_s
+        self._due = clock.boot() + rest_s
 
     async def run(self) -> None:
         """Look once. An error leaves it due."""
@@ -39,11 +39,11 @@ class Upkeep:
         self._loops = loops
         self.purposes: list[Purpose] = []
 
-    def add(self, name: str, pace_s: float, work: Run) -> None:
-        """Look at one more thing from now on."""
-        purpose = Purpose(self._clock, name, pace_s, work)
+    def add(self, name: str, pace_s: float, work: Run, *, at_once: bool = False) -> None:
+        """Look at one more thing from now on; `at_once`: for the first time now."""
+        purpose = Purpose(self._clock, name, pace_s, work, rest_s=0.0 if at_once else pace_s)
         self.purposes.append(purpose)
-        self._loops.every(name, pace_s, purpose.run)
+        self._loops.every(name, pace_s, purpose.run, at_once=at_once)
 
     def late_s(self) -> dict[str, float]:
         """How late each purpose is, in seconds."""
