@@ -26,7 +26,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.core.errors import CommitUnknown, LedgerError, LedgerFull, LedgerUnavailable
+from surehook.core.errors import CommitUnknown, LedgerFull, LedgerUnavailable, SurehookError
 from surehook.core.model import BreakerRow
 from surehook.ports.reading import Room
 from surehook.sim.book import Book
@@ -218,11 +218,11 @@ class SimLedger:
 
     async def _outcome(
         self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
-    ) -> tuple[Any, LedgerError | None]:
+    ) -> tuple[Any, SurehookError | None]:
         """A refusal is a value: whoever asked may be gone, and then nobody would take it out of the task."""
         try:
             return await self._carry_out(name, method, args, named), None
-        except LedgerError as refusal:
+        except SurehookError as refusal:
             return None, refusal
 
     async def _carry_out(
