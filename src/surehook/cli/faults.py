@@ -13,6 +13,7 @@ from typing import Final
 
 import typer
 
+from surehook.cli import under_way
 from surehook.core.errors import LedgerError, LedgerFull, Problem, SettingsError, SurehookError
 
 OK: Final = 0
@@ -52,7 +53,7 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
             _hint(URL_HINT)
         return int(error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, typer.Abort | KeyboardInterrupt):
-        return INTERRUPTED
+        return interrupted()
     if isinstance(error, BrokenPipeError):
         # The reader (`| head`) has what it wanted. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -66,6 +67,14 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
     return code
 
 
+def interrupted() -> int:
+    """Say what an interrupted command may have done, if anything."""
+    doubt = under_way.doubt()
+    if doubt is not None:
+        sys.stderr.write(doubt + "\n")
+    return INTERRUPTED
+
+
 def explain(error: BaseException) -> tuple[str, str | None, int]:
     """The sentence, the hint and the exit code of an error."""
     from surehook.client.errors import Refused, Unreachable
@@ -75,6 +84,12 @@ def explain(error: BaseException) -> tuple[str, str | None, int]:
     if isinstance(error, SettingsError):
         return f"{error.key}: {error.detail}", error.hint, USAGE
     if isinstance(error, Unreachable):
+        if error.cause.startswith("no answer within"):
+            return (
+                str(error),
+                "it is there, but stands still or is overloaded: see its log, then `surehook doctor`",
+                UNREACHABLE,
+            )
         start = "start it with `surehook serve`, or give its address with --server or SUREHOOK_URL"
         return str(error), error.hint or start, UNREACHABLE
     if isinstance(error, Refused):

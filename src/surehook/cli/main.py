@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from surehook import __version__
+from surehook.cli import under_way
 from surehook.cli.lazy import Entry, LazyGroup
 
 COMPLETING = "_SUREHOOK_COMPLETE"  # set by a shell that asks what could follow
@@ -95,6 +96,7 @@ def descend(root: Any, words: list[str]) -> tuple[Any, str, list[str]]:
 def run(args: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
     given = sys.argv[1:] if args is None else args
+    under_way.ended()
     try:
         if COMPLETING in os.environ:
             from surehook.cli.completion import prepare
@@ -104,6 +106,10 @@ def run(args: list[str] | None = None) -> int:
         code = command.main(
             args=rest, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"]
         )
+        if code == 130:  # typer's answer to Ctrl-C
+            from surehook.cli.faults import interrupted
+
+            interrupted()
         sys.stdout.flush()
     except Exception as error:
         from surehook.cli.faults import report

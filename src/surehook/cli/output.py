@@ -13,6 +13,8 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from surehook.cli import under_way
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
@@ -35,6 +37,7 @@ def note(text: str) -> None:
 def line(text: str = "") -> None:
     """One line of data."""
     sys.stdout.write(text + "\n")
+    under_way.ended()
 
 
 def document(value: Any) -> None:
@@ -43,6 +46,7 @@ def document(value: Any) -> None:
     from msgspec.json import format as pretty
 
     sys.stdout.write(pretty(encode(value), indent=2).decode() + "\n")
+    under_way.ended()
 
 
 def facts(values: Mapping[str, Any], *, json: bool) -> None:

@@ -41,9 +41,9 @@ PAGE_MAX = 200  # entries of one answer; the server's bound
 def server(url: str | None, key: str | None) -> Iterator[Client]:
     """A client for the server of the settings. It asks once: a person sees at once what is wrong."""
     settings = settings_for(url, key)
-    from surehook.client import Client
+    from surehook.cli.asking import Asking
 
-    with Client(settings.server_url, settings.api_key, patience_s=0) as client:
+    with Asking(settings.server_url, settings.api_key, patience_s=0) as client:
         yield client
 
 

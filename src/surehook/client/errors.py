@@ -34,7 +34,7 @@ class Unreachable(ClientError):
     idempotency key is safe, and `send` makes one by itself."""
 
     def __init__(self, url: str, cause: str, *, maybe_done: bool, hint: str | None = None) -> None:
-        super().__init__(f"no answer from {url}: {cause}")
+        super().__init__(f"no answer from {url}: {cause.removeprefix('no answer ')}")
         self.url = url
         self.cause = cause
         self.maybe_done = maybe_done

@@ -1,0 +1,55 @@
+"""What a command has asked the server to change and not yet shown the answer of: whoever interrupts it there is told how
+to find out whether it was done. What has been shown needs no word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surehook.client.calls import Call
+
+SHOWN = frozenset({"endpoints", "deliveries", "events"})  # nouns whose commands show one by its id
+LISTED = frozenset({*SHOWN, "tenants", "event-types", "dead-letters", "replays"})
+
+_call: Call | None = None
+
+
+def begun(call: Call) -> None:
+    """A request leaves now."""
+    global _call
+    if call.method != "GET":
+        _call = call
+
+
+def ended() -> None:
+    """The command has printed an answer, the server has refused, or another command begins."""
+    global _call
+    _call = None
+
+
+def doubt() -> str | None:
+    """What to say to whoever interrupts now; None where nothing is in doubt."""
+    if _call is None:
+        return None
+    if _call.path == "/v1/events":
+        return f"interrupted; the event may have been accepted: {_repeat(_call)}"
+    return f"interrupted; it may have been done: look with `surehook {_look(_call.path)}`"
+
+
+def _repeat(call: Call) -> str:
+    """An event is known by its id or its key: the same again is the same event."""
+    from msgspec.json import decode
+
+    key = call.headers.get("idempotency-key")
+    if key is not None:
+        return f"the same command with --key {key} again is the same event"
+    event = decode(call.body)["id"]
+    return f"look with `surehook events show {event}`; the same command with --id {event} is the same event"
+
+
+def _look(path: str) -> str:
+    noun, _, rest = path.removeprefix("/v1/").partition("/")
+    named = rest.split("/")[0]
+    if noun in SHOWN and "_" in named:
+        return f"{noun} show {named}"
+    return f"{noun} list" if noun in LISTED else "doctor"
