@@ -258,7 +258,9 @@ def _given(
             yield _known(name, variable, place="the environment"), env[variable], f"environment {variable}"
     for name, value in flags.items():
         if value is not None:
-            yield name, value, "flag --" + name.replace("_", "-")
+            # The server's address is not `--url`, which could mean an endpoint's.
+            flag = "server" if name == "url" else name.replace("_", "-")
+            yield name, value, f"flag --{flag}"
 
 
 def _find_file(env: Mapping[str, str], file: str | os.PathLike[str] | None) -> Path | None:

@@ -159,4 +159,11 @@ class Guard:
             admitted = await self._keys.check(authorization_of(scope))
         except LedgerError as error:
             return error
-        return None if admitted else unauthorized()
+        if admitted:
+            return None
+        given = sum(name == b"authorization" for name, _ in scope["headers"])
+        return (
+            unauthorized("the request has more than one Authorization header")
+            if given > 1
+            else unauthorized()
+        )

@@ -109,7 +109,23 @@ def _refused(error: msgspec.ValidationError, body: type[Struct], value: dict[str
     if "[...]" in str(error) and isinstance(value.get(path), dict):
         # The decoder names the object but not the key; all objects of free keys hold texts.
         path += "." + next((key for key, each in value[path].items() if not isinstance(each, str)), "")[:64]
-    return Problem(fault.code, fault.detail, field=path or None, hint=hint)
+    detail = fault.detail
+    if "matching regex" in detail:
+        detail = _in_words(path, body) or detail
+    return Problem(fault.code, detail, field=path or None, hint=hint)
+
+
+def _in_words(path: str, body: type[Struct]) -> str | None:
+    """What a text at this path has to be, as its description says; None where it has none."""
+    for field in msgspec.structs.fields(body):
+        if field.encode_name == path:
+            meant = msgspec.inspect.type_info(field.type)
+            kinds = meant.types if isinstance(meant, msgspec.inspect.UnionType) else (meant,)
+            for kind in kinds:
+                if isinstance(kind, msgspec.inspect.Metadata) and kind.extra_json_schema:
+                    words = kind.extra_json_schema.get("description")
+                    return f"expected {words[:1].lower()}{words[1:].rstrip('.')}" if words else None
+    return None
 
 
 def _did_you_mean(path: str, body: type[Struct]) -> str:

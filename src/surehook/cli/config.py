@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, table
+from surehook.cli.listed import Column
+from surehook.cli.listed import show as list_rows
+from surehook.cli.output import Json, document
+from surehook.cli.server import Wide
 from surehook.config import SETTINGS, Settings
 
 app = group("Show the settings and where each comes from.")
@@ -22,6 +25,7 @@ def config() -> None:
 @app.command()
 def show(
     origin: Annotated[bool, typer.Option("--origin", help="Say where each value comes from.")] = False,
+    wide: Wide = False,
     json: Json = False,
     file: Annotated[
         Path | None,
@@ -33,12 +37,13 @@ def show(
     if json:
         document(_plain(settings, origin))
         return
-    head = ["setting", "value", "unit", *(["origin"] if origin else []), "meaning"]
+    columns = [Column("setting"), Column("value", least=12), Column("unit")]
+    columns += [*([Column("origin", least=12)] if origin else []), Column("meaning", least=24)]
     rows = []
     for setting in SETTINGS:
         came_from = [settings.origin(setting.name)] if origin else []
         rows.append([setting.name, settings.shown(setting.name), setting.unit, *came_from, setting.meaning])
-    table(head, rows)
+    list_rows(columns, rows, wide=wide)
 
 
 def _plain(settings: Settings, origin: bool) -> dict[str, Any]:

@@ -30,12 +30,14 @@ from surehook.cli.server import (
 COLUMNS = (
     Column("id"),
     Column("status"),
-    Column("url", least=20),
+    Column("url", least=36),  # cut earlier, two of one host look alike
     Column("tenant", rank=1, least=6),
     Column("failures in a row", rank=2),
     Column("events", rank=3, least=8),
     Column("reason", rank=4, least=10),
 )
+
+OVERLAP_MAX_S = 30 * 86_400  # the server's bound
 
 app = group("Endpoints: where a tenant's events go.")
 
@@ -128,7 +130,7 @@ def show(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> 
         seen = client.endpoints.get(endpoint)
         if not json:
             seen["secrets"] = _signing(list(client.pages(f"/v1/endpoints/{endpoint}/secrets")))
-    facts(seen, json=json)
+    _facts(seen, json=json)
 
 
 @app.command()
@@ -195,14 +197,14 @@ def update(
         fields["url"] = target
     changes(fields, "--target, --events, --policy, --header …")
     with server(url, key) as client:
-        facts(client.endpoints.update(endpoint, **fields), json=json)
+        _facts(client.endpoints.update(endpoint, **fields), json=json)
 
 
 @app.command()
 def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Stop sending. Events are still accepted and kept, parked."""
     with server(url, key) as client:
-        facts(client.endpoints.update(endpoint, status="paused"), json=json)
+        _facts(client.endpoints.update(endpoint, status="paused"), json=json)
 
 
 @app.command()
@@ -211,7 +213,7 @@ def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -
 
     Where its breaker is open (`breaker`, `key`), the next probe is due at once."""
     with server(url, key) as client:
-        facts(client.endpoints.update(endpoint, status="active"), json=json)
+        _facts(client.endpoints.update(endpoint, status="active"), json=json)
 
 
 @app.command()
@@ -242,6 +244,10 @@ def rotate_secret(
     from surehook.core.instants import render
 
     overlap_s = round(duration_s(overlap))
+    if overlap_s > OVERLAP_MAX_S:
+        from surehook.cli.faults import USAGE, CommandError
+
+        raise CommandError("--overlap is at most 30 days", hint="such as 24h or 7d", code=USAGE)
     if not overlap_s:
         confirm(f"Stop all other secrets of {endpoint} now? Receivers that lack the new one refuse.", yes=yes)
     with server(url, key) as client:
@@ -325,6 +331,15 @@ def _signing(secrets: list[dict[str, Any]]) -> str:
     ends = [f"one until {local(secret['signs_until'])}" for secret in secrets if secret["signs_until"]]
     number = "1 signs" if len(secrets) == 1 else f"{len(secrets)} sign"
     return ", ".join([f"{number} now", *ends])
+
+
+def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
+    """An endpoint as people read it: that no secret is shown does not mean that it has none."""
+    facts(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
+
+
+def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in endpoint.items() if name != "secret"}
 
 
 def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:

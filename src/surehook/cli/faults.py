@@ -49,7 +49,8 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
     """Say on stderr what went wrong and return the exit code."""
     if isinstance(error, _click_error):
         error.show()  # type: ignore[attr-defined]  # usage and sentence, on stderr
-        if getattr(error, "option_name", None) == "--url":
+        stray = "unexpected extra argument" in str(error) and "://" in str(error)
+        if stray or getattr(error, "option_name", None) == "--url":
             _hint(URL_HINT)
         return int(error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, typer.Abort | KeyboardInterrupt):

@@ -50,9 +50,12 @@ def work(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Batches at the same time.")] = 1,
 ) -> None:
     """Process what is in the inbox until SIGTERM or Ctrl-C."""
+    import logging
+
     from surehook.inbox.running import until_stopped
 
     inbox = _inbox(place)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
     note(f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
     until_stopped(inbox, workers)
 
@@ -206,10 +209,19 @@ def reject(
 @app.command()
 def explain(
     place: Place, document_id: Annotated[str, typer.Argument(metavar="DOCUMENT")], tenant: str = ""
-) -> None:
-    """Tell a document's history: every decision, what it changed, and why."""
-    for one in _ask(place, "explain", document_id, tenant=tenant):
+) -> int:
+    """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
+    from surehook.cli.faults import NOT_FOUND, OK
+
+    told = _ask(place, "explain", document_id, tenant=tenant)
+    for one in told:
         line(one)
+    if not told:
+        note(
+            f"the inbox knows no document {document_id}"
+            + (f" of tenant {tenant}" if tenant else " (without a tenant)")
+        )
+    return OK if told else NOT_FOUND
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def list_notices(
                 local(n["at"]),
                 n["kind"],
                 n["detail"],
-                n["delivery"] or n["endpoint"],
+                # What becomes of an endpoint is about it, whichever delivery was the last straw.
+                (n["kind"].startswith("endpoint.") and n["endpoint"]) or n["delivery"] or n["endpoint"],
                 n["tenant"],
             ],
             nothing="nothing to report",

@@ -184,6 +184,7 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.progress import busy
     from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
+    from surehook.cli.times import coming
     from surehook.core.model import END_STATES
 
     until = time.monotonic() + patience_s
@@ -196,15 +197,28 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
                 if waits_by_hand(d) and d["id"] not in told:
                     told.add(d["id"])
                     note(f"  {d['id']}  {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
-            if all(waits_by_hand(d) for d in is_open) or time.monotonic() >= until:
+            left_s = until - time.monotonic()
+            if left_s <= 0 or all(waits_by_hand(d) or _is_later(d, left_s) for d in is_open):
                 break
             time.sleep(POLL_S)
     for d in deliveries:
         reason = f" ({d['reason']})" if d["reason"] else ""
         note(f"  {d['id']}  {d['state']}{reason}  {result(d)}".rstrip())
+        if d["state"] == "retrying":
+            note(f"    tried again {coming(d['due_at']) or 'now'}, at {d['endpoint']}")
         if is_parked(d) and d["reason"] in WAITS and d["id"] not in told:
             note(f"    {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
     return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET, deliveries
+
+
+def _is_later(delivery: dict[str, Any], left_s: float) -> bool:
+    """Whether its next attempt comes when nobody waits any more. (A second of difference between clocks is allowed.)"""
+    from surehook.cli.times import clock_ms
+    from surehook.core.instants import parse
+
+    if delivery["state"] != "retrying" or delivery["due_at"] is None:
+        return False
+    return parse(delivery["due_at"]) - clock_ms() > (left_s + 1) * 1000
 
 
 def _deliveries(count: int) -> str:

@@ -14,6 +14,7 @@ from surehook.core.instants import parse, say
 from surehook.core.receipt import STAGES
 
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
+HELD_MS = 2_000  # an attempt that began so much later than planned was kept from it
 COLUMNS = (
     Column("id"),
     Column("state"),
@@ -32,7 +33,10 @@ WAITS = {
         "the next probe",
         "its URL fails too often; one request asks now and then whether it is well",
     ),
-    "key": ("the next probe", "its receiver refuses the signature; give it the current secret"),
+    "key": (
+        "the next probe",
+        "its receiver refuses the signature or the credentials: give it the current secret, or the endpoint the right --auth",
+    ),
     "paused": ("resume", "its endpoint is paused: surehook endpoints resume {endpoint}"),
     "inactive": ("resume", "its endpoint was switched off: surehook endpoints resume {endpoint}"),
     "failure": ("resume", "its endpoint is in failure: surehook endpoints resume {endpoint}"),
@@ -110,12 +114,22 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
         is_void = number == len(attempts) and (is_parked(delivery) or delivery["finished_at"] is not None)
         for text in attempt_lines(attempt, shows_next=not is_void):
             line(text)
+        held_ms = _held_ms(attempt, attempts[number]) if number < len(attempts) else 0
+        if held_ms >= HELD_MS:
+            line(f"     held  {say(held_ms)} longer: parked, or no slot was free")
     if not attempts:
         line("  no attempt yet")
     if delivery.get("receipt") is not None:
         line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {told(delivery['receipt'])}")
     if any(attempt["unknown"] for attempt in attempts):
         line("  ? sent, but no answer was seen: the receiver may have got it")
+
+
+def _held_ms(attempt: dict[str, Any], following: dict[str, Any]) -> int:
+    """How much later than planned the attempt after this one began."""
+    if attempt["next_at"] is None or following["kind"] != "attempt":
+        return 0
+    return parse(following["started_at"]) - parse(attempt["next_at"])
 
 
 def headline(delivery: dict[str, Any], now_ms: int) -> str:

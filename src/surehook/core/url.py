@@ -111,9 +111,10 @@ def refuse(code: str, detail: str, hint: str) -> Problem:
 def forbidden_address(reason: str | None = None) -> Problem:
     """Without a reason for names: what a name resolves to is not told, so that nobody maps a network with us."""
     detail = "the URL leads to an address that may not be called" + (f": {reason}" if reason else "")
-    return refuse(
-        "address_forbidden", detail, "use a publicly reachable host, or ask the operator for a grant"
+    hint = (
+        "use a publicly reachable host, or ask the operator for a grant: the server's setting allow_networks"
     )
+    return refuse("address_forbidden", detail, f"{hint}; for trying on one machine, `surehook serve --dev`")
 
 
 def _split(text: str) -> tuple[str, str, str]:

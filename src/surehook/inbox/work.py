@@ -99,18 +99,35 @@ class Steps:
 
 
 class Away:
-    """How long to wait while the database is away, and one line in the log each time."""
+    """How long to wait while the database is away, and one line in the log for each different trouble of an episode."""
 
     def __init__(self) -> None:
         self._wait = AWAY_S[0]
+        self._told = ""
 
     def wait_s(self, error: Exception) -> float:
-        log.warning("the database of the inbox is away: %s", error)
+        if str(error) != self._told:
+            self._told = str(error)
+            log.warning("the database of the inbox is away: %s%s", error, cure(error))
         wait, self._wait = self._wait, min(self._wait * 2, AWAY_S[1])
         return wait
 
     def over(self) -> None:
         self._wait = AWAY_S[0]
+        if self._told:
+            self._told = ""
+            log.warning("the database of the inbox is back")
+
+
+def cure(error: Exception) -> str:
+    """What to do about a database that is there and has no tables of the inbox, in the words of each driver."""
+    said = str(error).lower()
+    is_bare = (
+        "no such table" in said
+        or ("relation" in said and "does not exist" in said)
+        or "doesn't exist" in said
+    )
+    return "; its tables are missing: `surehook inbox ddl` prints them" if is_bare else ""
 
 
 class Worker:

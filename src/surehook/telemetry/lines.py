@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
@@ -38,7 +39,7 @@ class Lines:
         self._stream = stream
         self._clock = clock
         self._least = least
-        colours = console and stream.isatty()
+        colours = console and stream.isatty() and not os.environ.get("NO_COLOR")
         self._render: Callable[..., Any] = (
             ConsoleRenderer(colors=colours, timestamp_key="at") if console else JSONRenderer()
         )
