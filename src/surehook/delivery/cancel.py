@@ -24,7 +24,7 @@ async def cancel(manager: Manager, delivery: bytes) -> DeliveryView:
             return await find(manager, delivery)
     raise Problem(
         "delivery_sending",
-        "a request is under way",
-        hint="its result decides; pause the endpoint to hold what follows",
+        "a process holds it: its request is under way, or it waits for its turn in memory",
+        hint="what was sent, its result decides; pause the endpoint, and what waits is parked and can be cancelled",
         status=409,
     )
