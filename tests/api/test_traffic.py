@@ -41,7 +41,7 @@ def test_a_caller_that_hangs_up_is_counted_as_such(house: House) -> None:
 
     async def nothing(message: Any = None) -> Any: ...
 
-    traffic = Traffic(clock=HandClock(), telemetry=Facts())
+    traffic = Traffic(clock=HandClock(), telemetry=Facts(), away=lambda: False)
     scope = {"type": "http", "method": "POST", "path": "/v1/events"}
     with pytest.raises(ConnectionResetError):
         house.run(Watched(app, traffic)(scope, nothing, nothing))
@@ -65,10 +65,11 @@ class Publishing:
 
     def __init__(self) -> None:
         self.clock, self.facts = HandClock(), Facts()
-        self.traffic = Traffic(clock=self.clock, telemetry=self.facts)
+        self.away = False
+        self.traffic = Traffic(clock=self.clock, telemetry=self.facts, away=lambda: self.away)
 
-    def publish(self, code: str | None = None) -> None:
-        scope: dict[str, Any] = {"method": "POST", "path": "/v1/events"}
+    def publish(self, code: str | None = None, path: str = "/v1/events") -> None:
+        scope: dict[str, Any] = {"method": "POST", "path": path}
         if code is not None:
             scope["surehook.problem"] = code
         self.traffic.end(scope, 202 if code is None else 503, self.traffic.now())
@@ -109,6 +110,49 @@ def test_one_publish_in_between_is_readiness() -> None:
         door.publish()
         door.clock.at += 1_000
         assert door.traffic.refusing() is None
+
+
+def test_publishes_that_the_ledger_refuses_for_seconds_are_no_readiness_whatever_the_codes() -> None:
+    door = Publishing()
+    for code in ("disk_full", "ledger_unavailable") * 3:
+        door.publish(code)
+        door.clock.at += 900
+        assert door.traffic.refusing() is None or door.clock.at >= 5_000
+    assert door.traffic.refusing() == "the ledger takes no events"
+
+
+def test_readiness_does_not_come_back_while_publishes_are_refused_for_long() -> None:
+    door = Publishing()
+    reasons = set()
+    for second in range(1_300):
+        door.publish("ledger_unavailable")
+        if second > 5:
+            reasons.add(door.traffic.refusing())
+        door.traffic.look()
+        door.clock.at += 1_000
+    assert reasons == {"the ledger takes no events"}
+
+
+def test_refused_reads_say_nothing_about_publishing() -> None:
+    door = Publishing()
+    for _ in range(20):
+        door.publish("ledger_unavailable", path="/v1/replays")
+        door.clock.at += 1_000
+    assert door.traffic.refusing() is None
+
+
+def test_refusals_of_a_ledger_are_not_over_while_it_is_away() -> None:
+    """Publishers may wait longer than the pause that ends other episodes, or have given up."""
+    door = Publishing()
+    door.away = True
+    door.publish("ledger_unavailable")
+    door.clock.at += 10 * QUIET_MS
+    door.traffic.look()
+    assert [name for name, _ in door.facts.told] == ["refusals.began"]
+
+    door.away = False
+    door.traffic.look()
+    assert [name for name, _ in door.facts.told] == ["refusals.began", "refusals.ended"]
 
 
 def test_a_refusal_of_the_ledger_is_told_by_its_code(house: House) -> None:

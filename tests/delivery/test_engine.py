@@ -653,6 +653,25 @@ def test_an_undelivered_event_is_reported_once_when_it_is_overdue() -> None:
     in_house(story)
 
 
+def test_a_ledger_that_does_not_answer_is_no_readiness_within_five_seconds() -> None:
+    async def story(house: House) -> None:
+        def mute(step: str) -> None:
+            if step == "before beat":
+                raise LedgerUnavailable("no beats")
+
+        await house.wait(2)
+        house.faults = mute
+        await house.wait(3.5)
+        assert house.engine.ready() is None
+        await house.wait(1.5)
+        assert house.engine.ready() == "the ledger has not answered for 5 s"
+        house.faults = lambda step: None
+        await house.wait(2)
+        assert house.engine.ready() is None
+
+    in_house(story)
+
+
 def test_nothing_is_sent_on_a_lease_that_runs_out() -> None:
     async def story(house: House) -> None:
         await house.endpoint()

@@ -77,7 +77,9 @@ class Services:
         self.metrics_open = metrics_open
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)
-        self.traffic = Traffic(clock=engine.clock, telemetry=engine.telemetry)
+        self.traffic = Traffic(
+            clock=engine.clock, telemetry=engine.telemetry, away=lambda: engine.ready() is not None
+        )
         self.reasons: list[Callable[[], str | None]] = [engine.ready, self.traffic.refusing]
 
     def ready(self) -> str | None:

@@ -6,14 +6,14 @@ told when it begins and when it is over, with its count; a refused key with the 
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from msgspec import Struct
 
 from surehook.api.ingest import App, Receive, Scope, Send
 from surehook.api.problems import PROBLEM, STATUS
-from surehook.core.episodes import Episodes
+from surehook.core.episodes import Episode, Episodes
 from surehook.core.histogram import Histogram
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
@@ -29,7 +29,12 @@ QUIET_MS = 5_000  # refusals this far apart are two episodes
 KEY_QUIET_MS = 60_000  # … and refused keys from one address
 REFUSING_MS = 5_000  # nothing but refusals for so long: not ready
 # Refusals of publishing that say: not now, whoever asks.
-SHUT = {"overloaded": "too many events wait for the disk", "disk_full": "the disk is at its floor"}
+AWAY = "ledger_unavailable"
+SHUT = {
+    "overloaded": "too many events wait for the disk",
+    "disk_full": "the disk is at its floor",
+    AWAY: "the ledger takes no events",
+}
 
 
 class Accepted(Struct):
@@ -42,7 +47,8 @@ class Accepted(Struct):
 class Traffic:
     """The counts since the start, and the refusals that go on."""
 
-    def __init__(self, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(self, *, clock: Clock, telemetry: Telemetry, away: Callable[[], bool]) -> None:
+        """`away` says whether the ledger has not answered for a while, whoever asked it."""
         self.now = clock.boot
         self.times: dict[tuple[str, str], Histogram] = {}  # (method, route)
         self._requests: dict[tuple[str, str, int], int] = {}  # (method, route, status), but for `_hot`
@@ -51,6 +57,8 @@ class Traffic:
         self.telemetry = telemetry
         self._refusals = Episodes(quiet_ms=QUIET_MS)
         self._keys = Episodes(quiet_ms=KEY_QUIET_MS)
+        self._away = away
+        self._shut: Episode | None = None  # publishes refused by the codes of SHUT, whichever
         self._published = 0.0  # seconds of the boot clock
 
     @property
@@ -91,6 +99,8 @@ class Traffic:
         if code == "not_ready":
             return
         if status != 401:
+            if code in SHUT and scope["path"] in PUBLISHING:
+                self._shut_by(code, now)
             if self._refusals.met(code, now=now):
                 self.telemetry.fact("refusals.began", code=code)
             return
@@ -99,10 +109,18 @@ class Traffic:
         if self._keys.met(address, now=now):
             self.telemetry.fact("key.refused", address=address)
 
+    def _shut_by(self, code: str, now: int) -> None:
+        """A publish was refused: the first of a row of them, or one more."""
+        shut = self._shut
+        if shut is None or now - shut.last >= QUIET_MS:
+            self._shut = Episode(code, now, now)
+        else:
+            shut.name, shut.last = code, now
+
     def look(self) -> None:
-        """Tell what is over. Once a second."""
+        """Tell what is over. Once a second. Callers may have given up before a ledger that is away is back."""
         now = self._now()
-        for episode in self._refusals.over(now=now):
+        for episode in self._refusals.over(now=now, lasting=AWAY if self._away() else None):
             lasted_s = (episode.last - episode.since) / 1000
             self.telemetry.fact("refusals.ended", code=episode.name, refused=episode.count, lasted_s=lasted_s)
         for episode in self._keys.over(now=now):
@@ -111,12 +129,11 @@ class Traffic:
 
     def refusing(self) -> str | None:
         """Why every publish has been refused for a while; None where one went through or none was asked for."""
-        now = self._now()
-        for code, reason in SHUT.items():
-            since = self._refusals.since(code)
-            if since is not None and now - max(since, int(self._published * 1000)) >= REFUSING_MS:
-                return reason
-        return None
+        now, shut = self._now(), self._shut
+        if shut is None or now - shut.last >= QUIET_MS:
+            return None
+        since = max(shut.since, int(self._published * 1000))
+        return SHUT[shut.name] if now - since >= REFUSING_MS else None
 
 
 class Watched:

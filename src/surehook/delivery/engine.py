@@ -463,6 +463,8 @@ class Engine:
             return "not running"
         if self.heartbeat.left() < self.settings.lease_left_s:
             return "the ledger has not answered for too long: the lease is running out"
+        if (silent := self.heartbeat.silent()) >= self.settings.silent_s:
+            return f"the ledger has not answered for {silent:.0f} s"
         return None
 
     def warning(self) -> str | None:

@@ -62,6 +62,10 @@ class Heartbeat:
         """Seconds of lease that remain."""
         return self._lease_until - self._clock.boot()
 
+    def silent(self) -> float:
+        """Seconds since the beginning of the last beat that was committed."""
+        return self._clock.boot() - self._last_beat
+
     async def beat(self) -> None:
         """One beat and one look around."""
         started = self._clock.boot()

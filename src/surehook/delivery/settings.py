@@ -38,6 +38,7 @@ class EngineSettings(Struct, frozen=True):
     count_s: float = 1.0  # what waits where is counted this often (and less often where counting takes long)
     beat_s: float = 1.0  # heartbeat
     lease_s: float = 15.0  # a beat's worth of lease, and the silence after which a node is dead
+    silent_s: float = 5.0  # without a committed beat for so long: not ready
     lease_left_s: float = 5.0  # the least that must be left of the lease to begin a request
     beat_gap_s: float = 3.0  # a longer pause between own beats restarts every count
     grace_s: float = 10.0  # shutdown: in-flight requests may finish this long
