@@ -310,12 +310,13 @@ def _read(name: str, raw: Any, origin: str) -> Any:
     try:
         return setting.kind.read(_text(raw, setting.kind))
     except (ValueError, KeyError):
-        shown = "the value" if setting.secret else repr(raw)
+        shown = "the value" if setting.secret or setting.kind in kinds.URLS else repr(raw)
         written = origin.partition(" ")[2] if origin.startswith(("environment", "flag")) else name
         where = f" (in {origin.removeprefix('file ')})" if origin.startswith("file") else ""
-        raise SettingsError(
-            written, f"{shown} is not accepted{where}", hint=f"expected {setting.kind.accepted}"
-        ) from None
+        hint = f"expected {setting.kind.accepted}"
+        if setting.kind in kinds.WITH_PASSWORD:
+            hint += kinds.ENCODING_HINT
+        raise SettingsError(written, f"{shown} is not accepted{where}", hint=hint) from None
 
 
 def _text(raw: Any, kind: Kind) -> str:

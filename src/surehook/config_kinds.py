@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from surehook import config_reach as reach
 
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
 API_KEY_CHARS_MIN = 16
+_IN_QUERY = re.compile(r"([?&]\w*password=)[^&]*", re.IGNORECASE)  # libpq takes it there as well
 
 
 class Kind(Struct, frozen=True):
@@ -56,11 +61,19 @@ def _read_key(text: str) -> str:
     return text
 
 
-def _read_database_url(text: str) -> str:
+def _split(text: str) -> SplitResult:
+    """The parts of a service's URL, refused where a character of its password ended the host."""
     from urllib.parse import urlsplit
 
+    parts = urlsplit(text)
+    if parts.fragment or ("@" in parts.path and "@" not in parts.netloc):
+        raise ValueError
+    return parts
+
+
+def _read_database_url(text: str) -> str:
     if text.startswith(("postgresql://", "postgres://")):
-        parts = urlsplit(text)
+        parts = _split(text)
         if not parts.hostname or not parts.path.strip("/"):
             raise ValueError
         return text
@@ -71,10 +84,8 @@ def _read_database_url(text: str) -> str:
 
 
 def _read_broker_url(text: str) -> str:
-    from urllib.parse import urlsplit
-
     for each in text.split(","):
-        parts = urlsplit(each.strip())
+        parts = _split(each.strip())
         if parts.scheme not in ("amqp", "amqps") or not parts.hostname or parts.path.count("/") > 1:
             raise ValueError
         if parts.port == 0:  # reading .port also refuses what is not a number
@@ -84,6 +95,7 @@ def _read_broker_url(text: str) -> str:
 
 def without_password(url: str) -> str:
     """A database's URL as people may see it."""
+    url = _IN_QUERY.sub(r"\1***", url)
     head, at, tail = url.rpartition("@")
     scheme, slashes, who = head.partition("://")
     if not at or ":" not in who:
@@ -92,9 +104,7 @@ def without_password(url: str) -> str:
 
 
 def _read_redis_url(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(text)
+    parts = _split(text)
     if parts.scheme not in ("redis", "rediss") or not parts.hostname or parts.port == 0:
         raise ValueError
     if parts.path not in ("", "/") and not parts.path[1:].isdecimal():
@@ -149,3 +159,8 @@ DATABASE = Kind(
     "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     _read_database_url,
 )
+# What may hold a password, whoever meant it to: a value that is refused is never repeated, for no rule finds the
+# password in what is no URL.
+URLS = (URL, PROXY, REDIS, BROKER, DATABASE)
+WITH_PASSWORD = (PROXY, REDIS, BROKER, DATABASE)
+ENCODING_HINT = "; in a password write # as %23, / as %2F, ? as %3F, @ as %40, : as %3A and % as %25"

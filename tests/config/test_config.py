@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from surehook import config_kinds as kinds
 from surehook.config import BY_NAME, SETTINGS, UNAVAILABLE, Settings
 from surehook.core.errors import SettingsError
 
@@ -216,6 +217,39 @@ def test_a_proxy_that_is_none_is_refused_without_repeating_its_password(folder: 
     with pytest.raises(SettingsError, match=r"http://\[user:password@\]host:port") as caught:
         Settings.load(env={"SUREHOOK_PROXY": text})
     assert caught.value.key == "SUREHOOK_PROXY" and "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("DATABASE_URL", "postgresql://us:se#cret@h/x"),
+        ("DATABASE_URL", "postgresql://us:12/cret@h/x"),
+        ("DATABASE_URL", "mysql://us:se-cret@h/x"),
+        ("REDIS_URL", "http://us:se-cret@h"),
+        ("REDIS_URL", "redis://us:a@b#cret@h"),
+        ("BROKER_URL", "amqp://us:12/cret@h"),
+        ("URL", "ftp://us:se-cret@h"),
+    ],
+)
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_url_that_is_refused_is_not_repeated(folder: Path, variable: str, text: str, in_file: bool) -> None:
+    if in_file:
+        (folder / "surehook.toml").write_text(f'{variable.lower()} = "{text}"\n')
+    with pytest.raises(SettingsError, match="the value is not accepted") as caught:
+        Settings.load(env={} if in_file else {f"SUREHOOK_{variable}": text})
+    assert "cret" not in str(caught.value)
+    assert variable == "URL" or "in a password write # as %23" in str(caught.value)
+
+
+def test_every_setting_that_is_a_url_keeps_its_value_to_itself() -> None:
+    assert {each.kind for each in SETTINGS if each.unit == "URL"} == set(kinds.URLS)
+
+
+@pytest.mark.parametrize(
+    "text", ["postgresql://us@h/x?password=cret", "postgresql://us:cret@h/x?sslpassword=cret"]
+)
+def test_a_password_is_hidden_wherever_the_url_has_it(folder: Path, text: str) -> None:
+    assert "cret" not in Settings.load(env={"SUREHOOK_DATABASE_URL": text}).shown("database_url")
 
 
 def test_a_proxys_password_is_never_shown(folder: Path) -> None:
