@@ -139,11 +139,11 @@ def migrate(settings: Settings) -> None:
     asyncio.run(open_once())
 
 
-def revisions(settings: Settings) -> tuple[str | None, str]:
-    """The ledger's revision (None: it does not exist yet, or is empty) and the newest one. Changes nothing."""
+def revisions(settings: Settings, *, to_serve: bool = False) -> tuple[str | None, str]:
+    """The ledger's revision (None: no ledger yet) and the newest. Changes nothing; `to_serve` raises what a server would."""
     from surehook.ledgers.migrations.head import HEAD
 
-    return _revision(settings), HEAD
+    return _revision(settings, to_serve=to_serve), HEAD
 
 
 def migration_plan(settings: Settings) -> tuple[str, ...]:
@@ -156,12 +156,12 @@ def migration_plan(settings: Settings) -> tuple[str, ...]:
     return () if current == HEAD else script(current, dialect=dialect)
 
 
-def _revision(settings: Settings) -> str | None:
+def _revision(settings: Settings, *, to_serve: bool = False) -> str | None:
     if not settings.is_sqlite:
         with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
             from surehook.ledgers.postgres.opening import look
 
-        return asyncio.run(look(settings.database_url))
+        return asyncio.run(look(settings.database_url, to_serve=to_serve))
     from surehook.ledgers.sqlite.driver import Driver
     from surehook.ledgers.sqlite.opening import revision
     from surehook.ledgers.sqlite.session import Session

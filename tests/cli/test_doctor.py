@@ -65,6 +65,43 @@ def test_a_taken_port_is_wrong(surehook: Run) -> None:
     assert "Address already in use" in ran.out
 
 
+def test_a_port_is_well_taken_by_the_server_that_answers_there(surehook: Run) -> None:
+    """On PostgreSQL as well, where no file tells who serves the ledger."""
+    with fake_api(
+        **{"GET /readyz": {"status": "ready"}, "GET /v1/policies": {"data": [], "next": None}}
+    ) as api:
+        port = api.url.rpartition(":")[2]
+        ran = surehook("doctor", "--json", env=api.env | {"SUREHOOK_PORT": port})
+    assert (ran.code, states(ran)["port"], states(ran)["server"]) == (0, "ok", "ok")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+@pytest.mark.parametrize("floor", ["1", "1000"])
+def test_a_folder_that_cannot_be_written_is_wrong(surehook: Run, free: dict[str, str], floor: str) -> None:
+    Path("kept").mkdir(mode=0o555)
+    env = free | {"SUREHOOK_DATABASE_URL": "sqlite:///kept/x.db", "SUREHOOK_DISK_FLOOR_MB": floor}
+    assert states(surehook("doctor", "--no-server", "--json", env=env))["disk"] == "wrong"
+
+
+def test_a_role_with_too_few_rights_on_postgresql_is_wrong(
+    surehook: Run, postgres: Postgres, database: str, free: dict[str, str]
+) -> None:
+    name = database.rpartition("/")[2]
+    role = f"reader_{name}"[:60]
+    postgres.ask(f'revoke create on schema public from public; create role "{role}" login', name)
+    env = free | {"SUREHOOK_DATABASE_URL": database.replace("postgres@", f"{role}@")}
+    try:
+        bare = surehook("doctor", "--no-server", "--json", env=env)
+        surehook("migrate", "up", env=free | {"SUREHOOK_DATABASE_URL": database})
+        full = surehook("doctor", "--no-server", "--json", env=env)
+    finally:
+        postgres.ask(f'drop role "{role}"', name)
+    for ran in (bare, full):
+        assert (ran.code, states(ran)["ledger"]) == (7, "wrong")
+        assert "may not make tables" in ran.out and "grant create, usage on schema" in ran.out
+    assert "owner to" in full.out and "owner to" not in bare.out
+
+
 def test_a_disk_below_its_floor_is_wrong(surehook: Run, free: dict[str, str]) -> None:
     ran = surehook("doctor", "--no-server", "--json", env=free | {"SUREHOOK_DISK_FLOOR_MB": "1048576"})
     assert states(ran)["disk"] == "wrong"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from surehook.cli.examining_services import services
 from surehook.cli.faults import KEY_HINT
@@ -48,10 +48,12 @@ def examine(url: str | None, key: str | None, *, online: bool) -> list[Finding]:
         findings += [disk(settings), *database(settings, holder)]
     else:
         findings += services(settings)
-    findings.append(port(settings, holder))
-    if online:
-        findings += server(settings)
-    return findings
+    asked = list(server(settings)) if online else []
+    # What answers at the address of these settings is a surehook: then it is what holds the port.
+    here = urlsplit(settings.server_url)
+    is_here = here.port == settings.port and here.hostname in {settings.host, "127.0.0.1", "::1", "localhost"}
+    answers = is_here and any(each.what == "server" and each.state == "ok" for each in asked)
+    return [*findings, port(settings, holder, answers=answers), *asked]
 
 
 def python() -> Finding:
@@ -87,14 +89,20 @@ def disk(settings: Settings) -> Finding:
         return Finding(
             "disk", "wrong", f"{folder}: {error.strerror}", "make the folder, or correct database_url"
         )
+    # SQLite makes files beside the ledger, and `serve` a lock, whatever the rights on the ledger itself.
+    files = [
+        settings.database_path.with_name(settings.database_path.name + end) for end in ("", "-wal", "-lock")
+    ]
+    for each in (folder, *(file for file in files if file.exists())):
+        if not os.access(each, os.W_OK):
+            detail = f"{each} is not writable by this user, so `surehook serve` would fail"
+            return Finding("disk", "wrong", detail, "correct owner or rights")
     free_mb = found.f_bavail * found.f_frsize >> 20
     detail = f"{free_mb:,} MiB free in {folder}, floor {settings.disk_floor_mb:,}"
     if free_mb < settings.disk_floor_mb:
         return Finding("disk", "wrong", detail, "free some space: below the floor events are refused (503)")
     if free_mb < settings.disk_floor_mb * DISK_WARNING:
         return Finding("disk", "warning", detail, "free some space soon")
-    if not os.access(folder, os.W_OK):
-        return Finding("disk", "wrong", f"{folder} is not writable by this user", "correct owner or rights")
     return Finding("disk", "ok", detail)
 
 
@@ -137,7 +145,7 @@ def database(settings: Settings, holder: str | None) -> Iterator[Finding]:
     yield Finding("ledger", "ok", f"{path}, {size_mb:,.1f} MiB, {waits} unfinished deliveries, {served}")
 
 
-def port(settings: Settings, holder: str | None) -> Finding:
+def port(settings: Settings, holder: str | None, *, answers: bool = False) -> Finding:
     place = f"{settings.host} port {settings.port}"
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -145,6 +153,8 @@ def port(settings: Settings, holder: str | None) -> Finding:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((settings.host, settings.port))
     except OSError as error:
+        if answers:
+            return Finding("port", "ok", f"{place} is in use by the surehook that answers there")
         if holder is not None:
             detail = f"{place} is in use: by process {holder}, which serves the ledger, or by another program"
             return Finding("port", "ok", detail, "`server` below says whether a surehook answers there")

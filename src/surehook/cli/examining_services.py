@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from surehook.cli.finding import Finding
 from surehook.config import Settings
-from surehook.core.errors import SettingsError
+from surehook.core.errors import LedgerError, SettingsError
 from surehook.ports.health import HealthAway
 
 REACH_S = 2.0  # to a broker
@@ -31,9 +31,13 @@ def ledger(settings: Settings) -> Finding:
 
     where = settings.shown("database_url")
     try:
-        current, head = revisions(settings)
+        current, head = revisions(settings, to_serve=True)
     except SettingsError as error:
         return Finding("ledger", "wrong", error.detail, error.hint)
+    except LedgerError as error:
+        return Finding(
+            "ledger", "wrong", f"{where}: {error}", "look at the role's rights and the server's log"
+        )
     if current is None:
         return Finding("ledger", "ok", f"{where} is empty; `surehook serve` makes the tables")
     if current != head:

@@ -63,11 +63,14 @@ async def migrate(session: Session) -> None:
         )
 
 
-async def look(url: str) -> str | None:
-    """The revision of the database at a URL. Changes nothing; raises SettingsError where nobody can look."""
+async def look(url: str, *, to_serve: bool = False) -> str | None:
+    """The revision of the database at a URL. Changes nothing; raises SettingsError where nobody can look, or (`to_serve`)
+    where a server would refuse to start."""
     session = Session(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
     try:
         await probe.reach(session, url)
+        if to_serve:
+            await probe.check_server(session)
         return await revision(session)
     finally:
         await session.close()

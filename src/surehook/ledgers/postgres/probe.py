@@ -148,14 +148,19 @@ async def _check_rights(session: Session, role: str) -> None:
         raise SettingsError(
             KEY,
             f"the role {role!r} may not make tables in the schema {schema!r}",
-            hint=f'grant create, usage on schema "{schema}" to "{role}"',
+            hint=f'grant create, usage on schema "{schema}" to "{role}"'
+            + (f", and {_owner_hint(rights['foreign'], role)}" if rights["foreign"] else ""),
         )
     if rights["foreign"]:
         raise SettingsError(
             KEY,
             f"the table {rights['foreign']!r} belongs to another role, so {role!r} can neither migrate it nor make its days",
-            hint=f'alter table "{rights["foreign"]}" owner to "{role}", and so for all tables of the ledger',
+            hint=_owner_hint(rights["foreign"], role),
         )
+
+
+def _owner_hint(table: str, role: str) -> str:
+    return f'alter table "{table}" owner to "{role}", and so for all tables of the ledger'
 
 
 def _warnings(found: asyncpg.Record) -> list[str]:
