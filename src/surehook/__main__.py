@@ -11,6 +11,11 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:
         return 130
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "typer":
+            raise
+        sys.stderr.write("error: the command line is not installed\nhint:  pip install 'surehook[server]'\n")
+        return 1
 
 
 if __name__ == "__main__":

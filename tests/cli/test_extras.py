@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,23 @@ def test_what_is_missing_beside_the_extra_is_a_defect_and_named_as_such() -> Non
     ran = run("migrate", "status", *POSTGRES, missing=("msgspec",))
 
     assert ran.returncode != 0 and "surehook[postgres]" not in ran.stderr
+
+
+def test_the_command_itself_names_the_extra_it_belongs_to() -> None:
+    code = WITHOUT.replace("surehook.cli.main import run", "surehook.__main__ import main as run")
+    code = code.replace("run({args!r})", "run()").format(missing=("typer",))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 1 and "Traceback" not in ran.stderr
+    assert "pip install 'surehook[server]'" in ran.stderr
+
+
+def test_a_module_that_fails_while_it_is_loaded_is_named_with_its_error(tmp_path: Path) -> None:
+    (tmp_path / "lacking_shop.py").write_text("import os\nos.environ['HOOK_SECRET']\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "surehook", "inbox", "stats", "lacking_shop:inbox"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={},
+    )  # fmt: skip
+
+    assert ran.returncode == 2 and "defect" not in ran.stderr
+    assert "the module lacking_shop failed while it was loaded: KeyError: 'HOOK_SECRET'" in ran.stderr

@@ -29,6 +29,12 @@ def inbox_at(place: str) -> Inbox | AsyncInbox:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
         raise SettingsError("MODULE:INBOX", str(error), hint="run it where the application runs") from error
+    except Exception as error:  # whatever the application's own code raises while it is loaded
+        raise SettingsError(
+            "MODULE:INBOX",
+            f"the module {module} failed while it was loaded: {type(error).__name__}: {error}",
+            hint="give it what it needs, such as the application's environment; `surehook --traceback …` shows where",
+        ) from error
     for part in name.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, Inbox | AsyncInbox):
