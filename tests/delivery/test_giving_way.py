@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from surehook.core.model import FIRST, Delivery
-from surehook.delivery.company import pause
+from surehook.delivery.company import CALM_COST, NEAR_S, pause
 from surehook.delivery.giving_way import GIVEN_S, STARTS
 
 from .house import TENANT, House, in_house
@@ -17,8 +17,9 @@ ENDPOINTS = 40
 
 
 async def owed(house: House) -> None:
-    """One tenant has work for many endpoints in memory; there is another."""
+    """One tenant, which rushes, has work for many endpoints in memory; there is another."""
     await house.tenant("other")
+    house.engine.accept._company.seen(TENANT, 10 * CALM_COST, asyncio.get_running_loop().time())
     for number in range(ENDPOINTS):
         await house.endpoint(f"https://a{number}.example/hook")
     dispatch, now = house.engine.dispatch, house.clock.now()
@@ -62,7 +63,7 @@ def test_who_sends_little_does_not_notice() -> None:
         await owed(house)
         mine = "https://mine.example/hook"
         await house.endpoint(mine, tenant="other")
-        house.engine.dispatch.publish_waits()
+        house.engine.dispatch.publish_waits(gives_way=True)
         await house.publish(STARTS, tenant="other")
         assert len(house.receivers.at(mine)) == STARTS
         house.engine.dispatch.publish_answered()
@@ -74,7 +75,7 @@ def test_publishes_without_a_gap_hold_sending_up_for_half_of_the_time() -> None:
     async def story(house: House) -> None:
         await owed(house)
         dispatch = house.engine.dispatch
-        dispatch.publish_waits()
+        dispatch.publish_waits(gives_way=True)
         dispatch.pump()
         await house.wait(GIVEN_S * 0.9)
         assert len(house.receivers.calls) == STARTS
@@ -85,14 +86,16 @@ def test_publishes_without_a_gap_hold_sending_up_for_half_of_the_time() -> None:
     in_house(story, stops=False)
 
 
-def test_a_lone_tenant_gives_way_to_nobody() -> None:
+def test_where_nobody_rushes_no_way_is_given() -> None:
     async def story(house: House) -> None:
-        dispatch = house.engine.dispatch
-        dispatch.publish_waits()
-        assert all(dispatch.way.may_start(TENANT) for _ in range(STARTS + 1))
-        dispatch.publish_answered()
+        await owed(house)
+        await house.wait(NEAR_S)
+        house.engine.dispatch.paused = False
+        begun: list[int] = []
+        await beside_a_publish(house, begun=begun)
+        assert begun == [ENDPOINTS]
 
-    in_house(story)
+    in_house(story, stops=False)
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -100,7 +103,7 @@ def test_what_is_large_goes_on_when_way_is_given_no_more(is_large: bool) -> None
     async def story(house: House) -> None:
         await house.tenant("other")
         dispatch = house.engine.dispatch
-        dispatch.publish_waits()
+        dispatch.publish_waits(gives_way=True)
         paused = asyncio.ensure_future(pause(dispatch, is_large=is_large))
         await house.wait(GIVEN_S * 0.9)
         assert paused.done() is not is_large

@@ -142,7 +142,7 @@ class Accept:
             batches.put(waiting.tenant, waiting, cost, len(waiting.events))
         if not is_small:
             return await request.done
-        self._dispatch.publish_waits()
+        self._dispatch.publish_waits(gives_way=self._company.is_rushed(loop.time()))
         try:
             return await request.done
         finally:

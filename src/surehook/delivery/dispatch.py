@@ -67,10 +67,10 @@ class Dispatch:
         """A delivery that could not be started takes its place at the head again."""
         route.queues[delivery.lane].appendleft(delivery)
 
-    def publish_waits(self) -> None:
-        """Somebody calm waits for the answer to a publish."""
+    def publish_waits(self, *, gives_way: bool) -> None:
+        """Somebody calm waits for the answer to a publish; `gives_way`: beside somebody who rushes."""
         self.waited_for += 1
-        if self.waited_for == 1 and not self.memory.is_lone:
+        if gives_way:
             self.way.begin()
 
     def publish_answered(self) -> None:

@@ -1,4 +1,4 @@
-"""Sending gives way to publishes that wait for their answer.
+"""Where somebody rushes, sending gives way to calm publishes that wait for their answer.
 
 A publish takes a commit, and the thread that commits needs the interpreter, and a processor, which the event loop keeps
 busy as long as there is something to send. So from when a publish waits, each tenant begins `STARTS` more requests, and the
@@ -28,9 +28,9 @@ class GivingWay:
         self._waiters: list[asyncio.Future[None]] = []
 
     def begin(self) -> None:
-        """The first publish waits."""
-        self._begun = {}
-        self._timer = asyncio.get_running_loop().call_later(GIVEN_S, self._pass)
+        """A publish waits."""
+        if self._timer is None:
+            self._give()
 
     def end(self) -> None:
         """No publish waits any more."""
@@ -57,9 +57,13 @@ class GivingWay:
         begun[tenant] = count + 1
         return count < STARTS
 
+    def _give(self) -> None:
+        self._begun = {}
+        self._timer = asyncio.get_running_loop().call_later(GIVEN_S, self._pass)
+
     def _pass(self) -> None:
         """Way was given for long enough; those who wait still have it again after as long."""
-        self._timer = asyncio.get_running_loop().call_later(GIVEN_S, self.begin)
+        self._timer = asyncio.get_running_loop().call_later(GIVEN_S, self._give)
         self._leave_off()
 
     def _leave_off(self) -> None:

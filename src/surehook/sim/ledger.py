@@ -26,7 +26,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.core.errors import CommitUnknown, LedgerFull, LedgerUnavailable, SurehookError
+from surehook.core.errors import (
+    CommitUnknown,
+    LedgerError,
+    LedgerFull,
+    LedgerUnavailable,
+    SurehookError,
+)
 from surehook.core.model import BreakerRow
 from surehook.ports.reading import Room
 from surehook.sim.book import Book
