@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from surehook.delivery.asking import ASKING_MOST
 from surehook.health.local import LocalHealth
 from surehook.ports.health import HealthAway, Turn
 from tests.delivery.house import REFUSES, answers
@@ -17,6 +19,13 @@ BREAKS = {
     "profile": "standard",
     "breaker": {"calls": 20, "probe_after": 30},
     "schedule": {"fixed": [3600]},
+    "jitter": None,
+}
+
+PROBES_SOON = {
+    "profile": "standard",
+    "breaker": {"calls": 5, "probe_after": 30},
+    "schedule": {"fixed": [5, 5, 5]},
     "jitter": None,
 }
 
@@ -263,3 +272,103 @@ def test_the_ledger_has_the_generation_that_all_nodes_know() -> None:
         }
 
     in_town(story, health=store, **THREE)
+
+
+class Frozen(Store):
+    """A store that may be frozen: an answer takes a second, and is none."""
+
+    async def exchange(self, **asked: Any) -> Any:
+        await self._thaw()
+        return await super().exchange(**asked)
+
+    async def take_probe(self, tenant: str, key: str, **asked: Any) -> bool:
+        await self._thaw()
+        return await super().take_probe(tenant, key, **asked)
+
+    async def _thaw(self) -> None:
+        if self.is_away:
+            await asyncio.sleep(1.0)
+
+
+class Slow(Store):
+    """A store that answers, each question after a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = self.most = 0
+
+    async def take_probe(self, tenant: str, key: str, **asked: Any) -> bool:
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        await asyncio.sleep(1.0 if self.is_away else 0.0)
+        self.asked -= 1
+        return await self.inner.take_probe(tenant, key, **asked)
+
+    async def exchange(self, **asked: Any) -> Any:
+        return await self.inner.exchange(**asked)
+
+
+@pytest.mark.parametrize("store", [Frozen(), Slow()], ids=["frozen", "slow"])
+def test_questions_about_probes_hold_up_no_other_endpoints_taking_back(store: Store) -> None:
+    """They were asked one after another in the loop that takes back: with 100 open breakers a frozen store made 0.5 s
+    of a healthy endpoint's backlog into ten minutes."""
+
+    async def story(town: Town) -> None:
+        for n in range(30):
+            town.receivers.scripts[f"https://b{n}.example/x"] = REFUSES
+            await town.endpoint(f"https://b{n}.example/x", policy=PROBES_SOON, types=("doc.signed",))
+        good = await town.endpoint(A, types=("doc.other",))
+        await town.publish(8)
+        await town.wait(3)
+        assert len(town.engine.directory.breakers.unclosed) == 30
+        await town.set(good, status="paused")
+        for _ in range(3):
+            await town.publish(500, type="doc.other")
+        await town.wait(1)
+        store.is_away = True
+        await town.wait(27)  # probes are about to be due
+        await town.set(good, status="active")
+        await town.wait(10)
+        assert len(town.sent["one"].at(A)) == 1500
+        if isinstance(store, Slow):
+            assert store.most == ASKING_MOST
+
+    in_town(story, health=store, stops=False, one=ALL)
+
+
+def test_who_knows_that_the_others_cannot_be_asked_does_not_ask_again() -> None:
+    """Every probe of an outage waited a second to hear the same."""
+    store = Frozen()
+
+    async def story(town: Town) -> None:
+        store.is_away = True
+        await town.endpoint(A)
+        await town.wait(3)
+        share = town.engine.share
+        assert share is not None
+        assert share.is_away
+        began = asyncio.get_running_loop().time()
+        assert await share.may_probe(town.engine.directory.breakers[KEY], 30.0)
+        assert asyncio.get_running_loop().time() == began
+
+    in_town(story, health=store, one=ALL)
+
+
+def test_urls_that_change_while_the_store_is_away_leave_nothing_behind() -> None:
+    """Each change left an entry, and a breaker with it, for as long as the outage lasted."""
+    store = Store()
+
+    async def story(town: Town) -> None:
+        endpoint = await town.endpoint("https://a.example/0")
+        await town.wait(2)
+        store.is_away = True
+        for n in range(100):
+            await town.publish(1)
+            await town.wait(0.05)
+            await town.set(endpoint, url=f"https://a.example/{n + 1}")
+        await town.wait(5)
+        share = town.engine.share
+        assert share is not None
+        assert len(share._turned) <= 1
+
+    in_town(story, health=store, one=ALL)

@@ -303,7 +303,7 @@ class Engine:
             cluster=self.cluster_health,
             opened=self._breaker_heard,
         )
-        self.deliver.turned, self.park.may_probe = share.turned, share.may_probe
+        self.deliver.turned, self.park.asking.may_probe = share.turned, share.may_probe
         return share
 
     # -- start and stop ---------------------------------------------------------------------------------

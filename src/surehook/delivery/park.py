@@ -9,11 +9,12 @@ probe is due, or the ten-second look found a parked group whose reason no longer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
+from surehook.core.breaker import Probe
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.limits import PROBE_S
 from surehook.core.model import RETRY, Delivery
+from surehook.delivery.asking import Asking
 from surehook.delivery.batch import Batches
 from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.claim import Claim
@@ -32,7 +33,6 @@ PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PULL_BYTES = 16 << 20  # … and bytes of their bodies: the ledger's answer is in memory twice for a moment
 FULL_LOOKS = 16  # endpoints asked in one record window whether they may hold more by now
 PROBE_ROWS = 10  # rows looked through for one that is due
-PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
 STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
 GROUPS_A_TURN = 2_000  # looked at before others have the event loop: a few milliseconds
 BREAKER_REASONS = ("breaker", "key")
@@ -68,11 +68,11 @@ class Park:
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
             self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
         )
-        self.may_probe: Callable[[UrlBreaker, float], Awaitable[bool]] = alone  # among all nodes
         self._hungry = Line()
         self._full = Line()  # those that would take back, and may hold nothing more
         self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
         self._wake = asyncio.Event()
+        self.asking = Asking(clock=clock, loops=loops, wake=self._wake.set)
         self._stopped = False
 
     # -- aside ------------------------------------------------------------------------------------------
@@ -184,11 +184,22 @@ class Park:
                 self.hungry(route)
 
     async def _round(self) -> None:
+        while self.asking.waiting and self.asking.is_free:
+            self._ask(self.asking.waiting.take())
+        await self._probe_granted()
         for _ in range(len(self._hungry)):
-            if self._dispatch.paused or not self._dispatch.memory.has_room():
+            if not self._may_take_back():
                 break
             await self._feed(self._hungry.take())
+            await self._probe_granted()
             self._dispatch.pump()
+
+    def _may_take_back(self) -> bool:
+        return not self._dispatch.paused and self._dispatch.memory.has_room()
+
+    async def _probe_granted(self) -> None:
+        while self.asking.granted and self._may_take_back():
+            await self._probe(*self.asking.granted.popleft())
 
     async def _feed(self, route: Route) -> None:
         reason = route.takes
@@ -199,7 +210,7 @@ class Park:
         elif route.free_since is None:
             route.free_since = self._clock.now()
         if reason in BREAKER_REASONS:
-            await self._probe(route)
+            self._ask(route)
             return
         if reason is not None:
             return
@@ -232,23 +243,20 @@ class Park:
         self._resting.discard(route)
         self.hungry(route)
 
-    async def _probe(self, route: Route) -> None:
-        """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early.
-        That is a call of the patient lane, for a node that delivers it."""
-        if RETRY not in self._settings.lanes:
-            return
-        breaker = route.breaker
+    def _ask(self, route: Route) -> None:
+        """A probe is a call of the patient lane, for a node that delivers it, and needs something to send."""
+        if RETRY in self._settings.lanes and route.takes in BREAKER_REASONS and _standing(route)[0]:
+            self.asking.ask(route)
+
+    async def _probe(self, route: Route, breaker: UrlBreaker, probe: Probe) -> None:
+        """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
         now = self._clock.now()
-        # The endpoint is active, so that standing reasons hold no longer: their rows may probe as well.
-        restart = route.parked == {"failure"}
-        reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
-        probe = breaker.take_probe(now) if reasons else None
-        if probe is None:
-            return
+        reasons, restart = _standing(route)
         sent = False
         try:
-            if not await self.may_probe(breaker, PROBE_S):
-                breaker.drop_probe(probe, next_at=now + PROBE_AGAIN_MS)
+            if breaker.probe is not probe or route.breaker is not breaker or route.gone:
+                return  # closed, called elsewhere or gone since it was asked for
+            if route.takes not in BREAKER_REASONS or not reasons:
                 return
             rows, _ = await self._take(
                 route, reasons, limit=PROBE_ROWS, size=PULL_BYTES, restart=restart, queue=False
@@ -324,6 +332,9 @@ class Park:
         self._wake.clear()
 
 
-async def alone(breaker: UrlBreaker, longest_s: float) -> bool:
-    """No other node asks to be the probe."""
-    return True
+def _standing(route: Route) -> tuple[list[str], bool]:
+    """Reasons whose rows may probe, and whether that begins what failed anew: the endpoint is active, so that standing
+    reasons hold no longer."""
+    if route.parked == {"failure"}:
+        return ["failure"], True
+    return sorted(route.parked - {"failure", "order"}), False

@@ -5,7 +5,8 @@ found (`ports/health.py`). A turn takes effect here at once; it is written into 
 it, when the others have taken it as theirs: of five nodes that open one breaker in the same second, one says so.
 
 Deliveries never wait for any of this. Without an answer each node decides on its own window, is its own probe
-and uses all of an endpoint's slots; it keeps its turns to tell them later.
+and uses all of an endpoint's slots; it keeps its turns to tell them later, but those of breakers without an endpoint.
+Only a probe waits for a word: until the store is known to be away, and beside all taking back (`delivery/asking.py`).
 """
 
 from __future__ import annotations
@@ -74,12 +75,18 @@ class Share:
 
     def gone(self, breaker: UrlBreaker) -> None:
         """The last endpoint with its URL is gone: the others may forget it, and nobody need be told of its turns."""
-        self._turned[breaker.place] = (breaker, "closed", b"")
         self._untold.pop(breaker.place, None)
+        if self.is_away:
+            self._turned.pop(breaker.place, None)  # see `_forget_gone`
+            return
+        self._turned[breaker.place] = (breaker, "closed", b"")
         self._wake.set()
 
     async def may_probe(self, breaker: UrlBreaker, longest_s: float) -> bool:
-        """Whether this node is the probe of all. Where the others cannot be asked, it is."""
+        """Whether this node is the probe of all. Where the others cannot be asked, it is, and while it is known that they
+        cannot, nobody waits to hear so again: the next exchange finds out when they can."""
+        if self.is_away:
+            return True
         now = self._clock.now()
         until = now + int(longest_s * 1000)
         try:
@@ -141,6 +148,7 @@ class Share:
                 breaker.alone()
             for place, turn in turned.items():
                 self._turned.setdefault(place, turn)  # a newer one holds
+            self._forget_gone()
             self.stop()
             return
         self._came_back()
@@ -200,6 +208,13 @@ class Share:
         turn = self._untold.pop(place, None)
         if turn is not None:
             self._told(*turn)
+
+    def _forget_gone(self) -> None:
+        """After an outage nobody need be told of breakers without an endpoint: the store forgets them by itself, and an
+        outage in which URLs change would keep every one of them."""
+        of_all = self._directory.breakers
+        self._turned = {place: told for place, told in self._turned.items() if of_all.get(place) is told[0]}
+        self._newer = {place: one for place, one in self._newer.items() if of_all.get(place) is one}
 
     def _opened_together(self, breaker: UrlBreaker) -> None:
         """No single node's calls would have opened it."""
