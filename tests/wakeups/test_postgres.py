@@ -147,3 +147,27 @@ def test_a_kind_that_names_an_endpoint_is_read_back() -> None:
     assert parked_endpoint(parked(b"\x01" * 16)) == b"\x01" * 16
     assert parked_endpoint(WORK[0]) is None
     assert parked_endpoint("parked nonsense") is None
+
+
+async def test_a_server_that_speaks_oddly_is_said_to_be_away_and_asked_again() -> None:
+    """A pooler without a server sends no `server_version`: the driver's AttributeError ended hints for good, unsaid."""
+    tried: asyncio.Queue[None] = asyncio.Queue()
+
+    async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.read(8)
+        if asked[4:] == (80877103).to_bytes(4, "big"):  # TLS?
+            writer.write(b"N")
+            await reader.read(1000)
+        key = b"K" + (12).to_bytes(4, "big") + bytes(8)
+        writer.write(b"R" + (8).to_bytes(4, "big") + bytes(4) + key + b"Z" + (5).to_bytes(4, "big") + b"I")
+        await writer.drain()
+        tried.put_nowait(None)
+        writer.close()
+
+    async with await asyncio.start_server(odd, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with Ear(f"postgresql://nobody@127.0.0.1:{port}/none") as ear:
+            async with asyncio.timeout(PATIENCE_S):
+                for _ in range(3):
+                    await tried.get()
+            assert ear.facts.names == ["wakeups.away"]

@@ -69,9 +69,9 @@ class PostgresWakeups:
         while True:
             try:
                 await self._connect()
-            except TROUBLE as error:
+            except Exception as error:  # see `_away`
                 if pause_s == PAUSE_FIRST_S:
-                    self._telemetry.fact("wakeups.away", error=str(error) or type(error).__name__)
+                    self._away(error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_MOST_S)
                 first = False
@@ -84,9 +84,15 @@ class PostgresWakeups:
             first = False
             try:
                 await self._serve()
-            except TROUBLE as error:
-                self._telemetry.fact("wakeups.away", error=str(error) or type(error).__name__)
+            except Exception as error:
+                self._away(error)
             self._drop()
+
+    def _away(self, error: Exception) -> None:
+        """Say so, whatever it is. A pooler that has no server yet, or a server that speaks oddly, makes the driver fail with
+        errors of any kind, and hints that came to an end by one would be missed by nobody. Deliveries never wait for them."""
+        error_text = str(error) if isinstance(error, TROUBLE) else repr(error)
+        self._telemetry.fact("wakeups.away", error=error_text or type(error).__name__)
 
     async def _connect(self) -> None:
         async with asyncio.timeout(CONNECT_S):
