@@ -450,6 +450,17 @@ def test_what_waited_while_nobody_ran_is_no_lane_that_nobody_serves() -> None:
     assert facts.names == ["lane.unserved"]
 
 
+def test_a_clock_that_was_set_back_silences_nobody_who_looks_for_unserved_lanes() -> None:
+    """It was silent for as long as the jump."""
+    unserved = Unserved(facts := Facts())
+    now, idle = 1_000_000, LaneCount(0, 0, 0, 0, None)
+    unserved.look([idle, idle], now=now + 86_400_000)
+    overdue = LaneCount(0, 3, 0, 0, now)
+    unserved.look([overdue, idle], now=now)
+    unserved.look([overdue, idle], now=now + 30_000)
+    assert facts.names == ["lane.unserved"]
+
+
 def test_rows_of_an_endpoint_that_is_not_known_yet_go_back_once() -> None:
     """While a slow ledger tells what has changed, they are not claimed again and again."""
 

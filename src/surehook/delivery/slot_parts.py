@@ -1,7 +1,8 @@
 """An endpoint's slots in parts: several nodes that call one endpoint have as many requests under way to it as one alone.
 
 With each exchange (`delivery/share.py`) a node names the endpoints that it could use more slots of, and hears how many
-nodes named each. What it has heard holds for `BUSY_MS`, so that a node that falls silent leaves its part to the others.
+nodes named each. What it has heard holds for `BUSY_MS`, so that a node that falls silent leaves its part to the others:
+what seems to hold for longer was heard before the clock was set back.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class SlotParts:
             if route is not None:
                 route.slots = max(1, self._slots // nodes)
                 self._until[route] = now + BUSY_MS
-        for route in [route for route, until in self._until.items() if until <= now]:
+        for route in [route for route, until in self._until.items() if not now < until <= now + BUSY_MS]:
             del self._until[route]
             route.slots = self._slots
 

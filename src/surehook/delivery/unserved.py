@@ -36,7 +36,7 @@ class Unserved:
 
     def look(self, counts: Sequence[LaneCount], *, now: int) -> None:
         """Say once that a lane is not served, and once that it is again."""
-        if self._began is None:
+        if self._began is None or now < self._began:  # the clock was set back
             self._began = now
         looked_s = (now - self._began) / 1000
         for name, count in zip(LANES, counts, strict=True):
