@@ -308,9 +308,13 @@ class Waiting:
         return (range(self._queued),)
 
 
+def fail(name: str, error: BaseException) -> None:
+    raise error
+
+
 def in_line(*waiting: Any) -> Dispatch:
     directory: Any = SimpleNamespace(tenants={})
-    dispatch = Dispatch(EngineSettings(), directory, lambda *_: True)
+    dispatch = Dispatch(EngineSettings(), directory, lambda *_: True, fail)
     for one in waiting:
         dispatch.lanes[FIRST].ring.add(one)
     return dispatch

@@ -196,6 +196,33 @@ def test_a_defect_in_recording_or_parking_fails_the_engine(what: str) -> None:
     in_house(story, stops=False)
 
 
+@pytest.mark.parametrize("where", ["answers", "timers"])
+def test_a_defect_in_a_callback_fails_the_engine(where: str) -> None:
+    """They stand outside of the loops. asyncio logged such a defect; slots and memory stayed taken, or no timer was ever
+    armed again, while the engine seemed ready."""
+
+    async def story(house: House) -> None:
+        await house.endpoint(A, policy={"profile": "standard", "schedule": {"fixed": [5]}, "jitter": None})
+        house.receivers.scripts[A] = answers(503)
+        engine = house.engine
+
+        def defect(*anything: Any) -> None:
+            raise ValueError("a defect")
+
+        if where == "answers":
+            setattr(engine.deliver, "_mind_breaker", defect)  # noqa: B010
+        if where == "timers":
+            await house.publish()
+            await house.wait(2)
+            setattr(engine.claim.timers, "_due", defect)  # noqa: B010
+        await house.publish()
+        await house.wait(10)
+        assert engine.failure == "a defect"
+        assert "loop.failed" in house.facts.names
+
+    in_house(story, stops=False)
+
+
 # -- work that a management call begins ------------------------------------------------------------------
 
 

@@ -82,6 +82,7 @@ class Claim:
         hand_back: Callable[[list[Delivery]], None],
         may_claim: Callable[[], bool],
         lost: Lost,
+        defect: Callable[[str, BaseException], None],
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -104,7 +105,7 @@ class Claim:
         self._ahead_ms = int(settings.claim_ahead_s * 1000)
         # Endpoints whose rows are on their way back, until memory has caught up.
         self._unknown: set[bytes] = set()
-        self.timers = Timers(clock, self._due, stray, ahead_ms=self._ahead_ms)
+        self.timers = Timers(clock, self._due, stray, ahead_ms=self._ahead_ms, defect=defect)
 
     def wake(self) -> None:
         """There may be due work in the ledger: look now, in every lane."""

@@ -64,8 +64,11 @@ class Deliver:
         aborted: Callable[[Route, Delivery, bool], None],
         delivers: Collection[Lane],
         stray: Callable[[Route, Delivery], None],
+        defect: Callable[[str, BaseException], None],
     ) -> None:
-        """`stray` takes a held delivery whose lane is not among those that this node `delivers`."""
+        """`stray` takes a held delivery whose lane is not among those that this node `delivers`; `defect` is told of what
+        nothing here can mend."""
+        self._defect = defect
         self._tokens = tokens
         self._clock = clock
         self._entropy = entropy
@@ -189,6 +192,12 @@ class Deliver:
 
     def answered(self, flight: Flight, answer: Answer) -> None:
         """A request ended, one way or the other."""
+        try:
+            self._answered(flight, answer)
+        except Exception as error:  # the transport would log it, and what it holds stay held
+            self._defect("answers", error)
+
+    def _answered(self, flight: Flight, answer: Answer) -> None:
         assert self.dispatch is not None
         self.flights.discard(flight)
         if self.halted:

@@ -38,7 +38,15 @@ SLICE_BYTES = 512 << 10
 class Dispatch:
     """Queues and slots. Knows nothing of HTTP: `start` sends, and answers False when it did not take the delivery."""
 
-    def __init__(self, settings: EngineSettings, directory: Directory, start: Start) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        directory: Directory,
+        start: Start,
+        defect: Callable[[str, BaseException], None],
+    ) -> None:
+        """`defect` is told of what nothing here can mend."""
+        self._defect = defect
         self.memory = Memory(settings, directory)
         self._start = start
         self.lanes = tuple(
@@ -104,7 +112,10 @@ class Dispatch:
 
     def _pump_now(self) -> None:
         self._is_pumping = False
-        self.pump()
+        try:
+            self.pump()
+        except Exception as error:  # the loop would log it, and the slots that were taken stay taken
+            self._defect("dispatch", error)
 
     def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""

@@ -152,7 +152,7 @@ class Engine:
             notify=self._notify,
             loops=self.loops,
         )
-        self.dispatch = Dispatch(self.settings, self.directory, self._start_delivery)
+        self.dispatch = Dispatch(self.settings, self.directory, self._start_delivery, self.loops.defect)
         self.tokens.welcome = self.dispatch.welcome
         self.in_flight = self.dispatch.in_flight
         self.lost = Lost(**common, node=node, in_memory=self._in_memory, wake=self.wake)
@@ -170,6 +170,7 @@ class Engine:
             stray=self.record.put_stray,
             hand_back=self._hand_back,
             may_claim=self._may_claim,
+            defect=self.loops.defect,
         )
         self.deliver = Deliver(
             tokens=self.tokens,
@@ -185,6 +186,7 @@ class Engine:
             aborted=self._aborted,
             delivers=frozenset(self.settings.lanes),
             stray=self.record.put_stray,
+            defect=self.loops.defect,
         )
         self.deliver.dispatch = self.record.dispatch = self.dispatch
         self.record.settled = self._recorded

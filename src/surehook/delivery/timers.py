@@ -30,8 +30,10 @@ class Timers:
         far: Callable[[Route, Delivery], None],
         *,
         ahead_ms: int,
+        defect: Callable[[str, BaseException], None],
     ) -> None:
-        """`ahead_ms`: claims take what is due within so long."""
+        """`ahead_ms`: claims take what is due within so long. `defect` is told of what nothing here can mend."""
+        self._defect = defect
         self._far_ms = FAR_AHEADS * ahead_ms
         self._clock = clock
         self._due = due
@@ -68,6 +70,12 @@ class Timers:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._fire)
 
     def _fire(self) -> None:
+        try:
+            self._ring()
+        except Exception as error:  # the loop would log it, and no timer be armed again
+            self._defect("timers", error)
+
+    def _ring(self) -> None:
         self._timer = None
         now = self._clock.now()
         while self._heap and self._heap[0][0] <= now:
