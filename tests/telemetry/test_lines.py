@@ -69,6 +69,7 @@ def test_a_fact_is_a_dated_line_with_a_level() -> None:
         ("ledger.away", logging.WARNING),
         ("disk.floor_reached", logging.WARNING),
         ("disk.floor_left", logging.INFO),
+        ("disk.sending_paused", logging.WARNING),
         ("key.refused", logging.WARNING),
         ("delivery.dead", logging.DEBUG),
     ],

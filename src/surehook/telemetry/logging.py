@@ -18,7 +18,7 @@ QUIET = frozenset({"delivery.dead"})  # may come by the thousand: the durable no
 ERRORS = frozenset({"engine.failed", "loop.failed"})  # the process stops, or a part of it has
 WARNINGS = (
     "failed", "away", "buried", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
-    "began", "reached", "refused", "stalled", "unserved",
+    "began", "reached", "refused", "sending_paused", "stalled", "unserved",
 )  # fmt: skip
 
 
