@@ -22,13 +22,19 @@ A, B = "https://a.example/hook", "https://b.example/hook"
 KIB = 1 << 10
 
 
+class Stub(SimpleNamespace):
+    """What memory sees of a route: each is its own."""
+
+    __hash__ = object.__hash__
+
+
 def memory(*tenants: str, **settings: Any) -> Memory:
     directory: Any = SimpleNamespace(tenants=dict.fromkeys(tenants))
     return Memory(EngineSettings(**settings), directory)
 
 
 def route(tenant: str) -> Any:
-    return SimpleNamespace(endpoint=SimpleNamespace(tenant=tenant), held=0, held_bytes=0)
+    return Stub(endpoint=SimpleNamespace(tenant=tenant), held=0, held_bytes=0)
 
 
 def delivery(number: int, *, size: int = 100, event: int | None = None) -> Delivery:

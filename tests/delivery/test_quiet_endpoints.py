@@ -10,14 +10,22 @@ from pathlib import Path
 from surehook.core.model import Tenant
 from surehook.delivery.loading import Loader
 from surehook.delivery.request import static_heads
-from surehook.delivery.routes import Directory
+from surehook.delivery.routes import Directory, QuietRoute
 from surehook.ledgers.sqlite import SqliteLedger
-from tests.delivery.house import House, Url, in_house
+from tests.delivery.house import HANGS, House, Url, in_house
 from tests.delivery.test_loading import NOW, endpoint, endpoint_id, secret
 
 ENDPOINTS = 2_000
 BYTES_EACH = 2_048
 POLICY = b'{"profile":"standard","schedule":{"fixed":[1,2,3]}}'
+
+LATER = {"profile": "standard", "schedule": {"fixed": [3600]}}
+
+
+def built(house: House) -> list[bytes]:
+    """Endpoints that have their parts."""
+    routes = house.engine.directory.routes.items()
+    return [id for id, route in routes if not isinstance(route, QuietRoute)]
 
 
 def test_an_endpoint_in_memory_takes_less_than_two_kilobytes(tmp_path: Path) -> None:
@@ -61,11 +69,62 @@ def test_only_endpoints_that_had_work_have_queues() -> None:
             await house.endpoint(f"https://quiet.example/{number}", types=("other",))
         await house.publish()
         await house.wait(1)
-        assert list(house.engine.directory.used) == [busy]
+        assert built(house) == [busy]
         assert [id for id, route in house.engine.directory.routes.items() if not route.is_quiet] == [busy]
+
+    in_house(story)
+
+
+def test_a_shutdown_and_a_burial_build_nothing_for_endpoints_that_had_no_work() -> None:
+    async def story(house: House) -> None:
+        quiet = [
+            await house.endpoint(f"https://quiet.example/{number}", types=("other",)) for number in range(20)
+        ]
+        busy = await house.endpoint(types=("doc.signed",), policy=LATER)
+        house.receivers.scripts["https://a.example/hook"] = HANGS
+        await house.publish(50)
+        await house.wait(0.1)
+        assert len(house.engine.leave.drain()) == 50 - len(house.receivers.calls)
+        assert built(house) == [busy]
+        house.engine._forget()
+        assert built(house) == [busy]
+        assert not set(quiet) & set(built(house))
+
+    in_house(story, stops=False)
+
+
+def test_a_breaker_that_opens_builds_nothing_for_endpoints_of_its_url_that_had_no_work() -> None:
+    async def story(house: House) -> None:
+        for number in range(20):
+            await house.endpoint(f"https://a.example/hook?{number}", types=("other",))
+        (breaker,) = house.engine.directory.breakers
+        breaker.trip("failures", house.clock.now())
+        house.engine.park.heed(breaker)
+        assert built(house) == []
+
+    in_house(story)
+
+
+def test_what_is_held_is_looked_for_where_something_is_held() -> None:
+    """However many endpoints have been in use since the start."""
+
+    async def story(house: House) -> None:
+        for number in range(20):
+            await house.endpoint(f"https://once.example/{number}", types=("once",))
+        await house.publish(type="once")
+        await house.wait(1)
+        busy = await house.endpoint(types=("doc.signed",))
+        house.receivers.scripts["https://a.example/hook"] = HANGS
+        await house.publish(50)
+        await house.wait(0.1)
+        memory = house.engine.dispatch.memory
+        assert len(built(house)) == 21
+        assert [route.endpoint.id for route in memory.holders] == [busy]
+        assert len(house.engine._in_memory()) == 50
         await house.ledger.remove_endpoint(busy)
         await house.engine.changed()
-        assert not house.engine.directory.used
+        await house.wait(100)
+        assert not memory.holders
 
     in_house(story)
 
@@ -132,8 +191,10 @@ def test_a_new_url_and_new_headers_hold_for_the_next_call() -> None:
 def test_a_quiet_endpoint_that_is_deleted_leaves_nothing_behind() -> None:
     async def story(house: House) -> None:
         quiet = await house.endpoint()
+        route = house.route(quiet)
         await house.ledger.remove_endpoint(quiet)
         await house.engine.changed()
-        assert not house.engine.directory.used
+        assert quiet not in house.engine.directory.routes
+        assert isinstance(route, QuietRoute)
 
     in_house(story)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
 from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.memory import Memory
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.routes import Directory, Route, queued
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.slots import LaneState
 
@@ -139,9 +139,10 @@ class Dispatch:
 
     def drain(self, route: Route) -> list[Delivery]:
         """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
-        taken = [*route.queues[FIRST], *route.queues[RETRY]]
-        route.queues[FIRST].clear()
-        route.queues[RETRY].clear()
+        taken = queued(route)
+        if taken:
+            route.queues[FIRST].clear()
+            route.queues[RETRY].clear()
         return taken
 
     def startable(self, lane: Lane, *, of_all: int) -> dict[str, int]:

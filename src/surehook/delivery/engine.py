@@ -275,7 +275,6 @@ class Engine:
         self.lane_counts, self.parked_counts = self.looks.lanes_now, self.looks.parked_now
         self.leave = Leave(
             **common,
-            directory=self.directory,
             accept=self.accept,
             claim=self.claim,
             park=self.park,
@@ -555,7 +554,7 @@ class Engine:
         )
 
     def _in_memory(self) -> set[bytes]:
-        return in_memory(self.directory, self.deliver, self.claim, self.record, self.park, self.lost)
+        return in_memory(self.dispatch.memory, self.deliver, self.claim, self.record, self.park, self.lost)
 
     def _orphaned(self, deliveries: list[Delivery]) -> None:
         """Claimed rows whose endpoint is gone: hand them back and let the book end them."""

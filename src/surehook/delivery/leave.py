@@ -19,7 +19,7 @@ from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.park import Park
 from surehook.delivery.record import Record
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.routes import Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
@@ -36,7 +36,6 @@ class Leave:
         ledger: Ledger,
         clock: Clock,
         settings: EngineSettings,
-        directory: Directory,
         accept: Accept,
         claim: Claim,
         park: Park,
@@ -50,7 +49,6 @@ class Leave:
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
-        self._directory = directory
         self._accept = accept
         self._claim = claim
         self._park = park
@@ -100,7 +98,7 @@ class Leave:
     def drain(self) -> list[tuple[Route, Delivery]]:
         """Take everything out of memory that was not begun."""
         waiting: list[tuple[Route, Delivery]] = list(self._claim.timers.drain())
-        for route in self._directory.routes.values():
+        for route in self._dispatch.memory.holders:
             waiting += [(route, delivery) for delivery in self._dispatch.drain(route)]
         return waiting
 

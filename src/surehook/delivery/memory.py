@@ -44,6 +44,8 @@ class Memory:
         self._directory = directory
         self._bodies: dict[bytes, Body] = {}  # by content
         self._tenants: dict[str, TenantShare] = {}  # of those that hold something
+        # Endpoints that have something held: whoever looks at what is held walks over these, however many have been in use.
+        self.holders: dict[Route, None] = {}  # an ordered set
         self.held = 0  # deliveries
         self.held_bytes = 0
 
@@ -56,6 +58,8 @@ class Memory:
         tenant = self._tenants.get(name)
         if tenant is None:
             tenant = self._tenants[name] = TenantShare()
+        if not route.held:
+            self.holders[route] = None
         route.held += 1
         route.held_bytes += size
         tenant.rows += 1
@@ -82,6 +86,8 @@ class Memory:
             name = route.endpoint.tenant
             tenant = tenants[name]
             route.held -= 1
+            if not route.held:
+                del self.holders[route]
             route.held_bytes -= size
             tenant.rows -= 1
             self.held -= 1

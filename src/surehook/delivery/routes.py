@@ -158,10 +158,12 @@ class QuietRoute(Route):
         self.limits = (Limit(self.slots), Limit(self.slots))
         self.pace = Pace()
         self.__class__ = Route  # type: ignore[assignment]
-        if (
-            not self.gone
-        ):  # what was deleted is asked for its queue once more, and nobody would take it out again
-            self._directory.used[self.endpoint.id] = self
+
+
+def queued(route: Route) -> list[Delivery]:
+    """What waits in the endpoint's queues. To ask must not make the parts of one that has none: whoever asks of many, at a
+    shutdown or as a breaker opens, would build them all."""
+    return [] if isinstance(route, QuietRoute) else [*route.queues[0], *route.queues[1]]
 
 
 class Directory:
@@ -183,7 +185,6 @@ class Directory:
         self.types: dict[str, EventType] = {}
         self.schemas: dict[str, Schema] = {}  # of the event types that have one
         self.routes: dict[bytes, Route] = {}
-        self.used: dict[bytes, Route] = {}  # those that have had something to send
         self.breakers = Breakers()
         self._of_tenant: dict[str, dict[bytes, Route]] = {}
         self._matchers: dict[str, Matcher[Route]] = {}  # by tenant, made when first asked after a change
@@ -248,7 +249,6 @@ class Directory:
         route = self.routes.pop(id, None)
         if route is None:
             return None
-        self.used.pop(id, None)
         route.gone = True
         self.breakers.leave(route)
         tenant = route.endpoint.tenant
