@@ -3,11 +3,15 @@
 Whoever makes an endpoint chooses its token server, which may take all of a fetch's time. What cannot be fetched now stands in
 line, by tenant and in turns; its endpoints start nothing meanwhile, as during the fetch. The last places are for tenants that
 fetch nothing, so that many who fetch at length hold up nobody's first one.
+
+Within a tenant its token servers have turns, and one that fetches nothing finds a few places beyond the others. Credentials
+whose last fetch failed come after all others and have a part of the places. A grant stands in line while a request waits
+for it (`drop`), and requests have a time of their own: so the line holds nothing that nobody waits for.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +21,10 @@ if TYPE_CHECKING:
 OF_TENANT = 16
 OF_PROCESS = 128
 LAST = 32  # places of the process that only who has none may take
+BESIDE = 4  # places of a tenant beyond OF_TENANT, for token servers that fetch nothing for it
+FAILING = 8  # places of a tenant that those may have whose last fetch failed
+
+Line = dict[str, dict["Grant", None]]  # by token server, whose turn is next first; each an ordered set
 
 
 class Fetches:
@@ -24,42 +32,106 @@ class Fetches:
 
     def __init__(self, begin: Callable[[Grant], None]) -> None:
         self._begin = begin
-        self._lines: dict[str, deque[Grant]] = {}  # by tenant; whose turn is next, first
+        self._lines: dict[
+            str, tuple[Line, Line]
+        ] = {}  # by tenant, whose turn is next first: the hopeful, the failing
         self._of_tenant: Counter[str] = Counter()
-        self.under_way = 0
+        self._of_server: Counter[tuple[str, str]] = Counter()
+        self._failing: Counter[str] = Counter()  # fetches by tenant that began as failing ones
+        self._under_way: dict[Grant, bool] = {}  # whether it began as a failing one
+
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
+    @property
+    def in_line(self) -> int:
+        return sum(
+            len(grants) for lines in self._lines.values() for line in lines for grants in line.values()
+        )
 
     def ask(self, grant: Grant) -> None:
         """Fetch now, or as soon as there is a place."""
-        if self._has_place(grant.tenant):
-            self._take(grant)
-        else:
-            self._lines.setdefault(grant.tenant, deque()).append(grant)
+        if self._may(grant, grant.is_failing):
+            self._take(grant, grant.is_failing)
+            return
+        line = self._lines.setdefault(grant.tenant, ({}, {}))[grant.is_failing]
+        line.setdefault(grant.client.token_url, {})[grant] = None
 
-    def over(self, tenant: str) -> None:
-        """One of the tenant's has ended: who is next begins."""
-        self._leave(tenant)
-        while (found := next(filter(self._has_place, self._lines), None)) is not None:
-            line = self._lines.pop(found)
-            grant = line.popleft()
-            if line:
-                self._lines[found] = line
-            self._take(grant)
+    def drop(self, grant: Grant) -> bool:
+        """Nobody waits for it any more: out of the line. Whether it stood there."""
+        for line in self._lines.get(grant.tenant, ()):
+            if grant in line.get(grant.client.token_url, ()):
+                self._take_out(line, grant)
+                return True
+        return False
 
-    def _has_place(self, tenant: str) -> bool:
+    def over(self, grant: Grant) -> None:
+        """Its fetch has ended, and its place is free."""
+        tenant, server = grant.tenant, (grant.tenant, grant.client.token_url)
+        self._failing[tenant] -= self._under_way.pop(grant)
+        self._of_tenant[tenant] -= 1
+        self._of_server[server] -= 1
+        if not self._failing[tenant]:
+            del self._failing[tenant]
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
+        if not self._of_server[server]:
+            del self._of_server[server]
+
+    def begin_next(self) -> None:
+        """Who is next begins, as far as there are places."""
+        while (found := self._next()) is not None:
+            self._take(*found)
+
+    def _next(self) -> tuple[Grant, bool] | None:
+        """Whose turn it is, now out of the line."""
+        for tenant, lines in self._lines.items():
+            if self.under_way >= OF_PROCESS:
+                break
+            if self._of_tenant[tenant] >= OF_TENANT + BESIDE:
+                continue
+            for is_failing, line in zip((False, True), lines, strict=True):
+                for grants in line.values():
+                    grant = next(iter(grants))
+                    if self._may(grant, is_failing):
+                        self._take_out(line, grant, turns=True)
+                        return grant, is_failing
+        return None
+
+    def _take_out(self, line: Line, grant: Grant, *, turns: bool = False) -> None:
+        """`turns`: it was the turn of its tenant and of its server, which go to the end."""
+        server, tenant = grant.client.token_url, grant.tenant
+        grants = line[server]
+        del grants[grant]
+        if turns or not grants:
+            del line[server]
+        if grants and turns:
+            line[server] = grants
+        lines = self._lines[tenant]
+        if turns or not any(lines):
+            del self._lines[tenant]
+        if any(lines) and turns:
+            self._lines[tenant] = lines
+
+    def _may(self, grant: Grant, is_failing: bool) -> bool:
+        """Whether there is a place for such a grant."""
+        tenant = grant.tenant
         used, free = self._of_tenant[tenant], OF_PROCESS - self.under_way
-        return free > 0 and used < (OF_TENANT if free > LAST else 1)
+        if free <= LAST:
+            return free > 0 and not used
+        if is_failing and self._failing[tenant] >= FAILING:
+            return False
+        beside = 0 if self._of_server[tenant, grant.client.token_url] else BESIDE
+        return used < OF_TENANT + beside
 
-    def _take(self, grant: Grant) -> None:
-        self.under_way += 1
+    def _take(self, grant: Grant, is_failing: bool) -> None:
+        self._under_way[grant] = is_failing
         self._of_tenant[grant.tenant] += 1
+        self._of_server[grant.tenant, grant.client.token_url] += 1
+        self._failing[grant.tenant] += is_failing
         try:
             self._begin(grant)
         except BaseException:  # a defect in sending must not keep a place
-            self._leave(grant.tenant)
+            self.over(grant)
             raise
-
-    def _leave(self, tenant: str) -> None:
-        self.under_way -= 1
-        self._of_tenant[tenant] -= 1
-        if not self._of_tenant[tenant]:
-            del self._of_tenant[tenant]

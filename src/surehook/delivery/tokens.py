@@ -60,8 +60,8 @@ class Grant:
     """One credential of one tenant, and how it fares. Made by the directory, kept as long as an endpoint has it."""
 
     __slots__ = (
-        "__weakref__", "client", "failure", "idle", "is_busy", "on_trial", "rests_until", "routes", "tenant", "token",
-        "waiting",
+        "__weakref__", "client", "failure", "idle", "is_busy", "is_failing", "on_trial", "rests_until", "routes", "tenant",
+        "token", "waiting",
     )  # fmt: skip
 
     def __init__(self, tenant: str, client: ClientCredentials) -> None:
@@ -73,6 +73,7 @@ class Grant:
         self.idle: list[Callable[[], None]] = []  # told when it is over
         self.waiting: dict[Errand, None] = {}  # an ordered set
         self.failure: Failure = "token_unreachable"  # what the last fetch failed with
+        self.is_failing = False  # the last fetch brought no token
         self.rests_until = 0.0
         self.on_trial = False  # the last token was thrown away: the next one must first be taken
 
@@ -173,7 +174,7 @@ class Errand:
 
     def _leave(self) -> float:
         """Out of the line; how many seconds that took."""
-        self._grant.waiting.pop(self, None)
+        self._tokens.left(self._grant, self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -217,6 +218,14 @@ class Tokens:
                 grant.is_busy = True
         return errand
 
+    def left(self, grant: Grant, errand: Errand) -> None:
+        """A request waits no longer. What nobody waits for is not fetched; who needs it next asks anew."""
+        grant.waiting.pop(errand, None)
+        if grant.is_busy and not grant.waiting and self._fetches.drop(grant):
+            self._idle(grant)
+            for route in grant.routes:
+                self.welcome(route)
+
     def _fetch(self, grant: Grant) -> None:
         began = self.clock.boot()
         fields, form = authentication.token_request(grant.client)
@@ -238,10 +247,9 @@ class Tokens:
         found = oauth2.read(
             status=answer.status, failure=answer.failure, body=answer.body, truncated=answer.truncated
         )
-        grant.is_busy = False
-        idle, grant.idle = grant.idle, []
-        for told in idle:
-            told()
+        self._fetches.over(grant)
+        grant.is_failing = not isinstance(found, oauth2.Issued)
+        self._idle(grant)
         waiting = list(grant.waiting)
         if isinstance(found, oauth2.Issued):
             token = Token(found.token, since=began, until=began + found.life_s)
@@ -257,7 +265,13 @@ class Tokens:
                 errand.fail(grant.failure)
         for route in grant.routes:
             self.welcome(route)
-        self._fetches.over(grant.tenant)
+        self._fetches.begin_next()
+
+    def _idle(self, grant: Grant) -> None:
+        grant.is_busy = False
+        idle, grant.idle = grant.idle, []
+        for told in idle:
+            told()
 
     def _keep(self, grant: Grant, token: Token) -> None:
         self._kept.pop(grant, None)
