@@ -191,7 +191,10 @@ BAD_CHUNKS: list[tuple[bytes, str]] = [
     (b"0\r\nno colon\r\n\r\n", "bad_request"),
     (b"0\r\na: " + b"b" * limits.CHUNK_LINE_BYTES, "head_too_large"),
     (b"0\r\n" + b"a: bcdefgh\r\n" * limits.TRAILER_BYTES, "head_too_large"),
-    (b"1\r\na\r\n" * limits.CHUNK_OVERHEAD_BYTES, "bad_request"),
+    (b"1\r\na\r\n" * limits.CHUNKS_SMALL, ""),
+    (b"1\r\na\r\n" * (limits.CHUNKS_SMALL + 9), "bad_request"),
+    (b"80\r\n%b\r\n" % (b"a" * 128) * 3 * limits.CHUNKS_SMALL, ""),
+    (b"3f\r\n%b\r\n" % (b"a" * 63) * 3 * limits.CHUNKS_SMALL, "bad_request"),
     (b"1;" + b"x" * 900 + b"\r\na\r\n" * 1, ""),
     (b"1;%b\r\na\r\n" % (b"x" * 900) + b"1;%b\r\na\r\n" % (b"x" * 900) * 80, "bad_request"),
 ]

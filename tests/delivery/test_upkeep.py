@@ -74,6 +74,31 @@ def test_what_only_seems_old_is_walked_over_and_stays() -> None:
     in_house(story)
 
 
+def test_a_backlog_that_only_seems_old_delays_the_end_of_no_other() -> None:
+    """Each look at it takes a while, and all of them are in vain."""
+
+    async def story(house: House) -> None:
+        vain = await backlog(house, A, 1_000)
+        old = await backlog(house, B, 20)
+        await house.set(vain, policy=None)  # standard: days
+        early = json.dumps({"profile": "standard", "max_age": 60}).encode()
+        await house.ledger.add_event_type(EventType("other", None, None, "1", early, house.clock.now()))
+        await house.engine.changed()
+        aged = house.ledger.parked_aged
+
+        async def slow(*args: Any, **named: Any) -> Any:
+            await house.clock.sleep(1.0)
+            return await aged(*args, **named)
+
+        house.ledger.parked_aged = slow  # type: ignore[method-assign]
+        await house.wait(120 + 25)
+        counts = await house.ledger.parked_counts()
+        assert (vain, "breaker") in counts
+        assert (old, "breaker") not in counts
+
+    in_house(story)
+
+
 def test_endings_by_request_of_retries_and_with_the_endpoint_are_counted() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(500)

@@ -68,6 +68,30 @@ async def test_pipelined_requests_are_answered_in_order_and_never_two_at_once() 
 
 
 @on_both_loops
+async def test_requests_that_came_unasked_leave_the_loop_to_others() -> None:
+    async with house() as place:
+        crowd = [await place.call() for _ in range(20)]
+        for caller in crowd:
+            await caller.send(GET * 100)
+        for _ in range(200):  # turns of the loop, of which a request needs six or seven
+            await asyncio.sleep(0)
+        assert len(place.app.scopes) < 500
+        for caller in crowd:
+            assert [(await caller.answer())[0] for _ in range(2)] == [200] * 2
+
+
+@on_both_loops
+async def test_chunks_are_taken_apart_for_who_asks_for_them() -> None:
+    async with house() as place:
+        place.app.reads = False
+        caller = await place.call()
+        await caller.send(HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"not even a size\r\n")
+        status, headers, _ = await caller.answer()
+        assert (status, headers["connection"]) == (200, "close")
+        assert await caller.is_ended()
+
+
+@on_both_loops
 async def test_a_caller_may_end_its_side_and_still_gets_its_answers() -> None:
     async with house() as place:
         caller = await place.call()

@@ -1,7 +1,7 @@
 """A chunked request body (RFC 9112 section 7.1), taken apart as its bytes arrive.
 
-Everything around the data is bounded: a size line with its extensions, the trailers, and all of it together in
-proportion to the data, since a chunk of one byte costs as much to read as one of many. Extensions and trailers are
+Everything around the data is bounded: a size line with its extensions, the trailers, and all of it together and the number
+of chunks in proportion to the data, since a chunk of one byte costs as much to read as one of many. Extensions and trailers are
 legal, checked, and dropped.
 """
 
@@ -10,7 +10,13 @@ from __future__ import annotations
 import re
 
 from surehook.core.errors import Problem
-from surehook.core.limits import CHUNK_LINE_BYTES, CHUNK_OVERHEAD_BYTES, TRAILER_BYTES
+from surehook.core.limits import (
+    CHUNK_BYTES,
+    CHUNK_LINE_BYTES,
+    CHUNK_OVERHEAD_BYTES,
+    CHUNKS_SMALL,
+    TRAILER_BYTES,
+)
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]*+)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+")
@@ -21,10 +27,11 @@ _AT_SIZE, _AT_DATA, _AT_DATA_END, _AT_TRAILER, _DONE = range(5)
 class ChunkReader:
     """`feed` it until `done`."""
 
-    __slots__ = ("_left", "_line", "_overhead", "_state", "_trailers", "size")
+    __slots__ = ("_count", "_left", "_line", "_overhead", "_state", "_trailers", "size")
 
     def __init__(self) -> None:
         self._line = bytearray()  # an incomplete line
+        self._count = 0  # chunks so far
         self._left = 0  # bytes of the chunk in hand
         self._state = _AT_SIZE
         self._overhead = 0  # bytes that are no data
@@ -81,6 +88,9 @@ class ChunkReader:
             if size is None:
                 raise _bad("a chunk's size is not a hexadecimal number")
             self._left = int(size[1], 16)
+            self._count += 1
+            if self._count > CHUNKS_SMALL + self.size // CHUNK_BYTES:
+                raise _bad(f"more than {CHUNKS_SMALL:,} chunks, of less than {CHUNK_BYTES} bytes each")
             self._state = _AT_DATA if self._left else _AT_TRAILER
         elif not line:
             self._state = _DONE

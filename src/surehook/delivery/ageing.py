@@ -3,12 +3,13 @@
 A lap begins with the groups of the last look whose oldest row may be too old: ids carry their time, so most groups
 are told from their first row alone. Then it walks (`parked_walk.py`) until every group has come to its end.
 
-Rows that only seem old (a replay, a time that stood still, a type with a longer `max_age`) are walked over anew in
-each lap. The next lap waits in proportion to the time that went by so, in vain.
+Rows that only seem old (a replay, a time that stood still, a type with a longer `max_age`) are walked over anew each
+time. Their group rests in proportion to how many they were, and no other group does.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from surehook.core.delivery import is_too_old
@@ -22,10 +23,12 @@ from surehook.delivery.routes import Directory, Route
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup, ParkedGroup
 
-VAIN_SHARE = 20  # the next lap waits so many times as long as this one walked without ending anything
+VAIN_ROW_S = 0.0005  # a group's rest for each row that was looked at in vain: twenty times what it costs
 JUDGEMENTS = 3  # of one step's rows, while the configuration changes under them
 GROUPS_A_TURN = 2_000  # told apart before others have the event loop: a few milliseconds
 AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
+
+Group = tuple[bytes, str | None]  # endpoint and reason
 
 
 class Ageing:
@@ -50,13 +53,31 @@ class Ageing:
         self._groups = groups
         self._notice = notice
         self._reload = reload
-        self._rest_until = 0.0  # on the boot clock
+        self._rests: dict[Group, float] = {}  # groups that rest, until when on the boot clock
+        self._vain: dict[
+            Group, int
+        ] = {}  # groups of this lap, and how many of their rows were not to be ended
 
     async def lap(self) -> None:
         """End everything that is past its age now."""
-        if self._clock.boot() >= self._rest_until:
-            vain_s = await walk(self._ledger, self._clock, await self._candidates(), self._end)
-            self._rest_until = self._clock.boot() + vain_s * VAIN_SHARE
+        self._vain = {}
+        await walk(self._ledger, self._clock, await self._others(), self._end, self._others)
+        boot = self._clock.boot()
+        rests = {group: until for group, until in self._rests.items() if until > boot}
+        rests.update((group, boot + rows * VAIN_ROW_S) for group, rows in self._vain.items() if rows)
+        self._rests = rests
+
+    async def _others(self) -> list[AgedGroup]:
+        """Candidates that do not rest and are not of this lap yet; they are now."""
+        boot, vain = self._clock.boot(), self._vain
+        found = [
+            group
+            for group in await self._candidates()
+            if (group.endpoint, group.reason) not in vain
+            and self._rests.get((group.endpoint, group.reason), boot) <= boot
+        ]
+        vain.update(((group.endpoint, group.reason), 0) for group in found)
+        return found
 
     async def _candidates(self) -> list[AgedGroup]:
         """Groups whose first row may be past its age. What stands does not age."""
@@ -76,15 +97,17 @@ class Ageing:
                 found.append(AgedGroup(group.endpoint, group.reason, born_before))
         return found
 
-    async def _end(self, rows: Sequence[Delivery]) -> list[bytes]:
+    async def _end(self, rows: Sequence[Delivery]) -> None:
         old = await self._too_old(rows)
+        for group, count in Counter((row.endpoint, row.parked) for row in rows).items():
+            self._vain[group] = self._vain.get(group, 0) + count
+        for _, row in old:
+            self._vain[row.endpoint, row.parked] -= 1
         if not old:
-            return []
+            return
         notices = [self._notice(route, delivery) for route, delivery in old]
         dead = [delivery for _, delivery in old]
-        return await self._endings.end(
-            dead, state="dead", reason=None, notices=notices, now=self._clock.now()
-        )
+        await self._endings.end(dead, state="dead", reason=None, notices=notices, now=self._clock.now())
 
     async def _too_old(self, rows: Sequence[Delivery]) -> list[tuple[Route, Delivery]]:
         """Those whose policy says so. It must be the ledger's policy: another process may have changed it just now."""

@@ -14,6 +14,7 @@ from surehook.core.model import Delivery
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup, Ledger
 
+FRESH_STEPS = 50  # after so many others are asked for: a long walk keeps nobody from beginning
 STEP_ROWS = 200  # ended in one transaction: some ten milliseconds of SQLite's writer
 STEP_GROUPS = 100  # looked through in one step, with two rows each at least
 STEP_REST_S, STEP_REST_SHARE = 0.01, 1.0  # between two steps: at least so long, and as long as the step took
@@ -23,17 +24,19 @@ async def walk(
     ledger: Ledger,
     clock: Clock,
     groups: Sequence[AgedGroup],
-    end: Callable[[Sequence[Delivery]], Awaitable[Sequence[bytes]]],
-) -> float:
-    """Give every row past its age to `end`, which returns those that it ended; the seconds that ended nothing."""
-    line, vain_s = deque(groups), 0.0
+    end: Callable[[Sequence[Delivery]], Awaitable[object]],
+    fresh: Callable[[], Awaitable[Sequence[AgedGroup]]] | None = None,
+) -> None:
+    """Give every row past its age to `end`. `fresh` tells what else there is to look through by now."""
+    line, steps = deque(groups), 0
     while line:
         began = clock.boot()
         taken = [line.popleft() for _ in range(min(STEP_GROUPS, len(line)))]
         page = await ledger.parked_aged(taken, limit=STEP_ROWS)
         line.extend(page.goes_on)
-        ended = await end(page.rows) if page.rows else ()
-        took_s = clock.boot() - began
-        vain_s += 0.0 if ended else took_s
-        await clock.sleep(max(STEP_REST_S, took_s * STEP_REST_SHARE))
-    return vain_s
+        if page.rows:
+            await end(page.rows)
+        await clock.sleep(max(STEP_REST_S, (clock.boot() - began) * STEP_REST_SHARE))
+        steps += 1
+        if fresh is not None and steps % FRESH_STEPS == 0:
+            line.extend(await fresh())

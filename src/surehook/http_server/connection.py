@@ -87,7 +87,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if not self._is_ending:
-            self._take(bytes(self._view[:nbytes]))
+            self.take(bytes(self._view[:nbytes]))
             return
         self._linger_bytes -= nbytes
         if self._linger_bytes < 0:
@@ -129,7 +129,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     # -- requests in ------------------------------------------------------------------------------------
 
-    def _take(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
         """Bytes, whatever they belong to."""
         exchange = self.exchange
         if exchange is None and not self.is_stuck:
@@ -198,7 +198,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.exchange = exchange
         self.connections.move(self, self.connections.working)
         if rest:
-            self._take(rest)
+            self.take(rest)
         if self.exchange is exchange:  # and not refused for the beginning of its body
             self.server.start(exchange)
 
@@ -257,16 +257,22 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.transport.is_closing():
             return
         if self._held:
-            data = bytes(self._held)
-            self._held.clear()
             self.connections.move(self, self.connections.idle)
-            self._take_head(data)
-            if self.exchange is None and not self.transport.is_closing():
-                self._resume_reading()
+            self.server.follow(self)
         elif self.is_eof or self.server.is_stopping:
             self._close()
         else:
             self.connections.move(self, self.connections.idle)
+            self._resume_reading()
+
+    def go_on(self) -> None:
+        """Its turn has come for the request that followed unasked."""
+        if self.transport.is_closing() or self._is_ending or self.is_stuck or not self._held:
+            return
+        data = bytes(self._held)
+        self._held.clear()
+        self._take_head(data)
+        if self.exchange is None and not self.transport.is_closing():
             self._resume_reading()
 
     def refuse(self, problem: Exception, reason: str) -> None:

@@ -38,6 +38,7 @@ class Exchange:
         "_is_chunked",
         "_is_given",
         "_parts",
+        "_unread",
         "_waiter",
         "body_size",
         "has_begun",
@@ -60,6 +61,8 @@ class Exchange:
         self.has_begun = False  # bytes of the answer are written
         self.status = 0
         self._chunks = ChunkReader() if head.length is None else None
+        # Chunks are taken apart for who asks for them: a request that is refused by its head has cost no more than that.
+        self._unread = b""
         self._parts: list[bytes] = []
         self._is_asked = False
         self._is_given = False
@@ -95,6 +98,10 @@ class Exchange:
 
     def feed(self, data: bytes) -> bytes:
         """Bytes of the body; what comes after it is returned. Raises Problem."""
+        if self._chunks is not None and not self._is_asked:
+            self._unread += data
+            self._connection.pause_reading()
+            return b""
         if self._chunks is not None:
             rest = self._chunks.feed(data, self._parts)
             self.body_size = self._chunks.size
@@ -155,6 +162,11 @@ class Exchange:
         return {"type": "http.request", "body": body, "more_body": not self.is_whole}
 
     def _begin_body(self) -> None:
+        if self._unread:
+            unread, self._unread = self._unread, b""
+            self._connection.take(unread)
+            if self.is_over or self.is_whole:
+                return
         try:
             self._reserve()
         except Problem as problem:
