@@ -25,7 +25,7 @@ BY_FAILURE: dict[str, str] = {
     "proxy_failure": "The sender's egress proxy could not be used. The endpoint is not to blame; the operator has to look.",
     "no_resources": "The sender was short of sockets, memory or name service. The endpoint is not to blame; the operator has to look.",
     "url_forbidden": "The URL is not allowed under the sender's rules any more. Register the endpoint's URL again to see the reason.",
-    "address_forbidden": "The URL leads to an address that may not be called, such as a private network. All addresses of a name must be public.",
+    "address_forbidden": "The URL leads to an address that may not be called, such as a private network. All addresses of a name must be public. Every process that sends judges by its own settings: a worker needs the API's (--dev, allow_networks).",
     "peer_mismatch": "The connection ended at another address than the one that was called. Something on the way redirects traffic.",
     "timeout": "No answer in time. Answer first and work later: store the event, answer 2xx, then process it.",
     "reset": "The connection was reset before an answer. A crashing or restarting server looks like this.",
