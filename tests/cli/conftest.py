@@ -31,7 +31,8 @@ def surehook(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     import os
 
-    for name in [name for name in os.environ if name.startswith("SUREHOOK_")]:
+    # COLUMNS: the width for which lists are made; whoever runs tests in several processes sets it.
+    for name in [name for name in os.environ if name.startswith("SUREHOOK_") or name == "COLUMNS"]:
         monkeypatch.delenv(name)
 
     def call(*args: str, env: dict[str, str] | None = None) -> Ran:

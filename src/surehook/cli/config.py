@@ -37,8 +37,8 @@ def show(
     if json:
         document(_plain(settings, origin))
         return
-    columns = [Column("setting"), Column("value", least=12), Column("unit")]
-    columns += [*([Column("origin", least=12)] if origin else []), Column("meaning", least=24)]
+    columns = [Column("setting"), Column("value"), Column("unit", rank=2)]
+    columns += [*([Column("origin")] if origin else []), Column("meaning", least=20)]
     rows = []
     for setting in SETTINGS:
         came_from = [settings.origin(setting.name)] if origin else []
