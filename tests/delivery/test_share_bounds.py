@@ -101,7 +101,7 @@ def test_a_breaker_whose_policy_went_away_and_came_back_reports_again() -> None:
 
 def test_a_part_of_slots_that_another_clock_gave_ends_when_the_clock_is_set_back() -> None:
     """The endpoint had a quarter of its slots for as long as the clock had been ahead."""
-    route: Any = SimpleNamespace(slots=32)
+    route: Any = type("Shared", (), {"slots": 32})()
     directory: Any = SimpleNamespace(routes={b"e": route})
     parts = SlotParts(directory=directory, flights=set, slots=32)
     parts.divide({b"e": 4}, NOW + 86_400_000)

@@ -34,7 +34,8 @@ class Unreachable(ClientError):
     idempotency key is safe, and `send` makes one by itself."""
 
     def __init__(self, url: str, cause: str, *, maybe_done: bool, hint: str | None = None) -> None:
-        super().__init__(f"no answer from {url}: {cause.removeprefix('no answer ')}")
+        late = cause.removeprefix("no answer")  # "no answer within 5 s"
+        super().__init__(f"no answer from {url}{late}" if late != cause else f"no answer from {url}: {cause}")
         self.url = url
         self.cause = cause
         self.maybe_done = maybe_done
