@@ -180,6 +180,33 @@ async def slow_readers(target: Target) -> None:
     await for_ever(one, 20)
 
 
+async def tiny_chunks(target: Target) -> None:
+    """Bodies in chunks of one byte, from callers without a key and with one."""
+    body = b"1\r\n \r\n" * 43_000
+
+    async def crowd(key: bool) -> None:
+        begin = target.head(key=key, more=b"transfer-encoding: chunked\r\n\r\n")
+        await for_ever(lambda: pour(target, begin, iter([body])), 50)
+
+    await asyncio.gather(crowd(False), crowd(True))
+
+
+async def pipelined(target: Target) -> None:
+    """Requests by the thousand in one write, whose answers are read as they come."""
+    ask = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 4_000
+
+    async def one() -> None:
+        reader, writer = await target.connect()
+        try:
+            writer.write(ask)
+            while await reader.read(PIECE):
+                pass
+        finally:
+            writer.close()
+
+    await for_ever(one, 300)
+
+
 async def wrong_keys(target: Target) -> None:
     """Requests with a key that nobody has."""
     body = target.event(100)
@@ -274,8 +301,8 @@ async def test_calls(target: Target) -> None:
 ATTACKS = {
     work.__name__: work
     for work in (
-        header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, wrong_keys, half_bodies,
-        batches, broken_batches, wide, owed, changes, test_calls,
+        header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, tiny_chunks, pipelined,
+        wrong_keys, half_bodies, batches, broken_batches, wide, owed, changes, test_calls,
     )
 }  # fmt: skip
 

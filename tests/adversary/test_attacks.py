@@ -43,6 +43,11 @@ def test_thousands_of_idle_connections_leave_room_for_others(scene: Arena, attac
     scene.withstands(attack, connections=4_300)
 
 
+@pytest.mark.parametrize("attack", ["tiny_chunks", "pipelined"])
+def test_what_costs_more_to_read_than_to_send_is_read_a_little_at_a_time(scene: Arena, attack: str) -> None:
+    scene.withstands(attack)
+
+
 def test_wrong_keys_are_refused_and_nothing_more(scene: Arena) -> None:
     scene.withstands("wrong_keys")
 
