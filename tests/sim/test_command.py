@@ -58,7 +58,9 @@ def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str
 
 
 CAMPAIGN = """
+import signal
 from surehook.sim.campaign import campaign
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in what it begins beside itself
 campaign(0, 4_000, inbox=True, jobs=2, told=lambda report: print(report.seed, flush=True))
 """
 
