@@ -109,7 +109,7 @@ class EndpointChange(Struct, forbid_unknown_fields=True):
 class Rotation(Struct, forbid_unknown_fields=True):
     overlap_s: Annotated[
         int,
-        Meta(ge=0, le=endpoints.OVERLAP_MAX_S, description="Seconds the secrets before it sign on."),
+        Meta(ge=0, le=limits.SECRET_OVERLAP_MAX_S, description="Seconds the secrets before it sign on."),
     ] = endpoints.OVERLAP_S
 
 

@@ -26,6 +26,7 @@ from surehook.cli.server import (
     settings_for,
     tenant_of,
 )
+from surehook.core.limits import SECRET_OVERLAP_MAX_S
 
 COLUMNS = (
     Column("id"),
@@ -36,8 +37,6 @@ COLUMNS = (
     Column("events", rank=3, least=8),
     Column("reason", rank=4, least=10),
 )
-
-OVERLAP_MAX_S = 30 * 86_400  # the server's bound
 
 app = group("Endpoints: where a tenant's events go.")
 
@@ -244,10 +243,14 @@ def rotate_secret(
     from surehook.core.instants import render
 
     overlap_s = round(duration_s(overlap))
-    if overlap_s > OVERLAP_MAX_S:
+    if overlap_s > SECRET_OVERLAP_MAX_S:
         from surehook.cli.faults import USAGE, CommandError
 
-        raise CommandError("--overlap is at most 30 days", hint="such as 24h or 7d", code=USAGE)
+        raise CommandError(
+            f"--overlap is at most {SECRET_OVERLAP_MAX_S // 86_400} days",
+            hint="such as 24h or 7d",
+            code=USAGE,
+        )
     if not overlap_s:
         confirm(f"Stop all other secrets of {endpoint} now? Receivers that lack the new one refuse.", yes=yes)
     with server(url, key) as client:

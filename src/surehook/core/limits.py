@@ -112,6 +112,7 @@ SECRET_BYTES = (24, 64)  # Standard Webhooks 1.0.0: 24 to 64 random bytes
 SECRET_BYTES_DEFAULT = 32
 MESSAGE_ID_CHARS = 128
 SIGNATURES = 32  # in one header; a rotation needs two
+SECRET_OVERLAP_MAX_S = 30 * 86_400  # that a secret signs on after its rotation
 SIGNATURE_HEADER_BYTES = 4 * 1024
 TOLERANCE_S = 300  # clock difference between sender and receiver, both edges inclusive
 

@@ -54,9 +54,8 @@ class Ageing:
         self._notice = notice
         self._reload = reload
         self._rests: dict[Group, float] = {}  # groups that rest, until when on the boot clock
-        self._vain: dict[
-            Group, int
-        ] = {}  # groups of this lap, and how many of their rows were not to be ended
+        # Groups of this lap, and how many of their rows were not to be ended.
+        self._vain: dict[Group, int] = {}
 
     async def lap(self) -> None:
         """End everything that is past its age now."""

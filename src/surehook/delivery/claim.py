@@ -139,6 +139,9 @@ class Claim:
             if look.starved and self._has_use(lane):
                 look.starved, look.at = False, self._clock.boot()
                 self._wake.set()
+        if self._dispatch.spilled and self._dispatch.memory.has_room():
+            self._dispatch.spilled = False
+            self.wake()
 
     def stop(self) -> None:
         """End the loop once the call in hand is done."""

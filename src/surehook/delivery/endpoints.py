@@ -24,7 +24,6 @@ from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.retry_end import begin_ending_retries
 
 OVERLAP_S = 86_400  # an old secret signs on for a day after its rotation, unless told otherwise
-OVERLAP_MAX_S = 30 * 86_400
 # Active at once: one signature each, and the header has a bound (limits.SIGNATURE_HEADER_BYTES).
 SECRETS_MAX = 8
 END_ROWS = 500  # deliveries of a deleted endpoint ended in one transaction

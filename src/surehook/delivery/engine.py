@@ -493,9 +493,6 @@ class Engine:
         """A window of results is in the book: what waited for its memory may go on."""
         self.claim.freed()
         self.park.let_go()
-        if self.dispatch.spilled and self.dispatch.memory.has_room():
-            self.dispatch.spilled = False
-            self.claim.wake()
         if (
             self.dispatch.paused
             and not self.leave.begun

@@ -32,9 +32,8 @@ class Fetches:
 
     def __init__(self, begin: Callable[[Grant], None]) -> None:
         self._begin = begin
-        self._lines: dict[
-            str, tuple[Line, Line]
-        ] = {}  # by tenant, whose turn is next first: the hopeful, the failing
+        # By tenant, whose turn is next first: the hopeful, the failing.
+        self._lines: dict[str, tuple[Line, Line]] = {}
         self._of_tenant: Counter[str] = Counter()
         self._of_server: Counter[tuple[str, str]] = Counter()
         self._failing: Counter[str] = Counter()  # fetches by tenant that began as failing ones

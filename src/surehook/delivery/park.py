@@ -135,8 +135,9 @@ class Park:
             route.may_have_parked(reason)
             self.hungry(route)
         self.gone([delivery.id for _, delivery, _ in batch])
-        if self.claim is not None:
-            self.claim.freed()
+        # Who waits for a share is not asked again here: what was parked for want of one would be taken back at once.
+        assert self.claim is not None
+        self.claim.freed()
 
     def _broke(self, batch: list[tuple[Route, Delivery, str]], error: Exception) -> None:
         self._loops.defect("park", error)

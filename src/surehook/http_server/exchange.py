@@ -98,11 +98,11 @@ class Exchange:
 
     def feed(self, data: bytes) -> bytes:
         """Bytes of the body; what comes after it is returned. Raises Problem."""
-        if self._chunks is not None and not self._is_asked:
-            self._unread += data
-            self._connection.pause_reading()
-            return b""
         if self._chunks is not None:
+            if not self._is_asked:
+                self._unread += data
+                self._connection.pause_reading()
+                return b""
             rest = self._chunks.feed(data, self._parts)
             self.body_size = self._chunks.size
             self.is_whole = self._chunks.done
