@@ -15,7 +15,7 @@ from surehook.ports.telemetry import Telemetry
 NOTICED = frozenset({
     "disk.floor_reached", "disk.floor_left",
     "disk.sending_paused", "disk.sending_resumed", "descriptors.shortage_began", "descriptors.shortage_ended",
-    "refusals.began", "refusals.ended",
+    "refusals.began", "refusals.ended", "ledger.away", "ledger.back",
 })  # fmt: skip
 AGAIN_S = 600.0  # of one kind and code at most one notice in so long: every change is a line of log anyway
 

@@ -32,7 +32,7 @@ def observe(
     """Begin to watch, among the engine's loops. `always`: what tells this process from others."""
     clock = SystemClock()
     noticing = Noticing(telemetry, engine, boot=clock.boot)
-    services.traffic.telemetry = noticing
+    services.traffic.telemetry = engine.outage.telemetry = noticing
     disk = DiskWatch(engine.ledger.room, noticing)
     disk.look()
     services.reasons.append(disk.reason)

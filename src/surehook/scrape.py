@@ -68,6 +68,7 @@ async def snapshot(
         breakers=Counter(breaker.state for breaker in engine.directory.breakers.unclosed),
         endpoints=endpoints,
         dead_letters=dead_letters,
+        ledger_refused=engine.outage.refused,
         ledger_bytes=size,
         ledger_free_bytes=None if room is None else room.free_bytes,
         ledger_floor_bytes=None if room is None else room.floor_bytes,

@@ -97,7 +97,7 @@ class Arena:
         calm = self.measure(CALM_S)
         with self.attack(name, **how):
             attacked = self.measure(ATTACKED_S)
-        told = [f"{key}={value}" for key, value in how.items() if isinstance(value, int)]
+        told = [f"{key}={value}" for key, value in how.items() if isinstance(value, int) or key == "path"]
         figures = {
             "attack": " ".join((name, *told)),
             "ledger": self.ledger,

@@ -103,6 +103,22 @@ async def hold(target: Target, begin: bytes, count: int, size: int = 0) -> None:
     await for_ever(one, count)
 
 
+async def ask(target: Target, request: bytes, connections: int) -> None:
+    """Send a request again and again over kept connections, each time when it was answered, whatever the answer is."""
+
+    async def one() -> None:
+        reader, writer = await target.connect()
+        try:
+            while True:
+                writer.write(request)
+                await writer.drain()
+                await answer(reader)
+        finally:
+            writer.close()
+
+    await for_ever(one, connections)
+
+
 async def publish(target: Target, path: str, body: bytes, connections: int, times: int | None = None) -> None:
     """Post a body again and again over kept connections."""
     request = target.request(path, body)
@@ -193,7 +209,7 @@ async def tiny_chunks(target: Target) -> None:
 
 async def pipelined(target: Target) -> None:
     """Requests by the thousand in one write, whose answers are read as they come."""
-    ask = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 4_000
+    ask = b"GET %b HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" % target.told["path"].encode() * 4_000
 
     async def one() -> None:
         reader, writer = await target.connect()
@@ -262,6 +278,80 @@ async def owed(target: Target) -> None:
     await publish(target, "/v1/events", target.event(told["pad"]), 8, told["events"])
 
 
+def json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+async def previews(target: Target) -> None:
+    """Previews of policies as long as they may be, and of what is none."""
+    policy = {"schedule": {"exponential": {"base": 1, "factor": 1.0, "cap": 3600, "retries": 100}}}
+    none = {"x": [[[[]]]] * 6_000}
+    await asyncio.gather(
+        *(
+            ask(target, target.request("/v1/policies/preview", json_bytes({"policy": each})), 32)
+            for each in (policy, none)
+        )
+    )
+
+
+async def nested(target: Target) -> None:
+    """Events as large as they may be, nested as deep as they may be."""
+    deep = b"[" * 62 + b"]" * 62
+    body = target.event(0).replace(b'{"pad":""}', b"[" + b",".join([deep] * 2_000) + b"]")
+    await ask(target, target.request("/v1/events", body), 64)
+
+
+async def scrapes(target: Target) -> None:
+    """Scrapes, one after another."""
+    await ask(target, target.head("/metrics", more=b"\r\n").replace(b"POST ", b"GET ", 1), 32)
+
+
+async def schemas(target: Target) -> None:
+    """Event types with schemas as large as they may be, changed again and again."""
+
+    async def one(number: int) -> None:
+        name = f"loud.t{number}"
+        kept = [
+            {"properties": {f"k{i}v{version}": {"type": "object", "properties": {"a": {"type": "string"}}} for i in range(3_700)}}
+            for version in (1, 2)
+        ]  # fmt: skip
+        reader, writer = await target.connect()
+        try:
+            writer.write(target.request("/v1/event-types", json_bytes({"name": name, "schema": {}})))
+            await answer(reader)
+            while True:
+                for schema in kept:
+                    request = target.request(f"/v1/event-types/{name}", json_bytes({"schema": schema}))
+                    writer.write(request.replace(b"POST ", b"PATCH ", 1))
+                    await writer.drain()
+                    await answer(reader)
+        finally:
+            writer.close()
+
+    await asyncio.gather(*(for_ever(lambda number=number: one(number), 1) for number in range(8)))  # type: ignore[misc]
+
+
+async def judged(target: Target) -> None:
+    """Events of many small values, whose schema has them compared."""
+    data = json_bytes([[1, number] for number in range(22_000)])
+    body = target.event(0).replace(b'{"pad":""}', data).replace(b"document.signed", b"loud.judged")
+    await ask(target, target.request("/v1/events", body), 16)
+
+
+async def hasty(target: Target) -> None:
+    """A few events a second, for endpoints that always fail and are asked again at once."""
+    request = target.request("/v1/events", target.event(100))
+    reader, writer = await target.connect()
+    try:
+        while True:
+            writer.write(request)
+            await writer.drain()
+            await answer(reader)
+            await asyncio.sleep(1 / target.told["rate"])
+    finally:
+        writer.close()
+
+
 async def changes(target: Target) -> None:
     """Configuration changes one after another: descriptions, which mean nothing to any delivery."""
     endpoints = target.told["endpoints"]
@@ -302,7 +392,8 @@ ATTACKS = {
     work.__name__: work
     for work in (
         header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, tiny_chunks, pipelined,
-        wrong_keys, half_bodies, batches, broken_batches, wide, owed, changes, test_calls,
+        wrong_keys, half_bodies, batches, broken_batches, wide, owed, hasty, previews, nested, scrapes, schemas, judged, changes,
+        test_calls,
     )
 }  # fmt: skip
 

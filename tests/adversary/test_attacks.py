@@ -14,6 +14,7 @@ from tests.servers import Postgres
 pytestmark = [pytest.mark.slow, pytest.mark.adversary]
 
 SLOW = {"profile": "standard", "breaker": None}
+HASTY = {**SLOW, "schedule": {"fixed": [0.01] * 30}, "jitter": None}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -43,9 +44,24 @@ def test_thousands_of_idle_connections_leave_room_for_others(scene: Arena, attac
     scene.withstands(attack, connections=4_300)
 
 
-@pytest.mark.parametrize("attack", ["tiny_chunks", "pipelined"])
-def test_what_costs_more_to_read_than_to_send_is_read_a_little_at_a_time(scene: Arena, attack: str) -> None:
+def test_what_costs_more_to_read_than_to_send_is_read_a_little_at_a_time(scene: Arena) -> None:
+    scene.withstands("tiny_chunks")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/docs", "/openapi.json"])
+def test_requests_by_the_thousand_in_one_write_are_answered_one_by_one(scene: Arena, path: str) -> None:
+    scene.withstands("pipelined", path=path)
+
+
+@pytest.mark.parametrize("attack", ["previews", "nested", "scrapes", "schemas"])
+def test_what_is_costly_to_answer_takes_turns(scene: Arena, attack: str) -> None:
     scene.withstands(attack)
+
+
+def test_events_that_are_costly_to_judge_take_turns(scene: Arena) -> None:
+    schema = {"uniqueItems": True, "items": {"uniqueItems": True}}
+    scene.api.call("POST", "/v1/event-types", {"name": "loud.judged", "schema": schema})
+    scene.withstands("judged")
 
 
 def test_wrong_keys_are_refused_and_nothing_more(scene: Arena) -> None:
@@ -79,6 +95,11 @@ def test_64_mib_owed_to_one_slow_receiver_is_its_own_trouble(scene: Arena) -> No
 def test_large_events_owed_to_thousands_of_endpoints_are_their_own_trouble(scene: Arena) -> None:
     scene.loud_endpoints("/d/1500", 5_000, SLOW)
     scene.withstands("owed", pad=255_000, events=20)
+
+
+def test_retries_without_a_pause_are_their_own_tenants_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/status/500", 5, HASTY)
+    scene.withstands("hasty", rate=20)
 
 
 def test_a_caller_who_changes_descriptions_in_a_loop_holds_nobody_up(scene: Arena) -> None:

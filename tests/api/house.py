@@ -20,10 +20,12 @@ from surehook.api.traffic import Watched
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
+from surehook.core.steps import Steps
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.endings import Endings
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
+from surehook.delivery.outage import Outage
 from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
@@ -107,8 +109,16 @@ class Facts:
 
 
 class Metrics:
-    async def render(self) -> bytes:
+    async def rendering(self) -> Steps[bytes]:
+        return self._steps()
+
+    def _steps(self) -> Steps[bytes]:
+        yield 1
         return b"surehook_up 1\n"
+
+
+def _fail(name: str, error: BaseException) -> None:
+    raise error
 
 
 class SmallEngine:
@@ -120,7 +130,10 @@ class SmallEngine:
         self.entropy = SimEntropy(random.Random(7))
         self.transport = ToldTransport()
         self.telemetry = Facts()
-        self.tokens = Tokens(transport=self.transport, clock=self.clock, telemetry=self.telemetry)
+        self.outage = Outage(clock=self.clock, telemetry=self.telemetry)
+        self.tokens = Tokens(
+            transport=self.transport, clock=self.clock, telemetry=self.telemetry, defect=_fail
+        )
         self.metrics = Metrics()
         self.watch = Watch()
         self.caller_calls = CallerCalls()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from surehook.api.auth import Keys
 from surehook.api.ingest import Ingest
+from surehook.api.turns import Turns
+from surehook.api.turnstile import REST_S
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable
 from surehook.core.model import EventType
+from surehook.core.schema import Schema, compile_schema
 from surehook.delivery import event_types
 from surehook.delivery.chores import Chores
 from tests.delivery.house import TENANT, House, in_house
@@ -26,11 +32,18 @@ class Door:
     def __init__(self, house: House) -> None:
         self.house = house
         keys = Keys(house.ledger, own=[KEY])
-        self._ingest = Ingest(self._elsewhere, engine=house.engine, keys=keys, refresh_keys=keys.load)
+        self.turns = Turns(house.engine.clock.boot)
+        self._ingest = Ingest(
+            self._elsewhere, engine=house.engine, keys=keys, refresh_keys=keys.load, turns=self.turns
+        )
         self.scope: dict[str, Any] = {}
+        self.elsewhere: dict[str, list[float]] = {}  # paths of other calls, and when each began
 
     async def _elsewhere(self, scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError(f"{scope['path']} left the door")
+        assert scope["path"] in self.elsewhere, f"{scope['path']} left the door"
+        self.elsewhere[scope["path"]].append(asyncio.get_running_loop().time())
+        await send({"status": 200})
+        await send({"body": b"null"})
 
     async def post(
         self, path: str, body: Any, *, query: str = "", key: str | None = KEY, **headers: str
@@ -60,14 +73,15 @@ class Door:
         assert status == 202
         return list(answers)
 
-    async def register(self, schema: Any, name: str = "doc.signed") -> None:
+    async def register(self, schema: Any, name: str = "doc.signed") -> Schema:
+        compiled = compile_schema(json.dumps(schema).encode())
         await event_types.create(
-            self.house.engine, name=name, description=None, schema=json.dumps(schema).encode(),
-            schema_version="1", policy=None,
-        )  # fmt: skip
+            self.house.engine, name=name, description=None, schema=compiled, schema_version="1", policy=None
+        )
+        return compiled
 
     async def change(self, schema: Any) -> None:
-        changes = {"schema": None if schema is None else json.dumps(schema).encode()}
+        changes = {"schema": None if schema is None else compile_schema(json.dumps(schema).encode())}
         await event_types.change(self.house.engine, Chores(), "doc.signed", changes)
 
 
@@ -174,9 +188,9 @@ def test_a_refusal_asks_the_book_before_it_believes_an_old_schema() -> None:
 
 def test_a_schema_is_compiled_anew_only_where_its_bytes_are_others() -> None:
     async def story(door: Door) -> None:
-        await door.register(SCHEMA)
+        compiled = await door.register(SCHEMA)
         schemas = door.house.engine.directory.schemas
-        compiled = schemas["doc.signed"]
+        assert schemas["doc.signed"] is compiled
         await door.house.endpoint()
         assert schemas["doc.signed"] is compiled
         await door.change({"type": "object"})
@@ -259,5 +273,52 @@ def test_a_batch_answers_in_the_order_it_was_asked() -> None:
         told = [answer.get("code", "taken") for answer in answers]
         assert told == ["taken", "unknown_tenant", "invalid_event_type", "idempotency_conflict", "taken"]
         assert answers[0] == answers[4]
+
+    at_the_door(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "detail"),
+    [
+        (LedgerUnavailable("gone"), "ledger_unavailable", "not accepted"),
+        (CommitUnknown("cut"), "outcome_unknown", "nobody knows whether it was accepted"),
+        (LedgerBroken("EIO"), "outcome_unknown", "nobody knows whether it was accepted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_publisher_is_told_whether_the_event_may_have_been_accepted(
+    error: Exception, code: str, detail: str
+) -> None:
+    async def story(house: House) -> None:
+        door = Door(house)
+
+        async def away(*anything: Any, **more: Any) -> Any:
+            raise error
+
+        house.ledger.accept = away  # type: ignore[method-assign]
+        for status, problem in (
+            await door.one(),
+            await door.post("/v1/events/batch", [{"tenant": TENANT, "type": "doc.signed", "data": None}]),
+        ):
+            assert (status, problem["code"]) == (503, code)
+            assert detail in problem["detail"] and "again" in problem["hint"]
+            assert door.scope["surehook.ledger"] == str(error)
+
+    in_house(story, stops=False)
+
+
+# -- a crowd ------------------------------------------------------------------------------------------------
+
+
+def test_other_calls_of_a_crowd_begin_apart_and_publishes_wait_for_none() -> None:
+    async def story(door: Door) -> None:
+        began = door.elsewhere["/v1/endpoints"] = []
+        probed = door.elsewhere["/readyz"] = []
+        crowd = [asyncio.ensure_future(door.post("/v1/endpoints", {})) for _ in range(20)]
+        assert (await door.one())[0] == 202
+        await door.post("/readyz", {})
+        assert len(began) < 20 and len(probed) == 1
+        await asyncio.gather(*crowd)
+        assert all(later - earlier > 0.9 * REST_S for earlier, later in pairwise(began))
 
     at_the_door(story)

@@ -35,7 +35,7 @@ from tests.api.house import House
         (LedgerBroken("EIO"), 503, "ledger_unavailable", "1"),
         (LedgerFull("floor"), 503, "disk_full", "30"),
         (NodeBuried(b"x"), 503, "ledger_unavailable", "1"),
-        (CommitUnknown("x"), 503, "ledger_unavailable", "1"),
+        (CommitUnknown("x"), 503, "ledger_unavailable", "1"),  # of a call that only reads
         (Problem("not_found", "no", status=404), 404, "not_found", None),
         (Problem("made_up_code", "no", status=418), 418, "made_up_code", None),
         (RuntimeError("secret words"), 500, "internal", None),
@@ -51,6 +51,22 @@ def test_every_error_has_its_answer(
     assert dict(refusal.headers).get("retry-after") == retry_after
     assert refusal.shape.type == f"/problems/{code}" and refusal.shape.title
     assert b"secret words" not in refusal.body()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LedgerUnavailable("locked"), "ledger_unavailable"),
+        (LedgerBroken("EIO"), "outcome_unknown"),
+        (CommitUnknown("x"), "outcome_unknown"),
+        (LedgerFull("floor"), "disk_full"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_change_whose_outcome_nobody_knows_has_a_code_of_its_own(error: Exception, code: str) -> None:
+    told = problems.refusal(error, changes=True)
+    assert (told.status, told.shape.code) == (503, code)
+    assert code == "disk_full" or "look" in str(told.shape.hint)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +137,7 @@ def test_the_map_holds_every_code_that_is_raised_and_no_other() -> None:
         "too_many_calls",
         "disk_full",
         "ledger_unavailable",
+        "outcome_unknown",
         "internal",
     }
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from surehook.api.traffic import KEY_QUIET_MS, QUIET_MS, Traffic, Watched
-from surehook.core.errors import LedgerFull
+from surehook.core.errors import LedgerFull, LedgerUnavailable
+from surehook.delivery.outage import Outage
 from tests.api.house import KEY, Facts, HandClock, House
 
 
@@ -41,7 +42,7 @@ def test_a_caller_that_hangs_up_is_counted_as_such(house: House) -> None:
 
     async def nothing(message: Any = None) -> Any: ...
 
-    traffic = Traffic(clock=HandClock(), telemetry=Facts(), away=lambda: False)
+    traffic = Traffic(clock=HandClock(), telemetry=Facts(), outage=house.engine.outage)
     scope = {"type": "http", "method": "POST", "path": "/v1/events"}
     with pytest.raises(ConnectionResetError):
         house.run(Watched(app, traffic)(scope, nothing, nothing))
@@ -65,8 +66,8 @@ class Publishing:
 
     def __init__(self) -> None:
         self.clock, self.facts = HandClock(), Facts()
-        self.away = False
-        self.traffic = Traffic(clock=self.clock, telemetry=self.facts, away=lambda: self.away)
+        self.outage = Outage(clock=self.clock, telemetry=self.facts)
+        self.traffic = Traffic(clock=self.clock, telemetry=self.facts, outage=self.outage)
 
     def publish(self, code: str | None = None, path: str = "/v1/events") -> None:
         scope: dict[str, Any] = {"method": "POST", "path": path}
@@ -141,18 +142,21 @@ def test_refused_reads_say_nothing_about_publishing() -> None:
     assert door.traffic.refusing() is None
 
 
-def test_refusals_of_a_ledger_are_not_over_while_it_is_away() -> None:
-    """Publishers may wait longer than the pause that ends other episodes, or have given up."""
-    door = Publishing()
-    door.away = True
-    door.publish("ledger_unavailable")
-    door.clock.at += 10 * QUIET_MS
-    door.traffic.look()
-    assert [name for name, _ in door.facts.told] == ["refusals.began"]
+def test_calls_that_the_ledger_refuses_are_a_part_of_its_outage_and_no_line_each(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*anything: Any, **more: Any) -> Any:
+        raise LedgerUnavailable("the database is gone")
 
-    door.away = False
-    door.traffic.look()
-    assert [name for name, _ in door.facts.told] == ["refusals.began", "refusals.ended"]
+    house.engine.ledger.tenants = away
+    for _ in range(30):
+        assert house.call("GET", "/v1/tenants").json()["code"] == "ledger_unavailable"
+
+    assert house.engine.telemetry.told == [
+        ("ledger.away", {"asked": "door", "error": "the database is gone"})
+    ]
+    assert house.engine.outage.refused == 30
+    assert not caplog.records
 
 
 def test_a_refusal_of_the_ledger_is_told_by_its_code(house: House) -> None:

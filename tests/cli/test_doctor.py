@@ -6,8 +6,10 @@ import fcntl
 import os
 import socket
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,6 +17,8 @@ from surehook.cli.examining import COUNTED_MAX
 from tests.cli.conftest import Ran, Run
 from tests.cli.fake_api import fake_api
 from tests.servers import Postgres
+
+NOBODY = 65_534
 
 
 def states(ran: Ran) -> dict[str, str]:
@@ -75,12 +79,28 @@ def test_a_port_is_well_taken_by_the_server_that_answers_there(surehook: Run) ->
     assert (ran.code, states(ran)["port"], states(ran)["server"]) == (0, "ok", "ok")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Rights are looked at as somebody who is not the administrator, for whom nothing is read-only."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setreuid(NOBODY, 0)
+    yield
+    os.setreuid(0, 0)
+
+
 @pytest.mark.parametrize("floor", ["1", "1000"])
-def test_a_folder_that_cannot_be_written_is_wrong(surehook: Run, free: dict[str, str], floor: str) -> None:
-    Path("kept").mkdir(mode=0o555)
-    env = free | {"SUREHOOK_DATABASE_URL": "sqlite:///kept/x.db", "SUREHOOK_DISK_FLOOR_MB": floor}
-    assert states(surehook("doctor", "--no-server", "--json", env=env))["disk"] == "wrong"
+def test_a_folder_that_cannot_be_written_is_wrong(
+    surehook: Run, free: dict[str, str], floor: str, nobody: None
+) -> None:
+    with TemporaryDirectory() as folder:  # pytest's own are closed to everybody else
+        env = free | {"SUREHOOK_DATABASE_URL": f"sqlite:///{folder}/x.db", "SUREHOOK_DISK_FLOOR_MB": floor}
+        for mode, is_wrong in ((0o777, False), (0o555, True)):
+            Path(folder).chmod(mode)
+            ran = surehook("doctor", "--no-server", "--json", env=env)
+            assert ("is not writable" in ran.out) is is_wrong
+            assert not is_wrong or states(ran)["disk"] == "wrong"
 
 
 def test_a_role_with_too_few_rights_on_postgresql_is_wrong(

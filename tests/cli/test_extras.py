@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.budget import every
+
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):
@@ -26,7 +28,7 @@ def run(*args: str, missing: tuple[str, ...], **env: str) -> subprocess.Complete
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
 
 
-@pytest.mark.parametrize("command", [("status",), ("plan",), ("up",)])
+@pytest.mark.parametrize("command", every(3, [("status",), ("plan",), ("up",)]))
 def test_migrate_names_the_extra_of_the_database(command: tuple[str, ...]) -> None:
     ran = run("migrate", *command, *POSTGRES, missing=("asyncpg",))
 

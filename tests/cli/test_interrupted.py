@@ -1,4 +1,4 @@
-"""Ctrl-C while the server is at it: what may have been done is said, and how to find out."""
+"""Ctrl-C while the server is at it, or its loss: what may have been done is said, and how to find out."""
 
 from __future__ import annotations
 
@@ -69,3 +69,27 @@ def test_what_was_shown_is_in_no_doubt(surehook: Run) -> None:
     assert ran.code == 130
     assert "1 delivery" in ran.out
     assert "may have" not in ran.err
+
+
+@pytest.mark.parametrize("how", ["outcome_unknown", "no answer"])
+def test_who_loses_the_server_or_its_ledger_meanwhile_is_told_the_same(surehook: Run, how: str) -> None:
+    problem = {"code": "outcome_unknown", "detail": "nobody knows", "hint": "publish it again"}
+    with stand_in(lambda heard: answer(503, problem) if how == "outcome_unknown" else None) as server:
+        ran = surehook("send", "a.b", "--tenant", "acme", env={"SUREHOOK_URL": server.url})
+    event = server.heard[-1].json["id"]
+    assert f"the event may have been accepted: look with `surehook events show {event}`" in ran.err
+    assert "publish it again" not in ran.err
+    assert ran.code == (1 if how == "outcome_unknown" else 6)
+
+
+def test_who_is_told_that_nothing_was_accepted_is_in_no_doubt(surehook: Run) -> None:
+    problem = {
+        "code": "ledger_unavailable",
+        "detail": "not accepted: the ledger is away",
+        "hint": "publish it again",
+    }
+    with stand_in(lambda heard: answer(503, problem)) as server:
+        ran = surehook("send", "a.b", "--tenant", "acme", env={"SUREHOOK_URL": server.url})
+    assert ran.code == 1
+    assert "not accepted: the ledger is away (ledger_unavailable)" in ran.err
+    assert "may have been" not in ran.err

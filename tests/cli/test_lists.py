@@ -127,6 +127,17 @@ def test_the_tenant_of_the_settings_holds_for_lists_and_a_star_is_all(surehook: 
     assert "of tenant acme" in ran.err
 
 
+def test_a_delivery_that_is_held_says_that_it_may_wait_for_its_turn(surehook: Run) -> None:
+    path = f"/v1/deliveries/{DELIVERY}"
+    with fake_api(**{f"GET {path}": delivery(state="sending"), f"GET {path}/attempts": []}) as api:
+        sending = surehook("deliveries", "show", DELIVERY, env=api.env).out
+        api.values[f"GET {path}"] = delivery(state="scheduled")
+        scheduled = surehook("deliveries", "show", DELIVERY, env=api.env).out
+
+    assert "held         by a process: it waits for its turn there, or for its receiver's answer" in sending
+    assert "by a process" not in scheduled
+
+
 def test_a_parked_delivery_says_what_it_waits_for_and_when(surehook: Run) -> None:
     path = f"/v1/deliveries/{DELIVERY}"
     with fake_api(**{f"GET {path}": parked("paused"), f"GET {path}/attempts": []}) as api:

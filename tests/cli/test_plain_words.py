@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from surehook.cli.faults import explain
+from surehook.client.errors import Unreachable
 from surehook.inbox.work import Away
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, EVENT, T0, attempt, delivery, endpoint, fake_api
@@ -28,7 +32,7 @@ def test_a_wrong_server_address_is_told_by_the_option_that_was_given(surehook: R
 def test_an_overlap_beyond_the_bound_is_told_in_days(surehook: Run) -> None:
     ran = surehook("endpoints", "rotate-secret", ENDPOINT, "--overlap", "31d")
     assert ran.code == 2
-    assert "--overlap is at most 30 days" in ran.err
+    assert "--overlap is at most 30 days" in ran.err and "such as 24h or 7d" in ran.err
 
 
 def test_an_endpoint_whose_secret_is_not_shown_is_not_shown_without_one(surehook: Run) -> None:
@@ -116,3 +120,44 @@ def test_an_inbox_without_tables_is_told_once_with_its_cure(caplog: pytest.LogCa
     assert len(told) == 3
     assert "surehook inbox ddl" in told[0]
     assert "is back" in told[1]
+
+
+def test_a_server_that_stands_still_is_told_from_none() -> None:
+    still = explain(Unreachable("http://a", "no answer within 5 s", maybe_done=False))
+    absent = explain(Unreachable("http://a", "connection refused", maybe_done=False))
+    assert "stands still or is overloaded" in str(still[1]) and "surehook doctor" in str(still[1])
+    assert "surehook serve" in str(absent[1]) and "stands still" not in str(absent[1])
+
+
+def test_an_address_in_the_wrong_place_is_told_where_it_belongs(surehook: Run) -> None:
+    ran = surehook("endpoints", "update", ENDPOINT, "https://new.example/in")
+    assert ran.code == 2
+    assert "an endpoint's new address is `endpoints update ENDPOINT --target URL`" in ran.err
+
+
+def test_a_delivery_that_waits_for_credentials_says_so(surehook: Run) -> None:
+    values = {
+        f"GET /v1/deliveries/{DELIVERY}": delivery(state="parked", reason="key", due_at=None),
+        f"GET /v1/deliveries/{DELIVERY}/attempts": [],
+    }
+    with fake_api(**values) as api:
+        ran = surehook("deliveries", "show", DELIVERY, env=api.env)
+    assert "refuses the signature or the credentials" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "whose"), [((), "(without a tenant)"), (("--tenant", "acme"), "of tenant acme")]
+)
+def test_a_document_without_a_history_is_named_with_its_tenant(
+    surehook: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], whose: str
+) -> None:
+    (tmp_path / "spare_inbox.py").write_text(
+        "from surehook.inbox import Inbox, sources\n"
+        "inbox = Inbox('sqlite:///inbox.db', [sources.named('surehook', secret='whsec_' + 'A' * 32)])\n"
+        "inbox.create_tables()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "spare_inbox", raising=False)  # another folder's
+    ran = surehook("inbox", "explain", "spare_inbox:inbox", "c1", *flags)
+    assert ran.code == 4
+    assert f"the inbox knows no document c1 {whose}" in ran.err

@@ -208,6 +208,18 @@ def test_patience_ends(twin: Any) -> None:
     assert twin.slept == [3.0, 3.0]
 
 
+def test_a_try_that_may_have_been_done_is_not_forgotten_for_a_refusal_that_came_later(twin: Any) -> None:
+    """The last word is about the last try alone: whoever heard nothing else would publish the event as another one."""
+    doubtful = answer(503, {"code": "outcome_unknown", "detail": "nobody knows"}, retry_after="1")
+    away = answer(503, {"code": "ledger_unavailable", "detail": "not accepted"}, retry_after="3")
+    with stand_in(doubtful, *[away] * 9) as server:
+        twin.make(server.url, patience_s=7)
+        with pytest.raises(Refused) as caught:
+            twin.do(send)
+    assert caught.value.code == "outcome_unknown"
+    assert len(server.heard) == 4
+
+
 def test_a_refusal_carries_the_problem(twin: Any) -> None:
     with stand_in(PROBLEM) as server:
         twin.make(server.url)

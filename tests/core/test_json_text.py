@@ -91,6 +91,18 @@ def test_depth_is_what_walking_the_value_says(value, limit):
     assert json_text.is_deeper(json.dumps(value).encode(), limit) is (depth_of(value) > limit)
 
 
+def spent(data: bytes) -> float:
+    """Seconds of the processor to tell its depth."""
+    begun = time.process_time()
+    assert not json_text.is_deeper(data, 64)
+    return time.process_time() - begun
+
+
+def test_what_is_deep_everywhere_costs_no_more_than_what_is_flat():
+    flat, deep = b"[]" * 125_000, (b"[" * 62 + b"]" * 62) * 2_000
+    assert min(spent(deep) for _ in range(5)) < 2 * min(spent(flat) for _ in range(5))
+
+
 def has_nul(value):
     if isinstance(value, str):
         return "\x00" in value

@@ -203,8 +203,23 @@ BAD_CHUNKS: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("raw", "code"), BAD_CHUNKS, ids=range(len(BAD_CHUNKS)))
 def test_chunks_that_are_doubtful_or_mostly_framing_are_refused(raw: bytes, code: str) -> None:
     if not code:
-        ChunkReader().feed(raw, [])
+        _read(raw)
         return
     with pytest.raises(Problem) as refused:
-        ChunkReader().feed(raw, [])
+        _read(raw)
     assert refused.value.code == code
+
+
+def _read(raw: bytes) -> None:
+    """Whole, in as many goes as it takes."""
+    reader = ChunkReader()
+    while raw:
+        raw = reader.feed(raw, [])
+
+
+def test_a_few_chunks_are_read_in_one_go() -> None:
+    reader, parts = ChunkReader(), list[bytes]()
+    raw = b"1\r\na\r\n" * 100 + b"0\r\n\r\n"
+    rest = reader.feed(raw, parts)
+    assert (len(parts), len(rest)) == (limits.CHUNKS_AT_ONCE, len(raw) - 6 * limits.CHUNKS_AT_ONCE)
+    assert reader.feed(rest, parts) == b"" and reader.done and len(parts) == 100

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from surehook.core import limits
 from surehook.core.errors import Problem
-from surehook.core.schema import FIELD_CHARS, SENTENCE_CHARS, compile_schema, count_patterns, kept_schema
+from surehook.core.schema import FIELD_CHARS, SENTENCE_CHARS, compile_schema, count_patterns, kept_in_steps
+from surehook.core.steps import at_once
 
 SIGNED = {
     "type": "object",
@@ -314,12 +315,12 @@ def test_patterns_are_counted_wherever_they_stand() -> None:
 
 
 def test_a_kept_schema_that_is_not_usable_refuses_every_event() -> None:
-    kept = kept_schema(b'{"type":"text"}')
+    kept = at_once(kept_in_steps(b'{"type":"text"}'))
     problem = kept.mismatch(b"{}")
 
     assert kept.source == b'{"type":"text"}'
     assert problem is not None and (problem.code, problem.field) == ("invalid_schema", "type")
-    assert kept_schema(b'{"type":"object"}').mismatch(b"{}") is None
+    assert at_once(kept_in_steps(b'{"type":"object"}')).mismatch(b"{}") is None
 
 
 def test_the_engine_is_not_imported_before_the_first_schema() -> None:

@@ -23,6 +23,7 @@ from surehook.delivery.company import (
     COST_S,
     NEAR_S,
     PAUSE_TURNS,
+    RETRY_COST,
     Company,
     pause,
 )
@@ -31,7 +32,7 @@ from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from surehook.sim.loop import run
-from tests.delivery.house import House, in_house
+from tests.delivery.house import House, answers, in_house
 
 
 class Commits:
@@ -440,6 +441,17 @@ def test_whoever_rushed_and_however_much_is_calm_a_second_later() -> None:
     assert company.seen("a", 1, NEAR_S)
 
 
+def test_who_has_very_much_tried_again_rushes_without_publishing() -> None:
+    company = Company(part=16)
+    company.tried_again("a", CALM_BURST // RETRY_COST, 0.0)
+    assert not company.is_rushed(0.0)
+    company.tried_again("a", 1, 0.0)
+    assert company.is_rushed(0.0)
+    company.seen("b", 1, 0.0)
+    assert not company.is_near(0.0), "what is large makes room for who publishes"
+    assert not company.seen("a", 1, 0.0)
+
+
 def test_tenants_that_were_here_once_are_forgotten() -> None:
     company = Company(part=16)
     for n in range(10_000):
@@ -530,6 +542,25 @@ async def test_a_calm_tenant_waits_for_no_flush_of_one_that_rushes(house: House,
     await asyncio.gather(one, many)
     assert [tenants for tenants in commits.tenants() if "other" in tenants] == [["other"]]
     assert commits.quick == [tenants == ["other"] for tenants in commits.tenants()]
+
+
+@pytest.mark.parametrize(("wait_s", "is_quick"), [(0.01, True), (10.0, False)])
+def test_a_calm_tenant_goes_before_one_whose_few_events_are_tried_again_and_again(
+    wait_s: float, is_quick: bool
+) -> None:
+    @story()
+    async def told(house: House, commits: Commits) -> None:
+        policy = {"schedule": {"fixed": [wait_s] * 100}, "jitter": None, "breaker": None}
+        for number in range(20):
+            url = f"https://a{number}.example/hook"
+            house.receivers.scripts[url] = answers(500, after=0.001)
+            await house.endpoint(url, policy=policy)
+        await house.publish(5)
+        await house.wait(1)
+        await house.publish(1, tenant="other")
+        assert commits.quick[-1] is is_quick
+
+    told()
 
 
 @story(EngineSettings(accept_rows=16, turn_cost=8))

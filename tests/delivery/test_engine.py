@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core import envelope, ids
-from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.core.errors import CommitUnknown, LedgerUnavailable, NodeBuried
 from surehook.core.model import RETRY
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
@@ -489,6 +489,30 @@ def test_an_event_whose_commit_is_unknown_does_not_fan_out_anew(told: bool) -> N
         assert len(house.receivers.calls) == 1
 
     in_house(story)
+
+
+@pytest.mark.parametrize("then", [LedgerUnavailable("gone"), NodeBuried(b"n" * 16)])
+def test_an_event_whose_commit_was_lost_is_in_doubt_whatever_comes_then(then: Exception) -> None:
+    """What the ledger said last is no word about the commit before: it may be in the book."""
+
+    async def story(house: House) -> None:
+        await house.endpoint()
+        accept = house.ledger.accept
+        tries: list[None] = []
+
+        async def cut(*args: Any, **named: Any) -> Any:
+            tries.append(None)
+            if len(tries) > 1:
+                raise then
+            await accept(*args, **named)
+            raise CommitUnknown("cut")
+
+        house.ledger.accept = cut  # type: ignore[method-assign]
+        with pytest.raises(CommitUnknown):
+            await house.publish(key="a")
+        house.ledger.accept = accept  # type: ignore[method-assign]
+
+    in_house(story, stops=False)
 
 
 def test_results_wait_for_a_ledger_that_is_away_and_nothing_is_sent_twice() -> None:

@@ -13,7 +13,9 @@ from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.delivery import retry_end
 from surehook.delivery.batch import Batches
 from surehook.delivery.chores import CHORES_MAX, WAITING_MAX, Chores
-from surehook.delivery.loops import AGAIN_MOST_S, WELL_S, Loops
+from surehook.delivery.loops import AGAIN_FIRST_S, AGAIN_MOST_S, WELL_S, Loops
+from surehook.delivery.outage import Outage
+from surehook.ports.wakeups import WORK
 from surehook.sim.clock import SimClock
 from surehook.sim.loop import SimLoop, run
 from tests.delivery.house import House, answers, in_house
@@ -37,7 +39,9 @@ def in_loops(story: Callable[[Loops, Said], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
         said = Said()
-        loops = Loops(clock=SimClock(loop), telemetry=said, fail=said.failures.append)
+        clock = SimClock(loop)
+        outage = Outage(clock=clock, telemetry=said)
+        loops = Loops(clock=clock, telemetry=said, outage=outage, fail=said.failures.append)
         await story(loops, said)
         await loops.stop()
 
@@ -57,21 +61,27 @@ def test_a_loop_that_meets_ledger_trouble_begins_again_and_says_so_once() -> Non
         pauses = [later - earlier for earlier, later in itertools.pairwise(begun)]
         assert max(pauses) <= AGAIN_MOST_S + 0.01
         assert len(begun) < 140
-        assert said.facts == [("ledger.away", {"loop": "away", "error": "gone"})]
+        assert said.facts == [("ledger.away", {"asked": "away", "error": "gone"})]
+        assert loops.outage.refused == len(begun)
         assert not said.failures
 
     in_loops(story)
 
 
-def test_trouble_after_a_good_while_is_said_again() -> None:
+def test_after_a_good_while_the_first_pause_is_short_again() -> None:
     async def story(loops: Loops, said: Said) -> None:
+        begun: list[float] = []
+
         async def sometimes() -> None:
+            begun.append(asyncio.get_running_loop().time())
             await asyncio.sleep(WELL_S + 1)
             raise LedgerUnavailable("gone")
 
         loops.keep("sometimes", sometimes)
-        await asyncio.sleep(3 * WELL_S + 5)
-        assert [name for name, _ in said.facts] == ["ledger.away"] * 3
+        await asyncio.sleep(5 * WELL_S)
+        pauses = [later - earlier - WELL_S - 1 for earlier, later in itertools.pairwise(begun)]
+        assert pauses == pytest.approx([AGAIN_FIRST_S] * len(pauses))
+        assert len(pauses) > 2
 
     in_loops(story)
 
@@ -196,7 +206,7 @@ def test_a_defect_in_recording_or_parking_fails_the_engine(what: str) -> None:
     in_house(story, stops=False)
 
 
-@pytest.mark.parametrize("where", ["answers", "timers"])
+@pytest.mark.parametrize("where", ["answers", "timers", "hints"])
 def test_a_defect_in_a_callback_fails_the_engine(where: str) -> None:
     """They stand outside of the loops. asyncio logged such a defect; slots and memory stayed taken, or no timer was ever
     armed again, while the engine seemed ready."""
@@ -215,6 +225,9 @@ def test_a_defect_in_a_callback_fails_the_engine(where: str) -> None:
             await house.publish()
             await house.wait(2)
             setattr(engine.claim.timers, "_due", defect)  # noqa: B010
+        if where == "hints":
+            setattr(engine.claim, "woken", defect)  # noqa: B010
+            engine.neighbours.heard(WORK[0])
         await house.publish()
         await house.wait(10)
         assert engine.failure == "a defect"

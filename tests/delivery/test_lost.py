@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.delivery import lost
 from tests.delivery.house import House
 from tests.delivery.nodes import ALL, API, FIRST_ONLY, Town, in_town
 
@@ -40,6 +43,30 @@ def test_rows_of_a_claim_whose_answer_was_lost_are_sent_within_a_second() -> Non
         assert cut.at is not None and town.calls("worker") == 0
         await asyncio.sleep(cut.at + SOON_S - asyncio.get_running_loop().time())
         assert town.calls("worker") == 20
+        assert await town.states() == {"delivered": 20}
+        assert town.engines["worker"].lost.released == 20
+
+    in_town(story, hears=False, api=API, worker=FIRST_ONLY)
+
+
+def test_many_lost_rows_come_back_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One statement for a hundred thousand would outlast the ledger's patience, each time anew."""
+
+    async def story(town: Town) -> None:
+        monkeypatch.setattr(lost, "FREED_ROWS", 8)
+        await town.endpoint()
+        await town.wait(0.5)
+        await town.publish(20)
+        free, freed = town.ledger.free, []
+
+        async def count(ids: Sequence[bytes], **named: Any) -> None:
+            freed.append(len(ids))
+            await free(ids, **named)
+
+        town.ledger.free = count  # type: ignore[method-assign]
+        Cut(town)
+        await town.wait(3)
+        assert freed == [8, 8, 4]
         assert await town.states() == {"delivered": 20}
         assert town.engines["worker"].lost.released == 20
 

@@ -11,6 +11,7 @@ import pytest
 from surehook.core.authentication import ClientCredentials
 from surehook.delivery import testcall, tokens
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.tokens import Grant, Tokens
 from surehook.ports.transport import Answer, Request
 from tests.delivery.house import HANGS, REFUSES, Call, House, Script, in_house
 
@@ -67,6 +68,35 @@ async def entries(house: House) -> list[tuple[str | None, str | None]]:
 
 def tokens_of(calls: list[Call]) -> list[str]:
     return [call.headers["authorization"] for call in calls]
+
+
+# -- defects ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["a token that came", "no token in time", "an answer"])
+def test_a_defect_in_what_the_transport_or_a_timer_calls_fails_the_engine(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were logged, and whoever waited for the token waited for ever, a slot in hand."""
+
+    async def story(house: House) -> None:
+        def defect(*anything: Any, **more: Any) -> None:
+            raise ValueError("a defect")
+
+        TokenServer(house, after=8 if where == "no token in time" else 0.1)
+        await endpoint(house)
+        step = {
+            "a token that came": (Tokens, "_keep"),
+            "no token in time": (Tokens, "left"),
+            "an answer": (Grant, "answered"),
+        }
+        monkeypatch.setattr(*step[where], defect)
+        await house.publish()
+        await house.wait(9)
+        assert house.engine.failure == "a defect"
+        assert "loop.failed" in house.facts.names
+
+    in_house(story, stops=False)
 
 
 # -- the way it should go -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import EventType
-from surehook.delivery import cancel, endpoints
+from surehook.delivery import ageing, cancel, endpoints
 from surehook.delivery.chores import Chores
 from surehook.delivery.retry_end import end_pending_retries
 from surehook.delivery.settings import EngineSettings
@@ -95,6 +95,26 @@ def test_a_backlog_that_only_seems_old_delays_the_end_of_no_other() -> None:
         counts = await house.ledger.parked_counts()
         assert (vain, "breaker") in counts
         assert (old, "breaker") not in counts
+
+    in_house(story)
+
+
+def test_a_group_that_rests_makes_ageing_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has grown old in it is not ended as long as it rests."""
+
+    async def story(house: House) -> None:
+        monkeypatch.setattr(ageing, "VAIN_ROW_S", 0.2)
+        vain = await backlog(house, A, 300)
+        await house.set(vain, policy=None)  # standard: days
+        early = json.dumps({"profile": "standard", "max_age": 60}).encode()
+        await house.ledger.add_event_type(EventType("other", None, None, "1", early, house.clock.now()))
+        await house.engine.changed()
+        await house.wait(75)
+        assert house.engine.upkeep.late_s()["ageing"] == 0.0, "it was looked at some seconds ago"
+        await house.wait(30)
+        assert 20 < house.engine.upkeep.late_s()["ageing"] < 30
+        await house.wait(35)
+        assert house.engine.upkeep.late_s()["ageing"] < 10, "after a minute it was looked at again"
 
     in_house(story)
 

@@ -14,6 +14,7 @@ from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import PARKED_REASONS
 from surehook.core.outcome import KEY_CODES
 from surehook.core.profiles import PROFILES
+from surehook.core.steps import at_once
 from surehook.delivery.watch import Watch
 from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
@@ -109,20 +110,20 @@ async def test_the_metrics_are_those_of_a_scrape():
         lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, unserved={}, parked={},
         memory_deliveries=0, waiting_events=0, receipts={}, calls={}, calls_begun={}, calls_refused={}, requests={}, request_times={}, connections=(1, 2), body_bytes=(1, 2),
         refused={}, breakers={}, endpoints={}, upkeep_late_s={},
-        dead_letters=1, ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
+        dead_letters=1, ledger_refused=0, ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
         loop_lateness=watch.lateness, build={"version": "1"},
     )  # fmt: skip
 
     async def snapshot() -> Snapshot:
         return empty
 
-    text = (await PrometheusMetrics(snapshot).render()).decode()
+    text = at_once(await PrometheusMetrics(snapshot).rendering()).decode()
     scraped = re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)
     listed = [
         name for name in first_column(section("docs/operations.md", "Watch")) if name.startswith("surehook_")
     ]
     assert sorted(listed) == sorted(scraped)
-    one_of_several = (await PrometheusMetrics(snapshot, always={"process": "1"}).render()).decode()
+    one_of_several = at_once(await PrometheusMetrics(snapshot, always={"process": "1"}).rendering()).decode()
     samples = [line for line in one_of_several.splitlines() if not line.startswith("#")]
     assert len(samples) > 20 and all('process="1"' in line for line in samples)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from surehook.telemetry.lines import LINES_PER_S
+from surehook.telemetry.lines import LINES_PER_MIN
 from tests.e2e.calling import Caller, until
 from tests.e2e.shop import Shop
 
@@ -43,14 +43,7 @@ def test_bad_packets_and_refused_keys_cost_few_lines_and_all_of_them_are_dated(a
     (refused,) = told(alone, "key.refused")
     assert refused["address"] == "127.0.0.1" and refused["level"] == "warning"
 
-    def has_counted() -> bool:
-        return bool(told(alone, "log.suppressed")) or len(lines(alone)) < 300
-
-    until(has_counted, "what was suppressed is counted")
-    by_second = Counter((line["event"], line["at"][:19]) for line in lines(alone))
-    assert (
-        max(by_second.values()) <= 2 * LINES_PER_S
-    )  # a second of the log begins anywhere in one of the clock
+    assert max(Counter(line["event"] for line in lines(alone)).values()) <= LINES_PER_MIN
 
 
 def test_a_change_of_the_configuration_is_in_the_log_without_its_secrets(alone: Shop) -> None:

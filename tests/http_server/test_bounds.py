@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from surehook.core import limits
+from surehook.http_server.server import FOLLOW_REST_S
 from tests.http_server.house import GET, HEAD, Caller, House, house, on_both_loops, settle
 
 KIB, MIB = 1024, 1024 * 1024
@@ -199,6 +200,71 @@ async def test_what_follows_a_request_in_hand_is_one_read() -> None:
         assert len(place.app.scopes) == 1 and len(connection._held) <= limits.READ_BYTES
 
 
+@on_both_loops
+async def test_small_chunks_are_read_a_few_at_a_time() -> None:
+    async with house() as place:
+        caller = await place.call()
+        caller.writer.write(
+            HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1_000 + b"0\r\n\r\n" + GET
+        )
+        steps, size = [], 0
+        async with asyncio.timeout(10):
+            while size < 1_000:
+                await asyncio.sleep(0)
+                now = max((connection.body_received for connection in place.connections.all()), default=0)
+                steps.append(now - size)
+                size = now
+        assert 0 < max(steps) <= limits.CHUNKS_AT_ONCE
+        assert [(await caller.answer())[2] for _ in range(2)] == [b"1000 bytes", b"0 bytes"]
+        await caller.send(GET)
+        assert (await caller.answer())[0] == 200
+
+
+@on_both_loops
+async def test_a_large_body_is_read_a_buffer_at_a_time() -> None:
+    async with house() as place:
+        caller = await place.call()
+        caller.writer.write(HEAD + b"content-length: %d\r\n\r\n" % (8 * MIB) + b"x" * 8 * MIB + GET)
+        steps, size = [], 0
+        async with asyncio.timeout(10):
+            while size < 8 * MIB:
+                await asyncio.sleep(0)
+                now = max((connection.body_received for connection in place.connections.all()), default=0)
+                steps.append(now - size)
+                size = now
+        assert 0 < max(steps) <= 2 * limits.BODY_READ_BYTES
+        assert [(await caller.answer())[2] for _ in range(2)] == [b"%d bytes" % (8 * MIB), b"0 bytes"]
+
+
+@on_both_loops
+async def test_callers_of_small_pieces_are_not_kept_where_too_many_wait() -> None:
+    async with house(following=0) as place:
+        chunked, pipelined, refused, healthy = [await place.call() for _ in range(4)]
+        await chunked.send(HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100)
+        assert await chunked.problem() == (503, "too_many_bytes")
+        await pipelined.send(GET + GET)
+        assert (await pipelined.answer())[0] == 200 and await pipelined.is_ended()
+        await refused.send(HEAD + b"content-length: 99999999999\r\n\r\n")
+        assert (await refused.answer())[0] == 413
+        await refused.send(b"x" * 100_000)
+        assert await refused.is_ended()
+        await healthy.send(GET)
+        assert (await healthy.answer())[0] == 200
+        assert place.connections.refused["small_pieces"] == 3
+
+
+@on_both_loops
+async def test_a_body_that_is_refused_for_its_pieces_is_not_refused_again_for_its_bytes() -> None:
+    async with house(following=0, body_bytes=16 * MIB) as place:
+        place.connections.budget.used = 16 * MIB
+        caller = await place.call()
+        await caller.send(HEAD + b"transfer-encoding: chunked\r\n\r\n", b"3e80\r\n%b\r\n" % (b"x" * 16_000))
+        await caller.send(b"8\r\nxxxxxxxx\r\n" * 100)
+        assert await caller.problem() == (503, "too_many_bytes")
+        assert dict(place.connections.refused) == {"small_pieces": 1}
+        place.connections.budget.used = 0
+
+
 async def _full(place: House, count: int) -> list[Caller]:
     callers = [await place.call() for _ in range(count)]
     for caller in callers:
@@ -241,8 +307,10 @@ async def test_where_everybody_is_at_work_newcomers_are_refused_and_it_is_said_o
         working = await _full(place, 3)
         for _ in range(4):
             assert await (await place.call()).problem() == (503, "too_many_connections")
-        await place.tick(12)
+        await place.tick(40)
         assert await (await place.call()).problem() == (503, "too_many_connections")
+        await place.tick(2)
+        assert [name for name, _ in place.facts.told].count("http.refused") == 1
         await place.tick(30)
         told = [fields for name, fields in place.facts.told if name == "http.refused"]
         assert [(each["reason"], each["count"]) for each in told] == [
@@ -316,12 +384,66 @@ async def test_a_slow_reader_of_a_last_answer_is_hung_up_on_as_well() -> None:
         await place.until_closed()
 
 
+async def refused_at_once(place: House) -> Caller:
+    place.app.reads = False
+    return await place.call()
+
+
+async def refused_late(place: House) -> Caller:
+    """After a head that did not end in time."""
+    caller = await place.call()
+    await caller.send(b"POST / HTTP/1.1\r\n")
+    await place.tick(11)
+    return caller
+
+
+async def refused_newcomer(place: House) -> Caller:
+    place.app.gate.clear()
+    await _full(place, 3)
+    return await place.call()
+
+
+async def refused(place: House) -> Caller:
+    return await place.call()
+
+
+LARGE = b"content-length: 9000000\r\n\r\n"
+REFUSED = {
+    "by the application": (refused_at_once, HEAD + LARGE, 200),
+    "a body that is too large": (refused, HEAD + LARGE, 413),
+    "a head that is too large": (
+        refused,
+        HEAD + b"cookie: " + b"x" * limits.HEAD_BYTES + b"\r\n" + LARGE,
+        431,
+    ),
+    "a line that is too long": (refused, HEAD.replace(b"/", b"/" + b"x" * 9_000, 1) + LARGE, 414),
+    "a line that is none": (refused, HEAD + b"x y\r\n" + LARGE, 400),
+    "a late head": (refused_late, LARGE, 408),
+    "a newcomer": (refused_newcomer, HEAD + LARGE, 503),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@on_both_loops
+async def test_a_refused_caller_that_sends_all_before_it_reads_reads_why(case: str) -> None:
+    """A connection that is closed over what still comes takes the answer back, and many callers look for none then."""
+    begin, head, status = REFUSED[case]
+    async with house(connections=3, body_bytes=8 * MIB) as place:
+        caller = await begin(place)
+        caller.writer.transport.set_write_buffer_limits(0)
+        caller.writer.write(head + b"x" * 9_000_000)
+        await caller.writer.drain()
+        assert (await caller.answer())[0] == status
+        assert await caller.is_ended()
+
+
 @on_both_loops
 async def test_a_refused_caller_that_sends_very_much_is_cut_off() -> None:
     async with house() as place:
         caller = await place.call()
         with contextlib.suppress(ConnectionError):
-            await caller.send(HEAD + b"a: b\r\n" * 20_000, *[b"x" * 100_000] * 10)
+            await caller.send(HEAD + b"a: b\r\n" * 20_000)
+            await caller.send(*[b"x" * MIB] * 13)
         await place.until_closed()
 
 
@@ -331,15 +453,22 @@ async def test_refused_callers_together_cost_so_many_bytes_a_second() -> None:
         callers = [await place.call() for _ in range(4)]
         for caller in callers:
             caller.writer.write(HEAD + b"content-length: 99999999999\r\n\r\n" + b"x" * 7 * MIB)
-        for _ in range(40):
-            await settle()
-        assert limits.DISCARD_BYTES <= place.connections._discarded_bytes < limits.DISCARD_BYTES + MIB
-        await place.tick()
-        for _ in range(40):
-            await settle()
-        assert place.connections._discarded_bytes > 4 * MIB
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(10):
+            while not (begun := _discarded(place)):
+                await settle()
+        since = loop.time()
+        async with asyncio.timeout(10):
+            while (read := _discarded(place) - begun) < MIB:
+                await settle()
+        turns = (loop.time() - since) / FOLLOW_REST_S + 2  # the one under way, and the clock's grain
+        assert read <= turns * limits.READ_BYTES
         for caller in callers:
             assert await caller.problem() == (413, "body_too_large")
+
+
+def _discarded(place: House) -> int:
+    return sum(limits.LINGER_BYTES - connection._linger_bytes for connection in place.connections.ending)
 
 
 @on_both_loops
@@ -349,7 +478,9 @@ async def test_a_refused_caller_that_sends_on_for_ever_is_cut_off() -> None:
         await caller.send(b"\x00")
         assert (await caller.answer())[0] == 400
         await caller.send(b"x" * 100_000)
-        await place.tick(3)
+        await place.tick(limits.LINGER_S)
+        assert place.connections.open == 1
+        await place.tick()
         await place.until_closed()
 
 

@@ -38,7 +38,7 @@ from tests.inbox.shop.models import Contract
 TABLES = "surehook_inbox_%"
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with ExitStack() as stack:
         if request.param == "sqlite":

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surehook.core.errors import Overloaded, SettingsError
+from surehook.core.limits import LINGER_BYTES
 from surehook.inbox import AsyncInbox, Inbox, line, sources
 from surehook.inbox.sql import ddl
 from surehook.ports.inbox import Contended, StoreUnavailable
@@ -127,6 +130,44 @@ def test_a_refusal_is_problem_json(inbox, parts, given, status, word):
 def test_a_body_that_trickles_is_cut_off_at_its_deadline(inbox):
     answer = asked(inbox.asgi(body_s=0.05), [BODY[:5]], hangs=True)
     assert (answer[0], code(answer), answer[1]["connection"]) == (408, "body_too_slow", "close")
+
+
+async def sent_before_read(app: Any, head: bytes) -> bytes:
+    """What a server answers to one that sends its head and 2 MB, and then reads to the end."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", http="h11"))
+        serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.transport.set_write_buffer_limits(0)
+        writer.write(head + b"host: x\r\ncontent-length: 2000000\r\n\r\n" + b"x" * 2_000_000)
+        await writer.drain()
+        answer = await reader.read()
+        writer.close()
+        server.should_exit = True
+        await serving
+    return answer
+
+
+@pytest.mark.parametrize(("path", "status"), [(b"/partner", b"413"), (b"/nobody", b"404")])
+def test_a_refusal_reaches_a_sender_that_sends_all_before_it_reads(inbox, path, status):
+    answer = asyncio.run(sent_before_read(inbox.asgi(), b"POST %b HTTP/1.1\r\n" % path))
+    assert answer.startswith(b"HTTP/1.1 " + status) and answer.endswith(b"}")
+
+
+def test_a_refused_body_without_an_end_is_read_up_to_a_bound(inbox):
+    pieces = iter([b"x" * 2**20] * (LINGER_BYTES // 2**20 + 2))
+
+    async def receive():
+        return {"type": "http.request", "body": next(pieces), "more_body": True}
+
+    said = []
+
+    async def send(message):
+        said.append(message.get("more_body"))
+
+    scope = {"type": "http", "method": "POST", "path": "/nobody", "headers": headers()}
+    asyncio.run(inbox.asgi()(scope, receive, send))
+    assert said == [None, True, None] and len(list(pieces)) == 1
 
 
 def slowly(app: Any, parts: list[Any]) -> Any:

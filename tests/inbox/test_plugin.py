@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from surehook import pytest_plugin
+from tests.budget import every
 from tests.docs.pages import ROOT, examples, first_column, section
 
 pytest_plugins = ["pytester"]
@@ -64,6 +65,7 @@ def test_the_page_is_a_suite_that_passes(suite, pytester):
     assert not (pytester.path / "app.db").exists()  # the application's own database was not touched
 
 
+@pytest.mark.slow
 def test_the_page_s_client_goes_through_the_application_s_own_route(suite, pytester):
     from surehook.inbox import Inbox
 
@@ -132,6 +134,7 @@ def test_a_new_inbox_for_each_test(inbox, sign):
     ).assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_fixtures_of_the_same_names_take_their_place(suite):
     suite(
         conftest="import pytest\n@pytest.fixture\ndef inbox(): return 1\n@pytest.fixture\ndef sign(): return 2\n",
@@ -139,6 +142,7 @@ def test_fixtures_of_the_same_names_take_their_place(suite):
     ).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_an_order_that_is_none_is_refused(suite):
     suite(
         test_order="""
@@ -152,6 +156,7 @@ def test_order(order, sign, out_of_order):
     ).assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_messages_out_of_order_are_heard_in_that_order(suite):
     suite(
         test_order="""
@@ -168,7 +173,7 @@ def test_order(inbox, sign, out_of_order):
     ).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("kind", ["Inbox", "AsyncInbox"])
+@pytest.mark.parametrize("kind", every(2, ["Inbox", "AsyncInbox"]))
 def test_the_inbox_may_lie_in_another_database(suite, database, kind):
     suite(
         conftest=f"""

@@ -18,6 +18,7 @@ from surehook.core.model import Secret
 from surehook.inbox import Inbox, sources
 from surehook.inbox.receive import Call as Arriving
 from surehook.ports.transport import Answer
+from tests.budget import every
 from tests.delivery.house import Call, House, in_house
 from tests.delivery.nodes import ALL, Town, in_town
 from tests.delivery.test_share import Store
@@ -106,7 +107,7 @@ def gaps(times: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "policy", ["standard", "signing", {"profile": "standard", "breaker": None}], ids=["standard", "signing", "no breaker"]
+    "policy", every(3, ["standard", "signing", {"profile": "standard", "breaker": None}]), ids=["standard", "signing", "no breaker"]
 )  # fmt: skip
 def test_an_hour_with_the_old_key_costs_a_call_per_300_s_and_no_event(policy: Any, tmp_path: Path) -> None:
     async def story(house: House) -> None:
@@ -181,6 +182,7 @@ def test_a_sender_that_starts_anew_meanwhile_remembers_when_it_may_call(tmp_path
     in_house(story)
 
 
+@pytest.mark.slow
 def test_three_nodes_make_the_calls_of_one(tmp_path: Path) -> None:
     async def story(town: Town) -> None:
         application = Application(tmp_path / "app.db", town.clock)

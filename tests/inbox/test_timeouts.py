@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import AsyncInbox, Backoff, Inbox
+from tests.budget import every
 
 HANGS_S = 0.05
 WAITS = {
@@ -36,7 +37,7 @@ def test_a_coroutine_that_hangs_is_cancelled_undone_and_tried_again(houses):
 
 
 @pytest.mark.parametrize(
-    "ground", ["postgresql", "mariadb"], indirect=True
+    "ground", every(2, ["postgresql", "mariadb"]), indirect=True
 )  # SQLite's own thread cannot be stopped
 def test_one_that_hangs_in_the_database_loses_its_transaction_and_its_neighbours_get_another(houses):
     cancelled_undone_and_tried_again(houses, in_the_database)

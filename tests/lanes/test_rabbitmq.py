@@ -18,6 +18,8 @@ from surehook.ports.handoff import BrokerAway, Parcel
 from tests.delivery.firm import Firm, until
 from tests.servers import Rabbits
 
+pytestmark = pytest.mark.slow  # a broker takes fifteen seconds to begin
+
 IDS = [bytes([n]) * 16 for n in range(1, 6)]
 
 

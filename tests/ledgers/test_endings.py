@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from surehook.core.model import Delivery
+from surehook.ledgers.endpoint_walks import FORGET_MS
 from surehook.ports.ledger import AgedGroup, AgedPage
 
 from .desk import ALL, Desk
@@ -98,6 +99,21 @@ async def test_an_endpoint_is_emptied_a_bounded_number_at_a_time(desk: Desk) -> 
     assert (view.reason, view.attempts) == ("deleted", 0)
     assert await desk.kinds(waiting[0]) == [("ended", 1)]
     assert [await desk.state(one) for one in (held, stays)] == ["sending", "scheduled"]
+
+
+async def test_a_walk_that_nobody_goes_on_with_is_forgotten(desk: Desk) -> None:
+    """Another process may end what is left."""
+    walks = getattr(desk.ledger, "_endpoint_walks", None)
+    for _ in range(3):
+        endpoint = await desk.new_endpoint()
+        for _ in range(2):
+            await desk.publish_one(endpoint)
+        assert await desk.ledger.end_endpoint(endpoint, reason="deleted", limit=1, now=NOW) == 1
+    later, took = NOW + FORGET_MS, []
+    while not took or took[-1]:
+        took.append(await desk.ledger.end_endpoint(endpoint, reason="deleted", limit=1, now=later))
+    assert took == [1, 0], "it begins anew"
+    assert walks is None or len(walks.places) == 0
 
 
 async def test_aged_rows_of_a_parking_group_are_found_by_birth_and_time_stood(desk: Desk) -> None:

@@ -6,10 +6,12 @@ from random import Random
 
 import pytest
 
+from tests.budget import examples
+
 from .powerloss.campaign import LIVES, Control, campaign
 from .powerloss.disk import SECTOR, Disk, DiskFull, InputOutputError, Plan, PowerLost
 
-POINTS = 300
+POINTS = examples(300)
 CONTROL_SEEDS = 10
 
 

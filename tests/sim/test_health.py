@@ -11,6 +11,7 @@ from surehook.sim import health as simulated
 from surehook.sim.receivers import Mood
 from surehook.sim.run import Report, run
 from surehook.sim.swarm import Customer, Options
+from tests.budget import every
 
 POLICY = {
     "profile": "standard",
@@ -36,7 +37,7 @@ def dead_for_a_while(*acts: tuple[float, str], seed: int = 1) -> Report:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", every(3, range(3)))
 def test_one_node_is_the_probe_of_all(seed: int) -> None:
     report = dead_for_a_while(seed=seed)
     assert report.finding is None

@@ -30,6 +30,7 @@ def test_a_campaign_of_both_halves_finds_nothing_and_meets_every_fault():
     assert set(MUST_FIRE_INBOX) <= set(result.counts)
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_exactly_in_another_process():
     digest = run(21, inbox=True).digest
     code = "from surehook.sim.run import run; print(run(21, inbox=True).digest)"

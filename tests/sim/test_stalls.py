@@ -7,10 +7,12 @@ import asyncio
 from surehook.core.model import FIRST
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S
+from surehook.ledgers.postgres.under_way import Snapshot
 from surehook.sim import swarm
 from surehook.sim.marked import MarkedLedger
 from surehook.sim.run import run
 from surehook.sim.stalls import Stalls
+from surehook.sim.transactions import Transactions
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 
@@ -56,6 +58,32 @@ async def test_a_claim_gives_what_was_there_when_it_began_and_nobody_has_taken_s
     await desk.publish_one()
     going_on.set()
     assert [row.id for row in await claiming] == [second.id]
+
+
+def test_a_transaction_sees_which_others_are_under_way() -> None:
+    transactions = Transactions()
+    with transactions.begin() as first:
+        assert first == Snapshot(1, frozenset(), 1)
+        with transactions.begin() as second:
+            assert second == Snapshot(1, frozenset((1,)), 2)
+        with transactions.begin() as third:
+            assert third == Snapshot(1, frozenset((1,)), 3)
+    with transactions.begin() as last:
+        assert last == Snapshot(4, frozenset(), 4)
+
+
+async def test_what_becomes_visible_behind_a_mark_is_seen_once_its_transaction_is_over() -> None:
+    clock, transactions = Clock(), Transactions()
+    book = MemoryLedger()
+    ledger = MarkedLedger(book, clock=clock, commit=through, gone=0, transactions=transactions)
+    desk = await Desk(ledger, Maker()).begin()
+    assert await desk.claim() == []
+    with transactions.begin():
+        assert await desk.claim(due_by=NOW + 1_000) == []
+        assert await desk.claim(due_by=NOW + 2_000) == []
+        await desk.publish_one(at=NOW + 100, now=NOW + 100)
+    assert await desk.claim(due_by=NOW + 3_000) == []
+    assert len(await desk.claim(due_by=NOW + 3_000)) == 1
 
 
 def test_only_time_in_which_commits_go_through_is_counted() -> None:

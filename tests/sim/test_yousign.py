@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from surehook.sim.yousign import run_yousign
 
 
+@pytest.mark.slow
 def test_with_lanes_both_answering_endpoints_are_served_and_the_third_is_left_alone():
     figures = run_yousign(events=1_500)
     assert figures["delivered"] == figures["wanted"] == 3_000

@@ -22,18 +22,20 @@ def answer(value: Any, *, status: int = 200, headers: dict[str, str] | None = No
 
 
 class Refused(Response):
-    """An answer that leaves the code of its problem in the request's scope, for whoever counts."""
+    """An answer that leaves the code of its problem, and what the ledger said, in the request's scope, for whoever counts."""
 
     code = ""
+    of_ledger: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[problems.PROBLEM], scope[problems.STATUS] = self.code, self.status_code
+        scope[problems.OF_LEDGER] = self.of_ledger
         await super().__call__(scope, receive, send)
 
 
-def refuse(error: BaseException, headers: dict[str, str] | None = None) -> Response:
-    """An error as problem+json."""
-    refusal = problems.refusal(error)
+def refuse(error: BaseException, headers: dict[str, str] | None = None, *, changes: bool = False) -> Response:
+    """An error of a call, which `changes` something, as problem+json."""
+    refusal = problems.refusal(error, changes=changes)
     refused = Refused(
         refusal.body(),
         status_code=refusal.status,
@@ -41,4 +43,5 @@ def refuse(error: BaseException, headers: dict[str, str] | None = None) -> Respo
         media_type=problems.MEDIA_TYPE,
     )
     refused.code = refusal.shape.code
+    refused.of_ledger = problems.of_ledger(error)
     return refused

@@ -94,7 +94,7 @@ async def _answered(call: Call, services: Services, request: Request) -> Respons
     except ClientDisconnect:
         return Response(status_code=400)  # nobody is there to read it
     except Exception as error:
-        return refuse(error)
+        return refuse(error, changes=call.method != "GET")
 
 
 def _page_routes() -> list[Route]:

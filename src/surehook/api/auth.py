@@ -7,7 +7,6 @@ every log on its way.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
@@ -17,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from surehook.api.answering import refuse
 from surehook.core.errors import LedgerError, Problem
+from surehook.delivery.shared import Shared
 from surehook.ports.registry import Registry
 
 OF_SETTINGS = "api_key of the settings"
@@ -34,8 +34,8 @@ class Keys:
         self._own = {digest(key.encode()): OF_SETTINGS for key in own}
         self._digests: Mapping[bytes, str] = self._own  # with the name of each
         self._version = -1
-        self._lock = asyncio.Lock()
-        self._begun = self._ended = 0
+        # Read the book's keys where its version has changed.
+        self.load = Shared(self._load)
 
     def admits(self, authorization: bytes | None) -> bool:
         """Whether this value of `Authorization` carries a key known in memory. No waiting: for the hot path."""
@@ -60,20 +60,12 @@ class Keys:
     def is_key(self, text: bytes) -> bool:
         return digest(text) in self._digests
 
-    async def load(self) -> None:
-        """Read the book's keys where its version has changed. Those who wait at the same time share one reading,
-        if it began after they came."""
-        wanted = self._begun + 1
-        async with self._lock:
-            if self._ended >= wanted:
-                return
-            self._begun += 1
-            version = await self._registry.version()
-            if version != self._version:
-                rows = await self._registry.keys()
-                self._digests = {row.digest: row.name for row in rows} | self._own
-                self._version = version
-            self._ended = self._begun
+    async def _load(self) -> None:
+        version = await self._registry.version()
+        if version != self._version:
+            rows = await self._registry.keys()
+            self._digests = {row.digest: row.name for row in rows} | self._own
+            self._version = version
 
 
 def digest(key: bytes) -> bytes:

@@ -18,8 +18,10 @@ from starlette.requests import Request
 
 from surehook.core import json_text, limits
 from surehook.core.errors import Problem
+from surehook.core.steps import Steps
 
 B = TypeVar("B", bound=Struct)
+DECODED = 8  # times its bytes is what a body costs to be read once more, so strictly (core/steps.py)
 
 
 async def read(request: Request, *, limit: int) -> bytes:
@@ -40,27 +42,25 @@ async def read(request: Request, *, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, body: type[B], *, empty: bool = False) -> B:
-    """The value a body means. `empty`: no body at all means `{}`. Raises Problem with the field at fault."""
+def decode(data: bytes, body: type[B], *, empty: bool = False) -> Steps[B]:
+    """The value a body means, in steps. `empty`: no body at all means `{}`. Raises Problem with the field at fault."""
     if not data.strip():
         if not empty:
             raise Problem("invalid_json", "the body is empty", hint="send a JSON object", status=400)
         data = b"{}"
-    value = _value(data)
+    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    if flaw is not None:
+        raise _flawed(flaw, data)
+    yield len(data) * DECODED
+    # Only this reader sees every pair of an object, so only it can see a key that is given twice.
+    value = json.loads(data, object_pairs_hook=_once)
     if not isinstance(value, dict):
         raise Problem("wrong_type", "the body is not a JSON object", hint="send a JSON object")
+    yield len(data) * DECODED
     try:
         return msgspec.convert(value, body)
     except msgspec.ValidationError as error:
         raise _refused(error, body, value) from None
-
-
-def _value(data: bytes) -> Any:
-    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
-    if flaw is not None:
-        raise _flawed(flaw, data)
-    # Only this reader sees every pair of an object, so only it can see a key that is given twice.
-    return json.loads(data, object_pairs_hook=_once)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from surehook.api import bodies, cursors, query
+from surehook.api.auth import authorization_of
 from surehook.api.query import LIMIT_DEFAULT, Parameter
 from surehook.api.services import Services
 from surehook.api.shapes import ListShape
+from surehook.api.turns import READ
 from surehook.core import ids, limits
 from surehook.core.errors import Problem
 from surehook.ports.registry import Page
@@ -21,6 +23,7 @@ class Asked(Struct):
     """One request, read and judged: what a handler works with."""
 
     services: Services
+    caller: bytes  # its key, as it was given
     address: str
     path: Mapping[str, str]
     query: Mapping[str, Any]
@@ -94,6 +97,7 @@ class Call(Struct, frozen=True, kw_only=True):
         values, texts = query.parse(request.scope["query_string"], self.parameters)
         asked = Asked(
             services=services,
+            caller=authorization_of(request.scope) or b"",
             address=request.url.path,
             path=request.path_params,
             query=values,
@@ -108,5 +112,9 @@ class Call(Struct, frozen=True, kw_only=True):
             if self.signed:
                 asked.body, asked.headers = data, request.headers.items()
             else:
-                asked.body = bodies.decode(data, self.body, empty=self.body_optional)
+                asked.body = await services.turns.run(
+                    asked.caller,
+                    bodies.decode(data, self.body, empty=self.body_optional),
+                    cost=READ * len(data),
+                )
         return asked

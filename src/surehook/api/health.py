@@ -20,7 +20,7 @@ async def readyz(asked: Asked) -> Answer:
 
 
 async def metrics(asked: Asked) -> Answer:
-    return Answer(await asked.services.engine.metrics.render())
+    return Answer(await asked.services.scrape())
 
 
 CALLS = (

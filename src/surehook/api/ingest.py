@@ -6,18 +6,21 @@ ingest routes do without them. Everything else, the OpenAPI document included, i
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Generator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from surehook.api import problems
 from surehook.api.auth import Keys, authorization_of, key_in_query
-from surehook.api.batch_turns import BatchTurns
+from surehook.api.turns import READ, SMALL_COST, Turns
+from surehook.api.turnstile import Turnstile
 from surehook.core import envelope, idempotency, ids, limits
 from surehook.core.envelope import EventIn
-from surehook.core.errors import Problem
+from surehook.core.errors import LedgerError, Problem
+from surehook.core.steps import SLICE_COST, Steps
+from surehook.delivery.waiting import as_problem
 from surehook.ports.ledger import Taken
 
 Scope = MutableMapping[str, Any]
@@ -25,10 +28,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# A slice of a batch is 1 to 2 ms. An event costs about as much as so many bytes of it, beside its bytes.
-SLICE_BYTES, ITEM_BYTES = 256 * 1024, 2 * 1024
-JUDGED_AT_ONCE = 32  # events of a batch, at most 0.3 ms each by a schema, before others have their turn
+# What reading one event of a batch, and judging it, cost beside its bytes and its schema's steps (core/steps.py).
+ITEM_COST, JUDGE_COST = 2 * 1024, 512
 
+PROBES = frozenset({"/healthz", "/readyz"})  # small, and who asks has little patience
 JSON_TYPE = (b"content-type", b"application/json")
 
 
@@ -38,7 +41,7 @@ class Taking(Protocol):
     def now(self) -> int: ...
     async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]: ...
     def refuses(self, event: EventIn) -> Problem | None: ...
-    def is_long(self, event: EventIn) -> bool: ...
+    def weight(self, event: EventIn) -> int: ...
     async def current(self) -> None: ...
     @property
     def retention_ms(self) -> int: ...
@@ -48,21 +51,32 @@ class Ingest:
     """ASGI: the two ingest routes, and `app` for everything else."""
 
     def __init__(
-        self, app: App, *, engine: Taking, keys: Keys, refresh_keys: Callable[[], Awaitable[None]]
+        self,
+        app: App,
+        *,
+        engine: Taking,
+        keys: Keys,
+        refresh_keys: Callable[[], Awaitable[None]],
+        turns: Turns,
     ) -> None:
         self._app = app
         self._engine = engine
         self._keys = keys
         self._refresh_keys = refresh_keys
-        self._turns = BatchTurns()
+        self._turns = turns
+        self._turnstile = Turnstile()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
+        if scope["type"] == "http":
             path = scope["path"]
-            if path == "/v1/events":
-                return await self._answer(self._one, scope, receive, send)
-            if path == "/v1/events/batch":
-                return await self._answer(self._batch, scope, receive, send)
+            if scope["method"] == "POST":
+                if path == "/v1/events":
+                    return await self._answer(self._one, scope, receive, send)
+                if path == "/v1/events/batch":
+                    return await self._answer(self._batch, scope, receive, send)
+            if path not in PROBES:
+                authorization = authorization_of(scope)
+                await self._turnstile.passed(authorization if self._keys.admits(authorization) else None)
         return await self._app(scope, receive, send)
 
     async def _answer(
@@ -120,11 +134,16 @@ class Ingest:
 
     async def _one(self, key: bytes | None, raw: bytes, caller: bytes) -> bytes:
         checked = None if key is None else idempotency.check_key(key.decode("latin-1"))
-        event = envelope.decode_event(raw)
-        refusal = self._judge(event)
+        reading = READ * len(raw)
+        event = await self._turns.once(caller, partial(envelope.decode_event, raw), cost=reading)
+        judge, judging = partial(self._judge, event), self._cost(event)
+        if reading + judging <= SMALL_COST:
+            self._turns.passed()
+        # The answer is made from this very word: memory may know better later.
+        refusal = await self._turns.once(caller, judge, cost=judging)
         if refusal is not None:
             await self._engine.current()
-            refusal = self._judge(event)
+            refusal = await self._turns.once(caller, judge, cost=self._cost(event))
             if refusal is not None:
                 raise refusal
         (answer,) = await self._engine.take((event,), (checked,))
@@ -138,12 +157,12 @@ class Ingest:
                 "idempotency_key_not_here", "a batch has no key of its own", field="Idempotency-Key",
                 hint="give each item its idempotency_key",
             )  # fmt: skip
-        items = await self._decoded(raw, caller)
+        items = await self._turns.run(caller, _decoding(raw), cost=READ * len(raw))
         del raw  # events have their data; what waits for its commit holds no more than that
-        judged = await self._judged(items)
+        judged = await self._judged(items, caller)
         if any(isinstance(each, Problem) for each in judged):
             await self._engine.current()
-            judged = await self._judged(items)
+            judged = await self._judged(items, caller)
         events = [each for each in judged if not isinstance(each, Problem)]
         keys = [event.idempotency_key for event in events]
         answers = iter(await self._engine.take(events, keys) if events else ())
@@ -160,36 +179,22 @@ class Ingest:
                 parts.append(_problem_bytes(problem))
         return b"[" + b",".join(parts) + b"]"
 
-    async def _decoded(self, raw: bytes, caller: bytes) -> list[EventIn | Problem]:
-        """The events of a batch. What one slice is not enough for takes turns with other batches."""
-        work, done = _decoding(raw), 0
-        is_large = len(raw) > SLICE_BYTES
-        while True:
-            if is_large:
-                await self._turns.enter(caller, done)
-            try:
-                end = done + SLICE_BYTES
-                while done < end:
-                    done += next(work)
-            except StopIteration as found:
-                items: list[EventIn | Problem] = found.value
-                return items
-            finally:
-                if is_large:
-                    self._turns.leave()
-            is_large = True
+    async def _judged(self, items: Sequence[EventIn | Problem], caller: bytes) -> list[EventIn | Problem]:
+        """Each event, or what is against it."""
+        costs = [0 if isinstance(item, Problem) else self._cost(item) for item in items]
+        return await self._turns.run(caller, self._judging(items, costs), cost=sum(costs))
 
-    async def _judged(self, items: Sequence[EventIn | Problem]) -> list[EventIn | Problem]:
-        """Each event, or what is against it. The answer is made from this very word: memory may know better later.
-        Others have their turn after each that a schema judges long, and after every few."""
+    def _cost(self, event: EventIn) -> int:
+        """Of judging an event: a step of its schema is half the unit of costs."""
+        return JUDGE_COST + min(self._engine.weight(event) // 2, SLICE_COST)
+
+    def _judging(
+        self, items: Sequence[EventIn | Problem], costs: Sequence[int]
+    ) -> Steps[list[EventIn | Problem]]:
         judged: list[EventIn | Problem] = []
-        for number, item in enumerate(items, 1):
-            if isinstance(item, Problem):
-                judged.append(item)
-                continue
-            judged.append(self._judge(item) or item)
-            if number % JUDGED_AT_ONCE == 0 or self._engine.is_long(item):
-                await asyncio.sleep(0)
+        for item, cost in zip(items, costs, strict=True):
+            judged.append(item if isinstance(item, Problem) else self._judge(item) or item)
+            yield cost
         return judged
 
     def _judge(self, event: EventIn) -> Problem | None:
@@ -204,12 +209,12 @@ class Ingest:
         return self._engine.refuses(event)
 
 
-def _decoding(raw: bytes) -> Generator[int, None, list[EventIn | Problem]]:
+def _decoding(raw: bytes) -> Steps[list[EventIn | Problem]]:
     """The events of a batch, in steps of which the cost is told."""
     items: list[EventIn | Problem] = []
     for item in (yield from envelope.split_in_steps(raw)):
         items.append(envelope.decode_item(item))
-        yield ITEM_BYTES + len(item)
+        yield ITEM_COST + len(item)
     return items
 
 
@@ -264,8 +269,9 @@ def _too_large(limit: int) -> Problem:
 
 
 async def _refuse(scope: Scope, send: Send, error: Exception) -> None:
-    refusal = problems.refusal(error)
+    refusal = problems.refusal(as_problem(error) if isinstance(error, LedgerError) else error)
     scope[problems.PROBLEM], scope[problems.STATUS] = refusal.shape.code, refusal.status
+    scope[problems.OF_LEDGER] = problems.of_ledger(error)
     content = refusal.body()
     headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
     headers += [(name.encode(), value.encode()) for name, value in refusal.headers]

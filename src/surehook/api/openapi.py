@@ -16,7 +16,7 @@ from surehook.api.query import Parameter
 from surehook.api.table import CALLS
 
 REF = "#/components/schemas/"
-EVERY_CALL = ("internal", "ledger_unavailable")
+EVERY_CALL = ("internal", "ledger_unavailable", "outcome_unknown")
 EVERY_QUERY = ("unknown_parameter", "repeated_parameter", "bad_parameter", "bad_text")
 EVERY_BODY = (
     "invalid_json", "body_too_large", "unsupported_encoding", "too_deep", "duplicate_key", "bad_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -40,8 +41,14 @@ async def get(asked: Asked) -> Answer:
 
 
 async def preview(asked: Asked) -> Answer:
-    policy = parse_policy(asked.body.policy, PROFILES)
-    return Answer(PreviewShape(policy_json(policy), timeline(policy)))
+    """In turns: a hundred steps take half a millisecond."""
+    given = asked.body.policy
+    return Answer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
+
+
+def _preview(given: str | dict[str, Any]) -> PreviewShape:
+    policy = parse_policy(given, PROFILES)
+    return PreviewShape(policy_json(policy), timeline(policy))
 
 
 CALLS = (

@@ -5,7 +5,8 @@ the OpenAPI document print it. `type` is `/problems/CODE`, which every server se
 without the outside world.
 
 Rooms below raise `Problem` (the caller's fault, with field and hint) or one of the ledger's errors (ours, for
-now); whatever else arrives here is a defect: it is logged in full and shown as `internal`, nothing more.
+now; its outage is told by whoever counts); whatever else arrives here is a defect: it is logged in full and shown as
+`internal`, nothing more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from surehook.core.errors import (
+    CommitUnknown,
+    LedgerBroken,
     LedgerError,
     LedgerFull,
     Overloaded,
@@ -29,9 +32,11 @@ MEDIA_TYPE = "application/problem+json"
 # In a request's scope, for whoever counts: the code that it was refused with, and the status of its answer (always where
 # events are published, where reading it off the messages would cost more than counting it).
 PROBLEM, STATUS = "surehook.problem", "surehook.status"
+# … and what the ledger said, where it could not answer.
+OF_LEDGER = "surehook.ledger"
 # The ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly.
 RETRY_AFTER_S = 1
-RETRY_AFTER_FULL_S = 30
+RETRY_AFTER_OF = {"disk_full": 30}
 
 # code → (status, title)
 CODES: dict[str, tuple[int, str]] = {
@@ -129,6 +134,7 @@ CODES: dict[str, tuple[int, str]] = {
     "too_many_calls": (429, "Too many outgoing calls are under way"),
     "disk_full": (503, "The disk is at its floor"),
     "ledger_unavailable": (503, "The ledger cannot answer now"),
+    "outcome_unknown": (503, "The ledger went away while it wrote"),
     "internal": (500, "A defect of surehook"),
 }
 
@@ -156,21 +162,30 @@ class Refusal(Struct, frozen=True):
         return msgspec.json.encode(self.shape)
 
 
-def refusal(error: BaseException) -> Refusal:
-    """What the caller is told about an error. Whatever is not ours is logged here, whole, and once."""
+def refusal(error: BaseException, *, changes: bool = False) -> Refusal:
+    """What the caller is told about an error of a call, which `changes` something. Whatever is not ours is logged here, whole,
+    and once."""
     if isinstance(error, Problem):
         return _refusal(error.code, error.detail, field=error.field, hint=error.hint, status=error.status)
     if isinstance(error, Overloaded):
         return _refusal(error.code, error.detail, hint=error.hint, retry_after_s=error.retry_after_s)
     if isinstance(error, LedgerFull):
-        return _refusal("disk_full", "there is too little free disk", retry_after_s=RETRY_AFTER_FULL_S)
+        return _refusal("disk_full", "there is too little free disk")
+    if changes and isinstance(error, CommitUnknown | LedgerBroken):
+        detail = "the ledger went away while this was written: nobody knows whether it was done"
+        return _refusal("outcome_unknown", detail, hint="look whether it was done before you ask again")
     if isinstance(error, LedgerError):
-        log.warning("the ledger could not answer: %s", error)
-        return _refusal(
-            "ledger_unavailable", "ask again; where something was to be made, look first whether it was"
+        hint = (
+            "ask again; where something was to be made, look first whether it was" if changes else "ask again"
         )
+        return _refusal("ledger_unavailable", "the ledger is away", hint=hint)
     log.error("unexpected %s in a request", type(error).__name__, exc_info=error)
     return _refusal("internal", "something unexpected happened; the log of the server says what")
+
+
+def of_ledger(error: BaseException) -> str | None:
+    """What the ledger said, where it is away; a full disk is told by those who watch it."""
+    return str(error) if isinstance(error, LedgerError) and not isinstance(error, LedgerFull) else None
 
 
 def shape(problem: Problem) -> ProblemShape:
@@ -195,7 +210,7 @@ def _refusal(
     status, title = known or (status, code.replace("_", " ").capitalize())
     headers: tuple[tuple[str, str], ...] = ()
     if status in (429, 503):
-        headers = (("retry-after", str(retry_after_s or RETRY_AFTER_S)),)
+        headers = (("retry-after", str(retry_after_s or RETRY_AFTER_OF.get(code, RETRY_AFTER_S))),)
     if status == 401:
         headers = (("www-authenticate", "Bearer"),)
     return Refusal(

@@ -12,16 +12,22 @@ from typing import Protocol
 
 from surehook.api.auth import Keys
 from surehook.api.traffic import Traffic
+from surehook.api.turns import Turns
+from surehook.core.steps import Steps
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import BreakerView, Manager
+from surehook.delivery.outage import Outage
 from surehook.delivery.replay import Replays
+from surehook.delivery.shared import Shared
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 
+SCRAPES = b"/metrics"  # in the place of a key: all of them together are one caller
+
 
 class Metrics(Protocol):
-    async def render(self) -> bytes:
-        """Everything in the Prometheus text format, version 0.0.4."""
+    async def rendering(self) -> Steps[bytes]:
+        """What there is now in the Prometheus text format, version 0.0.4, to be written in steps."""
         ...
 
 
@@ -33,6 +39,9 @@ class Engine(Manager, Protocol):
 
     @property
     def telemetry(self) -> Telemetry: ...
+
+    @property
+    def outage(self) -> Outage: ...
 
     def look_after(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do it from time to time, some seconds apart, as the engine does what it looks at itself."""
@@ -75,12 +84,16 @@ class Services:
         self.engine = engine
         self.keys = keys
         self.metrics_open = metrics_open
+        self.turns = Turns(engine.clock.boot)
+        self.scrape = Shared(self._scrape)
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)
-        self.traffic = Traffic(
-            clock=engine.clock, telemetry=engine.telemetry, away=lambda: engine.ready() is not None
-        )
+        self.traffic = Traffic(clock=engine.clock, telemetry=engine.telemetry, outage=engine.outage)
         self.reasons: list[Callable[[], str | None]] = [engine.ready, self.traffic.refusing]
+
+    async def _scrape(self) -> bytes:
+        """What `/metrics` answers with."""
+        return await self.turns.run(SCRAPES, await self.engine.metrics.rendering())
 
     def ready(self) -> str | None:
         """None where a publish would be taken, else the reason in a few words."""

@@ -69,7 +69,13 @@ async def open_door(
     await services.start(resume=sole and role != "worker")
     if role != "worker":
         engine.look_after("replays", services.replays.look)
-    app: App = Ingest(application.build(services), engine=engine, keys=keys, refresh_keys=keys.load)
+    app: App = Ingest(
+        application.build(services),
+        engine=engine,
+        keys=keys,
+        refresh_keys=keys.load,
+        turns=services.turns,
+    )
     if role in ("worker", "console"):
         app = RoleDoor(app, role)
     return Door(Watched(app, services.traffic), services, new_key)

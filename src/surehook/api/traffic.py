@@ -1,20 +1,22 @@
 """What comes to the door and what becomes of it: requests by route and status with their time, and refusals.
 
 Routes are the templates of the table of calls, so strangers cannot make labels. A refusal that comes by the thousand is
-told when it begins and when it is over, with its count; a refused key with the address that it came from.
+told when it begins and when it is over, with its count; a refused key with the address that it came from. What the ledger
+refuses is a part of its outage, which others meet as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from msgspec import Struct
 
 from surehook.api.ingest import App, Receive, Scope, Send
-from surehook.api.problems import PROBLEM, STATUS
+from surehook.api.problems import OF_LEDGER, PROBLEM, STATUS
 from surehook.core.episodes import Episode, Episodes
 from surehook.core.histogram import Histogram
+from surehook.delivery.outage import Outage
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
 
@@ -29,11 +31,12 @@ QUIET_MS = 5_000  # refusals this far apart are two episodes
 KEY_QUIET_MS = 60_000  # … and refused keys from one address
 REFUSING_MS = 5_000  # nothing but refusals for so long: not ready
 # Refusals of publishing that say: not now, whoever asks.
-AWAY = "ledger_unavailable"
+TAKES_NONE = "the ledger takes no events"
 SHUT = {
     "overloaded": "too many events wait for the disk",
     "disk_full": "the disk is at its floor",
-    AWAY: "the ledger takes no events",
+    "ledger_unavailable": TAKES_NONE,
+    "outcome_unknown": TAKES_NONE,
 }
 
 
@@ -47,8 +50,7 @@ class Accepted(Struct):
 class Traffic:
     """The counts since the start, and the refusals that go on."""
 
-    def __init__(self, *, clock: Clock, telemetry: Telemetry, away: Callable[[], bool]) -> None:
-        """`away` says whether the ledger has not answered for a while, whoever asked it."""
+    def __init__(self, *, clock: Clock, telemetry: Telemetry, outage: Outage) -> None:
         self.now = clock.boot
         self.times: dict[tuple[str, str], Histogram] = {}  # (method, route)
         self._requests: dict[tuple[str, str, int], int] = {}  # (method, route, status), but for `_hot`
@@ -57,7 +59,7 @@ class Traffic:
         self.telemetry = telemetry
         self._refusals = Episodes(quiet_ms=QUIET_MS)
         self._keys = Episodes(quiet_ms=KEY_QUIET_MS)
-        self._away = away
+        self._outage = outage
         self._shut: Episode | None = None  # publishes refused by the codes of SHUT, whichever
         self._published = 0.0  # seconds of the boot clock
 
@@ -101,7 +103,10 @@ class Traffic:
         if status != 401:
             if code in SHUT and scope["path"] in PUBLISHING:
                 self._shut_by(code, now)
-            if self._refusals.met(code, now=now):
+            cause = scope.get(OF_LEDGER)
+            if cause is not None:
+                self._outage.met("door", cause)
+            elif self._refusals.met(code, now=now):
                 self.telemetry.fact("refusals.began", code=code)
             return
         client = scope.get("client")
@@ -118,9 +123,9 @@ class Traffic:
             shut.name, shut.last = code, now
 
     def look(self) -> None:
-        """Tell what is over. Once a second. Callers may have given up before a ledger that is away is back."""
+        """Tell what is over. Once a second."""
         now = self._now()
-        for episode in self._refusals.over(now=now, lasting=AWAY if self._away() else None):
+        for episode in self._refusals.over(now=now):
             lasted_s = (episode.last - episode.since) / 1000
             self.telemetry.fact("refusals.ended", code=episode.name, refused=episode.count, lasted_s=lasted_s)
         for episode in self._keys.over(now=now):

@@ -65,8 +65,13 @@ def reset_peak(root: int) -> None:
 
 def bench_process(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Start one of the benches' own processes; the end of its stdin is its order to stop."""
-    command = [sys.executable, "-m", f"surehook.benches.{module}", *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=plain_environment())
+    return subprocess.Popen(
+        [sys.executable, "-m", f"surehook.benches.{module}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=plain_environment(),
+        start_new_session=True,  # Ctrl-C in the terminal is for the bench, which ends its processes
+    )
 
 
 def plain_environment() -> dict[str, str]:

@@ -63,7 +63,10 @@ class Sink:
 
     def __init__(self, process: Any) -> None:
         self.process = process
-        self.port = int(process.stdout.readline())
+        told = process.stdout.readline()
+        if not told:
+            raise BenchFailed("the receiver ended while it started")
+        self.port = int(told)
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def url(self, path: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from surehook.cli import under_way
 from surehook.client import Client, Refused
-from surehook.client.calls import Call
+from surehook.client.calls import Call, is_doubtful
 
 
 class Asking(Client):
@@ -16,6 +16,7 @@ class Asking(Client):
         under_way.begun(call)
         try:
             return super()._do(call, type)
-        except Refused:
-            under_way.ended()
+        except Refused as error:
+            if not is_doubtful(error):
+                under_way.ended()
             raise

@@ -43,9 +43,11 @@ def _bench(work: Work, seconds: float | None, as_json: bool, out: pathlib.Path |
 
     from surehook.benches import report
     from surehook.benches.stage import Setup
+    from surehook.host.process import need_descriptors
 
     # A bench that is told to stop takes its server and its receivers with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    need_descriptors()
     with report.terminal() as say:
         setup = Setup(say=say, seconds=seconds, command=tuple(shlex.split(command)), folder=folder)
         results = work(setup)

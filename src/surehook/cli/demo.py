@@ -28,8 +28,10 @@ def demo(
     import signal
 
     from surehook.demo.run import run
+    from surehook.host.process import need_descriptors
 
     # Being told to end, or losing the terminal, is the same as Ctrl-C: the children must not stay behind.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
+    need_descriptors()
     return run(documents=documents)

@@ -65,14 +65,24 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
 
         traces.print_exception(error)
     _write(what, hint)
+    if is_doubtful(error) and (doubt := under_way.doubt()) is not None:
+        _hint(doubt)
     return code
+
+
+def is_doubtful(error: BaseException) -> bool:
+    """Whether what was asked may have been done although there is no answer that says so."""
+    from surehook.client import calls
+    from surehook.client.errors import Refused, Unreachable
+
+    return isinstance(error, Refused | Unreachable) and calls.is_doubtful(error)
 
 
 def interrupted() -> int:
     """Say what an interrupted command may have done, if anything."""
     doubt = under_way.doubt()
     if doubt is not None:
-        sys.stderr.write(doubt + "\n")
+        sys.stderr.write(f"interrupted; {doubt}\n")
     return INTERRUPTED
 
 
@@ -124,6 +134,8 @@ def _refused(error: object) -> tuple[str, str | None, int]:
 
     assert isinstance(error, Refused)
     hint = KEY_HINT if error.status in (401, 403) else _in_commands(error.hint)
+    if error.code == "outcome_unknown":
+        hint = None  # a command knows the very words to look with, see `report`
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
 
 
@@ -162,6 +174,7 @@ _SYSTEM_HINTS = {
     errno.ENOSPC: "the disk is full; free some space",
     errno.EROFS: "the file system is read-only",
     errno.ENOENT: "correct the path",
+    errno.EMFILE: "raise the limit of open files, such as `ulimit -n 4096`",
 }
 
 

@@ -93,8 +93,20 @@ def descend(root: Any, words: list[str]) -> tuple[Any, str, list[str]]:
     return command, name, rest
 
 
+def open_all() -> None:
+    """Give the standard streams that were closed (`>&-`) a place that keeps nothing: what is opened next would get their numbers,
+    a ledger among it, and be written to."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for name, place in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(place, "w", closefd=False))
+
+
 def run(args: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
+    open_all()
     given = sys.argv[1:] if args is None else args
     under_way.ended()
     try:

@@ -49,7 +49,9 @@ def serve(
     }  # fmt: skip
     settings = Settings.load(file=config, flags=flags, dev=dev)
     from surehook.bootstrap import serve as run_server
+    from surehook.host.process import need_descriptors
 
+    need_descriptors()
     is_new = settings.is_sqlite and not settings.database_path.exists()
     return run_server(
         settings,

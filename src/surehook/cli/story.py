@@ -43,6 +43,8 @@ WAITS = {
     "share": ("its turn", "its endpoint has its share of memory full; it goes as soon as others have gone"),
     "order": ("its turn", "an earlier event of its subject goes first"),
 }
+# The book says who holds it and no more: what is on the wire would be one write more for each request.
+HELD = "by a process: it waits for its turn there, or for its receiver's answer; `surehook lanes` counts both"
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
 
@@ -109,6 +111,8 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
         if delivery["due_at"] is not None:
             when = f"{local(delivery['due_at'])} ({coming(delivery['due_at'])})"
             line(f"  {paint('next probe'.ljust(11), 'dim', out)}  {when}")
+    if delivery["state"] == "sending":
+        line(f"  {paint('held'.ljust(11), 'dim', out)}  {HELD}")
     line()
     for number, attempt in enumerate(attempts, start=1):
         is_void = number == len(attempts) and (is_parked(delivery) or delivery["finished_at"] is not None)

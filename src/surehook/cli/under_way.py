@@ -1,5 +1,5 @@
-"""What a command has asked the server to change and not yet shown the answer of: whoever interrupts it there is told how
-to find out whether it was done. What has been shown needs no word."""
+"""What a command has asked the server to change and not yet shown the answer of: whoever interrupts it there, or loses the
+server or its ledger there, is told how to find out whether it was done. What has been shown needs no word."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def begun(call: Call) -> None:
 
 
 def ended() -> None:
-    """The command has printed an answer, the server has refused, or another command begins."""
+    """The command has printed an answer, the server has refused in no doubt, or another command begins."""
     global _call
     _call = None
 
 
 def doubt() -> str | None:
-    """What to say to whoever interrupts now; None where nothing is in doubt."""
+    """What may have been done, and how to find out; None where nothing is in doubt."""
     if _call is None:
         return None
     if _call.path == "/v1/events":
-        return f"interrupted; the event may have been accepted: {_repeat(_call)}"
-    return f"interrupted; it may have been done: look with `surehook {_look(_call.path)}`"
+        return f"the event may have been accepted: {_repeat(_call)}"
+    return f"it may have been done: look with `surehook {_look(_call.path)}`"
 
 
 def _repeat(call: Call) -> str:

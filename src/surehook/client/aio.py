@@ -129,7 +129,7 @@ class AsyncClient:
     async def _do(self, call: Call, type: Any = Any) -> Any:
         headers = calls.headers_of(self._place, self._key, call)
         until = self._monotonic() + self._patience_s
-        repeat = 0
+        repeat, doubt = 0, None
         while True:
             wish = None
             try:
@@ -138,6 +138,8 @@ class AsyncClient:
                 return calls.read(answer, type)
             except (Refused, Unreachable) as error:
                 repeat += 1
+                if doubt is None and calls.is_doubtful(error):
+                    doubt = error
                 wait = calls.wait_before_repeat(
                     call,
                     error,
@@ -145,6 +147,9 @@ class AsyncClient:
                     retry_after_s=wish,
                     fraction=self._chance(1)[0] / 256,
                 )
-                if wait is None or self._monotonic() + wait > until:
+                if wait is None:
                     raise
+                # The last refusal says nothing about what an earlier try may have done.
+                if self._monotonic() + wait > until:
+                    raise doubt or error from None
             await self._sleep(wait)

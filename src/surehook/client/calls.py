@@ -189,6 +189,11 @@ def wait_before_repeat(
     return max(wait, retry_after_s or 0.0)
 
 
+def is_doubtful(error: Refused | Unreachable) -> bool:
+    """Whether the request may have taken effect all the same."""
+    return error.maybe_done if isinstance(error, Unreachable) else error.code == "outcome_unknown"
+
+
 def retry_after_s(answer: Answer) -> float | None:
     """The server's wish in whole seconds (it never sends a date)."""
     written = answer.headers.get("retry-after", "")

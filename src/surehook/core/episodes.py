@@ -46,13 +46,12 @@ class Episodes:
         episode.last = now
         return False
 
-    def over(self, *, now: int, lasting: str | None = None) -> list[Episode]:
-        """Those that have ended, each told once. `lasting` is known to go on, however quiet it is."""
+    def over(self, *, now: int) -> list[Episode]:
+        """Those that have ended, each told once."""
         ended = [
             episode
             for episode in self._open.values()
-            if (now - episode.last >= self._quiet_ms and episode.name != lasting)
-            or now - episode.since >= self._longest_ms
+            if now - episode.last >= self._quiet_ms or now - episode.since >= self._longest_ms
         ]
         for episode in ended:
             del self._open[episode.name]

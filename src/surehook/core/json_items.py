@@ -11,16 +11,15 @@ is as long as the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
 from typing import Never
 
 import msgspec
 from msgspec import Raw
 
 from surehook.core import json_text
+from surehook.core.steps import Steps
 
 Span = tuple[int, int]
-Steps = Generator[int, None, list[Span]]  # yields what a step has cost, in bytes
 
 # Up to so many bytes an array is decoded as one: 3 ms where it is all commas, 20 µs where it is fifty events.
 AT_ONCE = 128 * 1024
@@ -45,7 +44,7 @@ def at_once(text: bytes, *, most: int) -> list[bytes] | None:
     return [bytes(item) for item in found] if len(found) <= most else None
 
 
-def spans(text: bytes, *, most: int) -> Steps:
+def spans(text: bytes, *, most: int) -> Steps[list[Span]]:
     """Where each item begins and ends; of a longer array, the first `most` + 1. Raises what a decoder of the whole raises."""
     try:
         return (yield from _spans(text, most))
@@ -56,7 +55,7 @@ def spans(text: bytes, *, most: int) -> Steps:
     return (yield from _spans(mended, most))
 
 
-def _spans(text: bytes, most: int) -> Steps:
+def _spans(text: bytes, most: int) -> Steps[list[Span]]:
     view, found = memoryview(text), list[Span]()
     at = _after_blanks(text, 0)
     if text[at : at + 1] != b"[":

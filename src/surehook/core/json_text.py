@@ -8,11 +8,13 @@ parsers go. The decoder itself refuses NaN, bad UTF-8, lone surrogates, and floa
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from surehook.core.steps import Steps
 
 STEP_COST, HALF_COST = 64 * 1024, 256  # of looking for halves: of a step, and of each that is found
 # Everything a msgspec decoder is known to raise on hostile input.
@@ -24,7 +26,6 @@ _KEY = re.compile(r"(required|unknown) field `(.*?)`", re.DOTALL)
 # in quadratic time.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SEARCHED = 256 * 1024  # bytes in one step
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -36,6 +37,7 @@ _WHOLE = re.compile(
 )
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
+_RUN, _OPEN = re.compile(rb"\[+|\]+"), ord("[")
 _ZEROS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _DIGIT = re.compile(rb"[0-9]")
 _any = msgspec.json.Decoder().decode
@@ -96,8 +98,7 @@ def flaw(data: bytes, *, depth: int, digits: int) -> str | None:
         return fault(error).code
     if b"\\" in data and b"\\u0000" in data and has_nul(data):
         return "bad_text"
-    # So many bytes in a row, plus one, pass over one of these places.
-    if _DIGIT.search(data[digits :: digits + 1]) is not None and has_long_number(data, digits):
+    if has_long_number(data, digits):
         return "number_out_of_range"
     return None
 
@@ -111,19 +112,26 @@ def _opens(data: bytes, most: int) -> int:
 def is_deeper(data: bytes, depth: int) -> bool:
     """Whether arrays and objects are nested more than `depth` deep. Of unbalanced text it says True.
 
-    Strings are cut out, brackets kept and made all alike, and the innermost pairs taken away once per level.
+    Strings are cut out, brackets kept and made all alike. While they are many, the innermost pairs are taken away, a level
+    at a time; once that takes few of them, the rest goes up and down in long runs, and they are counted.
     """
     brackets = _STRING.sub(b"", data).translate(_SQUARE, _NOT_BRACKETS)
-    for _ in range(depth):
-        if not brackets:
-            return False
+    many = len(brackets) + 1
+    while depth and len(brackets) < many:
+        many = len(brackets) * 7 // 8
         brackets = brackets.replace(b"[]", b"")
-    return bool(brackets)
+        depth -= 1
+    level = 0
+    for run in _RUN.findall(brackets):
+        level += len(run) if run[0] == _OPEN else -len(run)
+        if not 0 <= level <= depth:
+            return True
+    return level != 0
 
 
 def has_nul(data: bytes) -> bool:
     r"""Whether a string of this valid JSON holds U+0000: an escape `\u0000` whose backslash is not itself escaped."""
-    return _NUL.search(data) is not None
+    return b"\\u0000" in data.replace(b"\\\\", b"")
 
 
 def has_lone_surrogate(text: bytes) -> bool:
@@ -137,7 +145,7 @@ def mend_halves(text: bytes, put: bytes = rb"\ufffd") -> bytes:
     return _PAIR_OR_HALF.sub(lambda found: found[0] if found[1] is None else put, text)
 
 
-def mend_in_steps(text: bytes) -> Generator[int, None, bytes | None]:
+def mend_in_steps(text: bytes) -> Steps[bytes | None]:
     """The same for a long text, with `\ufffd`; None where there is nothing to mend. Yields about what each step has cost,
     as bytes that are decoded."""
     mended = None
@@ -182,6 +190,9 @@ def field_of_half(text: bytes) -> str | None:
 
 def has_long_number(data: bytes, digits: int) -> bool:
     """Whether a number of this valid JSON has more than `digits` digits in a row; digits in strings do not count."""
+    # So many bytes in a row, plus one, pass over one of these places.
+    if _DIGIT.search(data[digits :: digits + 1]) is None:
+        return False
     row = b"0" * (digits + 1)
     return row in data.translate(_ZEROS) and row in _STRING.sub(b"", data).translate(_ZEROS)
 

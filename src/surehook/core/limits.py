@@ -29,8 +29,10 @@ HEAD_FIELDS = 100  # header lines: proxies add ten; each costs ten times its byt
 PARTIAL_HEADS_BYTES = 16 * 1024 * 1024  # of all heads that have begun and not ended
 CHUNK_LINE_BYTES = 1_024  # one line between chunks: a size is 16, the rest are extensions, or a trailer
 CHUNK_OVERHEAD_BYTES = 64 * 1024  # beyond as many bytes as there are data
-CHUNKS_SMALL = 1_024  # of one body, of any size: half a millisecond to read; beyond them …
+CHUNKS_SMALL = 1_024  # of one body, of any size; beyond them …
 CHUNK_BYTES = 128  # … one chunk for so many bytes of data
+CHUNKS_AT_ONCE = 64  # fifty microseconds to read, before other connections have their turn
+FOLLOWING = 512  # connections whose chunks, or other small pieces, wait for turns of a millisecond
 TRAILER_BYTES = 4 * 1024  # of one body, all lines; nobody reads them
 READ_BYTES = 16 * 1024  # read at once of a connection that has no claim to more: what it may make us hold
 BODY_READ_BYTES = 256 * 1024  # read at once of a body whose bytes are reserved
@@ -40,11 +42,10 @@ BODY_RATE_BYTES = 1_024  # a second, on average, once a body has come for BODY_G
 BODY_GRACE_S = 5  # a lost packet or two are repeated within this time
 IDLE_S = 75  # a connection between two requests; pools of callers give up sooner
 ANSWER_S = 30  # within this time an answer that is not taken whole moves by BODY_RATE_BYTES a second
-# … and so many bytes, which are thrown away; with a body in hand, those of a whole batch.
-LINGER_BYTES = 256 * 1024
-# Bytes thrown away in a second of all refused callers: 1,000 reads, some ms of CPU.
-DISCARD_BYTES = 16 * 1024 * 1024
-LINGER_S = 2  # a caller that is refused in the middle has this long to read why, while it sends on
+# A caller that is refused in the middle may send on for so long, and so many bytes, which are thrown away: many read no
+# answer before they have sent all, and some none when that fails. Half as much again as the largest batch.
+LINGER_S = 10
+LINGER_BYTES = 12 * 1024 * 1024
 UNSENT_BYTES = 64 * 1024 * 1024  # of all answers that are written and not yet taken; a page may have 50 MB
 CONNECTIONS_REFUSED = 128  # connections above the bound that are being told so; more are ended without a word
 LARGE_SHARE = 0.75  # of the byte budget for bodies over EVENT_BODY_BYTES: the rest is for single events

@@ -10,7 +10,7 @@ Speed matters here, since every accepted event passes. What is dear is done only
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from surehook.core import ids, instants, json_items, json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.idempotency import check_key
+from surehook.core.steps import Steps, at_once
 from surehook.core.subscription import check_event_type
 
 
@@ -94,15 +95,10 @@ def decode_batch(raw: bytes) -> list[EventIn | Problem]:
 
 def split_batch(raw: bytes) -> list[bytes]:
     """The events of a batch as they were written, for `decode_item`. Raises what `spans_of_batch` raises."""
-    steps = split_in_steps(raw)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as found:
-            return list(found.value)
+    return list(at_once(split_in_steps(raw)))
 
 
-def split_in_steps(raw: bytes) -> Generator[int, None, Iterable[bytes]]:
+def split_in_steps(raw: bytes) -> Steps[Iterable[bytes]]:
     """The same in steps: what is yielded is the cost of each, in bytes. A short batch without a fault is one step."""
     found = json_items.at_once(raw, most=limits.BATCH_EVENTS)
     if found is not None:
@@ -110,7 +106,7 @@ def split_in_steps(raw: bytes) -> Generator[int, None, Iterable[bytes]]:
     return (raw[begin:end] for begin, end in (yield from spans_of_batch(raw)))
 
 
-def spans_of_batch(raw: bytes) -> json_items.Steps:
+def spans_of_batch(raw: bytes) -> Steps[list[json_items.Span]]:
     """Where each event of a batch begins and ends, in steps: what is yielded is the cost of each, in bytes.
 
     Raises Problem where the body as a whole is no batch: body_too_large (413), too_many_events, invalid_json, wrong_type (not

@@ -14,6 +14,7 @@ from surehook.core.limits import (
     CHUNK_BYTES,
     CHUNK_LINE_BYTES,
     CHUNK_OVERHEAD_BYTES,
+    CHUNKS_AT_ONCE,
     CHUNKS_SMALL,
     TRAILER_BYTES,
 )
@@ -46,11 +47,13 @@ class ChunkReader:
         return self._state == _DONE
 
     def feed(self, data: bytes, parts: list[bytes]) -> bytes:
-        """Append the data of these bytes to `parts`; what follows the end of the body is returned. Raises Problem."""
+        """Append the data of at most CHUNKS_AT_ONCE chunks to `parts`; the bytes after them, or after the end of the body,
+        are returned. Raises Problem."""
         at, end = 0, len(data)
-        while at < end and self._state != _DONE:
+        last = self._count + CHUNKS_AT_ONCE
+        while at < end and self._state != _DONE and not (self._state == _AT_SIZE and self._count >= last):
             if self._state == _AT_SIZE and not self._line:
-                begun, at = at, self._whole(data, at, parts)
+                begun, at = at, self._whole(data, at, parts, last - self._count)
                 if at > begun:
                     continue
             if self._state == _AT_DATA:
@@ -76,11 +79,11 @@ class ChunkReader:
             self._take(line[:-2])
         return data[at:]
 
-    def _whole(self, data: bytes, at: int, parts: list[bytes]) -> int:
-        """Take the small chunks without extensions that begin here and are here whole; where the next one begins. A
-        quarter of what they cost line by line."""
+    def _whole(self, data: bytes, at: int, parts: list[bytes], most: int) -> int:
+        """Take the small chunks without extensions that begin here and are here whole, so many at most; where the next one
+        begins. A quarter of what they cost line by line."""
         begun, size, count = at, 0, len(parts)
-        while True:
+        for _ in range(most):
             stop = data.find(b"\r\n", at, at + 5)
             length = _SMALL.get(data[at:stop], 0) if stop > 0 else 0
             follows = stop + 2 + length
@@ -89,8 +92,6 @@ class ChunkReader:
             parts.append(data[stop + 2 : follows])
             size += length
             at = follows + 2
-            if len(parts) - count > CHUNKS_SMALL + (self.size + size) // CHUNK_BYTES:
-                break
         if at > begun:
             self.size += size
             self._overhead += at - begun - size

@@ -29,8 +29,9 @@ import msgspec
 from surehook.core import json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.pattern_cost import weigh
-from surehook.core.schema_cost import Counter
+from surehook.core.schema_cost import LIGHT, Cost, Counter, counting
 from surehook.core.schema_parts import TooMuch, inside
+from surehook.core.steps import SLICE_COST, Steps, at_once
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -58,6 +59,7 @@ _UNSEARCHED = "it is not as the schema says; where, is not searched for in a pay
 _CHEAPER_SCHEMA = "refer to a definition once, not from each of several alternatives at each step of a chain"
 _TOO_MUCH = "it costs too much for any payload: references or alternatives multiply, or it is too large"
 
+LONG_DIGITS = 18  # every number with so many fits in 64 bits
 _EXPONENT = re.compile(rb"[0-9][eE]")
 _decode = msgspec.json.Decoder().decode
 
@@ -65,7 +67,7 @@ _decode = msgspec.json.Decoder().decode
 class Schema:
     """A schema ready to be asked. `source` is the JSON it was made from; `fault` says why it cannot be used."""
 
-    __slots__ = ("_counter", "_validator", "fault", "source")
+    __slots__ = ("__weakref__", "_counter", "_validator", "fault", "source")
 
     def __init__(
         self, source: bytes, validator: Validator | None, counter: Counter | None, fault: str | None = None
@@ -75,9 +77,9 @@ class Schema:
         self._validator = validator
         self._counter = counter
 
-    def is_long(self, data: bytes) -> bool:
-        """Whether others should have their turn before this payload is judged."""
-        return self._counter is not None and not self._counter.is_light(data)
+    def weight(self, data: bytes) -> int:
+        """How many steps judging this payload takes at most, by a glance at it."""
+        return 0 if self._counter is None else self._counter.weight(data)
 
     def mismatch(self, data: bytes) -> Problem | None:
         """What the schema has against this valid JSON: Problem `schema_mismatch`, or None.
@@ -94,12 +96,12 @@ class Schema:
 
         # The quick reader takes 8 µs for a number such as 1e300.
         value = json.loads(data) if _EXPONENT.search(data) else _decode(data)
-        cost = None if self._counter.is_light(data) else self._counter.count(value)
-        if cost is not None and cost.steps > limits.SCHEMA_STEPS:
+        cost = None if self._counter.weight(data) <= LIGHT else self._count(data, value)
+        if cost is not None and cost.steps + cost.own > limits.SCHEMA_STEPS:
             return Problem("schema_too_costly", _TOO_COSTLY, field="data", hint=_CHEAPER)
         if self._validator.is_valid(value):
             return None
-        if (cost or self._counter.count(value)).errors > limits.SCHEMA_STEPS:
+        if (cost or self._count(data, value)).errors > limits.SCHEMA_STEPS:
             return Problem("schema_mismatch", _UNSEARCHED, field="data")
         try:
             self._validator.validate(value)
@@ -107,21 +109,34 @@ class Schema:
             return _mismatch(error)
         return None
 
+    def _count(self, data: bytes, value: Any) -> Cost:
+        assert self._counter is not None
+        return self._counter.count(value, has_long=json_text.has_long_number(data, LONG_DIGITS))
+
 
 def compile_schema(source: bytes) -> Schema:
     """The schema that these bytes of JSON are. Raises Problem `invalid_schema` (field `schema`)."""
+    return at_once(compile_in_steps(source))
+
+
+def compile_in_steps(source: bytes) -> Steps[Schema]:
+    """The same in steps: the engine's, some 30 ms for the largest schema, is one."""
     flaw = json_text.flaw(source, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
     if flaw is not None:
         raise _refused(f"not JSON that can be kept: {flaw}")
+    yield SLICE_COST
     document = _decode(source)
     if count_patterns(document) > limits.SCHEMA_PATTERNS:
         raise _refused(f"a schema has at most {limits.SCHEMA_PATTERNS} patterns")
+    yield SLICE_COST
     if count_parts(document) > limits.SCHEMA_PARTS:
         raise _refused(f"a schema has at most {limits.SCHEMA_PARTS:,} objects")
+    yield SLICE_COST
     if count_places(document) > limits.SCHEMA_PATTERN_PLACES:
         raise _refused(
             f"all patterns have at most {limits.SCHEMA_PATTERN_PLACES:,} places together", _PATTERNS
         )
+    yield SLICE_COST
     from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
     linear = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES, dfa_size_limit=limits.SCHEMA_PATTERN_BYTES)
@@ -137,8 +152,9 @@ def compile_schema(source: bytes) -> Schema:
         raise _unusable(error) from None
     except ValueError as error:
         raise _refused(_cut(str(error), SENTENCE_CHARS)) from None
+    yield SLICE_COST
     try:
-        counter = Counter(document)
+        counter = yield from counting(document)
     except TooMuch as error:
         raise _refused(str(error)) from None
     if counter.least > limits.SCHEMA_STEPS:
@@ -146,11 +162,11 @@ def compile_schema(source: bytes) -> Schema:
     return Schema(source, validator, counter)
 
 
-def kept_schema(source: bytes) -> Schema:
+def kept_in_steps(source: bytes) -> Steps[Schema]:
     """A schema out of the book. One that is not usable, because it was written by a version that judged otherwise,
     becomes a Schema that refuses every event: a server must start whatever its book holds."""
     try:
-        return compile_schema(source)
+        return (yield from compile_in_steps(source))
     except Problem as problem:
         return Schema(source, None, None, problem.detail)
 

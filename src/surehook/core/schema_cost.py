@@ -1,12 +1,13 @@
 """What a schema costs for a given payload, counted before the engine begins: it cannot be interrupted.
 
 The engine holds the interpreter until it is done: no thread, no timer and no signal gets a word in. So nobody asks it what
-would take long. The count follows the payload once. At each value stand the schemas that are applied to it, and how often:
-references that multiply are multiplied, not followed. Such a set is made once, and so is the step from it to the set at
-a key or an item; that a set of schemas is met a thousand times costs a thousand steps, however large it is.
+would take long. The count goes through the payload once, level by level (`schema_walk.py`). At each value stand the
+schemas that are applied to it, and how often: references that multiply are multiplied, not followed. Such a set is made
+once, and so is the step from it to the set at a key or an item; that a set of schemas is met a thousand times costs a
+thousand steps, however large it is.
 
-The count is an upper bound in steps of about 2.5 ns: nothing is taken to fail early. Small payloads are not walked: the
-whole schema, written out, times the payload's size is a bound as well.
+The count is an upper bound in steps of about 2.5 ns: nothing is taken to fail early. What the walk itself takes is counted
+in the same steps. Small payloads are not walked: the whole schema, written out, times the payload's size is a bound as well.
 """
 
 from __future__ import annotations
@@ -17,123 +18,71 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.core import limits
-from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, Node, Reader, TooMuch, has_long
+from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, Node, Reader, TooMuch
+from surehook.core.schema_sets import Count, State
+from surehook.core.schema_walk import Walk
+from surehook.core.steps import Steps
 
 CAP = 1 << 50  # counts are cut here: what is above is far above every bound
 BUILD = 250  # steps: one schema of a set that is met for the first time
+MADE = 1_500  # … and the set
 REPEATED = 4  # how often the schemas beside `unevaluated…` are gone through
 LIGHT = limits.SCHEMA_STEPS // 100  # steps: not worth a walk
 KEPT = 20_000  # schemas in all sets that are kept between payloads
-PLAIN = 1e15
-
-Count = dict[tuple[int, bool], int]  # how often each schema is applied; True: within an alternative
-
-
-class State:
-    """Schemas that are applied to one value."""
-
-    __slots__ = (
-        "compound", "contains", "errors", "huge", "items", "key_text", "keys", "known", "multiple", "nodes", "prefix",
-        "steps", "text", "tokens", "unevaluated", "unique",
-    )  # fmt: skip
-
-    def __init__(self, count: Count, nodes: list[Node]) -> None:
-        self.nodes = count
-        self.steps = self.text = self.key_text = self.compound = self.contains = self.unique = 0
-        self.multiple = self.huge = self.tokens = self.unevaluated = self.errors = self.prefix = 0
-        self.known: set[str] = set()
-        self.keys: dict[str | None, State] = {}
-        self.items: dict[int, State] = {}
-        for (number, within), times in count.items():
-            node = nodes[number]
-            self.steps += times * node.steps
-            self.text += times * node.text
-            self.tokens += times * node.tokens
-            self.key_text += times * node.key_text
-            self.compound += times * node.compound
-            self.contains += times * node.contains
-            self.unique += times * node.unique
-            if node.multiple is not None:
-                self.multiple += times
-                self.huge += times * (not 1e-9 <= abs(node.multiple) <= PLAIN)
-            if node.unevaluated:
-                self.unevaluated += times
-            if within:
-                self.errors += times * node.error
-            self.known.update(node.properties)
-            self.prefix = max(self.prefix, len(node.prefix))
+INNER_COST = 512  # of adding up one schema (core/steps.py)
 
 
 class Cost(Struct, gc=False):
     steps: int  # to say yes or no
     errors: int  # … and to say why not
+    own: int  # of counting itself
 
 
 class Counter:
-    """Counts for one schema. Raises TooMuch for one that applies itself to the same value."""
+    """Counts for one schema. Made by `counting`."""
 
-    def __init__(self, document: Any) -> None:
-        self._nodes = Reader(document).nodes
+    def __init__(self, nodes: list[Node], order: list[int], whole: tuple[int, int, int] | None) -> None:
+        self._nodes = nodes
         self._built = 0
-        self._order = self._sorted()
+        self._order = order
+        self._sets: dict[frozenset[tuple[tuple[int, bool], int]], State] = {}
         self._start = self._closed({(0, False): 1})
-        self._whole = self._written_out()
+        self._whole = whole
 
     @property
     def least(self) -> int:
         """Steps for the smallest payload."""
         return self._start.steps + BUILD * len(self._start.nodes)
 
-    def is_light(self, data: bytes) -> bool:
-        """Whether no payload of this size costs more than some hundred microseconds, by a glance at it."""
+    def weight(self, data: bytes) -> int:
+        """How many steps no payload of this size passes, by a glance at it."""
         if self._whole is None:
-            return False
+            return CAP
         steps, text, square = self._whole
         values = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
-        return steps * values + text * len(data) + square * values * values <= LIGHT
+        return min(CAP, steps * values + text * len(data) + square * values * values)
 
-    def count(self, data: Any, most: int = limits.SCHEMA_STEPS) -> Cost:
-        """For this payload. Ends early where the steps pass `most`."""
+    def count(self, data: Any, most: int = limits.SCHEMA_STEPS, *, has_long: bool = True) -> Cost:
+        """For this payload. Ends early where the steps pass `most`. `has_long`: whether it may have a number that fits
+        in no 64 bits."""
         if self._built > KEPT:
             self._built = 0
+            self._sets.clear()
             self._start = self._closed({(0, False): 1})
-        steps = errors = 0
-        met: set[int] = set()
-        waiting: list[tuple[Any, State]] = [(data, self._start)]
-        while waiting and steps <= most:
-            value, state = waiting.pop()
-            if id(state) not in met:
-                met.add(id(state))
-                steps += BUILD * len(state.nodes)
-            steps += state.steps
-            errors += state.errors
-            kind = type(value)
-            if kind is str:
-                if state.text:
-                    size = len(value) if value.isascii() else 4 * len(value)
-                    steps += size * min(state.text, state.tokens * size)
-            elif kind is dict:
-                steps += state.compound
-                if state.unevaluated:
-                    steps += UNEVALUATED * state.unevaluated * len(value) * len(state.nodes)
-                for key, inner in value.items():
-                    if state.key_text:
-                        steps += state.key_text * (len(key) if key.isascii() else 4 * len(key))
-                    waiting.append((inner, self._at_key(state, key if key in state.known else None)))
-            elif kind is list:
-                steps += state.compound + state.contains * len(value)
-                if state.unevaluated:
-                    steps += UNEVALUATED * state.unevaluated * len(value) * len(state.nodes)
-                if state.unique:
-                    steps += state.unique * (16 * len(value))
-                    if has_long(value):
-                        steps += state.unique * LONG * len(value) * len(value)
-                for place, inner in enumerate(value):
-                    waiting.append((inner, self._at_item(state, min(place, state.prefix))))
-            elif state.multiple and kind is not bool and value is not None:
-                plain = -PLAIN <= value <= PLAIN
-                steps += HUGE * (state.huge if plain else state.multiple) + MULTIPLE * state.multiple
-        return Cost(steps, steps + REPEATED * steps + errors)
+        walk = Walk(self._at_key, self._at_item, has_long=has_long)
+        met: set[State] = set()
+        level = {self._start: [data]}
+        while level and walk.steps + walk.own <= most:
+            for state, values in level.items():
+                if state not in met:
+                    met.add(state)
+                    walk.steps += BUILD * len(state.nodes)
+                    walk.own += MADE
+                walk.step(state, values)
+                if walk.steps + walk.own > most:
+                    break
+            level, walk.below = walk.below, {}
+        return Cost(walk.steps, walk.steps + REPEATED * walk.steps + walk.errors, walk.own)
 
     # -- sets of schemas -----------------------------------------------------------------------------------
 
@@ -168,9 +117,15 @@ class Counter:
         return found
 
     def _closed(self, count: Count) -> State:
-        """With all that these apply to the same value."""
+        """With all that these apply to the same value. The same are one set, wherever they are met."""
+        key = frozenset(count.items())
+        found = self._sets.get(key)
+        if found is None:
+            found = self._sets[key] = self._made(dict(count))
+        return found
+
+    def _made(self, count: Count) -> State:
         order, nodes = self._order, self._nodes
-        count = dict(count)
         heap = [(order[number], number, within) for number, within in count]
         heapify(heap)
         while heap:
@@ -187,76 +142,88 @@ class Counter:
         self._built += len(count)
         return State(count, nodes)
 
-    def _sorted(self) -> list[int]:
-        """For each schema its rank: above all that it applies to the same value."""
-        order = [-1] * len(self._nodes)
-        rank = len(self._nodes)
-        begun: set[int] = set()
-        for first in range(len(self._nodes)):
-            if order[first] >= 0:
-                continue
-            path = [(first, iter(self._nodes[first].same))]
-            begun.add(first)
-            while path:
-                number, rest = path[-1]
-                inner = next(rest, None)
-                if inner is None:
-                    rank -= 1
-                    order[number] = rank
-                    begun.discard(number)
-                    path.pop()
-                elif order[inner[0]] < 0:
-                    if inner[0] in begun:
-                        raise TooMuch("a reference leads back to itself for the same value, without end")
-                    begun.add(inner[0])
-                    path.append((inner[0], iter(self._nodes[inner[0]].same)))
-        return order
 
-    def _written_out(self) -> tuple[int, int, int] | None:
-        """Steps for each value, each character, and each pair of values, of all schemas with their references written
-        out. None: they have no end."""
-        found: dict[int, tuple[int, int, int]] = {}
-        begun = {0}
-        path = [(0, iter(self._inner(0)))]
+def counting(document: Any) -> Steps[Counter]:
+    """A counter for a schema. Raises TooMuch for one that applies itself to the same value."""
+    nodes = yield from Reader().read(document)
+    order = _sorted(nodes)
+    whole = yield from _written_out(nodes)
+    return Counter(nodes, order, whole)
+
+
+def _sorted(nodes: list[Node]) -> list[int]:
+    """For each schema its rank: above all that it applies to the same value."""
+    order = [-1] * len(nodes)
+    rank = len(nodes)
+    begun: set[int] = set()
+    for first in range(len(nodes)):
+        if order[first] >= 0:
+            continue
+        path = [(first, iter(nodes[first].same))]
+        begun.add(first)
         while path:
             number, rest = path[-1]
             inner = next(rest, None)
-            if inner is not None:
-                if inner in begun:
-                    return None
-                if inner not in found:
-                    begun.add(inner)
-                    path.append((inner, iter(self._inner(inner))))
-                continue
-            node = self._nodes[number]
-            steps = node.steps + node.compound + node.contains + 16 * node.unique
-            steps += 0 if node.multiple is None else HUGE + MULTIPLE
-            text, square = node.text + node.key_text, LONG * node.unique
-            for each in self._inner(number):
-                more = found[each]
-                steps, text, square = steps + more[0], text + more[1], square + more[2]
-            if node.unevaluated:
-                steps, text, square = (
-                    REPEATED * steps,
-                    REPEATED * text,
-                    REPEATED * square + UNEVALUATED * steps,
-                )
-            found[number] = min(steps, CAP), min(text, CAP), min(square, CAP)
-            begun.discard(number)
-            path.pop()
-        return found[0]
+            if inner is None:
+                rank -= 1
+                order[number] = rank
+                begun.discard(number)
+                path.pop()
+            elif order[inner[0]] < 0:
+                if inner[0] in begun:
+                    raise TooMuch("a reference leads back to itself for the same value, without end")
+                begun.add(inner[0])
+                path.append((inner[0], iter(nodes[inner[0]].same)))
+    return order
 
-    def _inner(self, number: int) -> list[int]:
-        node = self._nodes[number]
-        same = [inner for inner, _ in node.same]
-        return [
-            *same,
-            *node.properties.values(),
-            *node.additional,
-            *node.each_key,
-            *node.prefix,
-            *node.each_item,
-        ]
+
+def _written_out(nodes: list[Node]) -> Steps[tuple[int, int, int] | None]:
+    """Steps for each value, each character, and each pair of values, of all schemas with their references written
+    out. None: they have no end."""
+    found: dict[int, tuple[int, int, int]] = {}
+    begun = {0}
+    path = [(0, iter(_inner(nodes, 0)))]
+    while path:
+        number, rest = path[-1]
+        inner = next(rest, None)
+        if inner is not None:
+            if inner in begun:
+                return None
+            if inner not in found:
+                begun.add(inner)
+                path.append((inner, iter(_inner(nodes, inner))))
+            continue
+        yield INNER_COST
+        node = nodes[number]
+        steps = node.steps + node.compound + node.contains + 16 * node.unique
+        steps += 0 if node.multiple is None else HUGE + MULTIPLE
+        text, square = node.text + node.key_text, LONG * node.unique
+        for each in _inner(nodes, number):
+            more = found[each]
+            steps, text, square = steps + more[0], text + more[1], square + more[2]
+        if node.unevaluated:
+            steps, text, square = (
+                REPEATED * steps,
+                REPEATED * text,
+                REPEATED * square + UNEVALUATED * steps,
+            )
+        found[number] = min(steps, CAP), min(text, CAP), min(square, CAP)
+        begun.discard(number)
+        path.pop()
+    return found[0]
+
+
+def _inner(nodes: list[Node], number: int) -> list[int]:
+    node = nodes[number]
+    same = [inner for inner, _ in node.same]
+    return [
+        *same,
+        *node.properties.values(),
+        *node.additional,
+        *node.each_key,
+        *node.prefix,
+        *node.each_item,
+    ]
 
 
 def _add(count: Count, number: int, within: bool, times: int) -> None:

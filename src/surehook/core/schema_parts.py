@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from surehook.core.pattern_cost import weigh
+from surehook.core.steps import Steps
 
 ERROR = 6_000  # steps: the engine makes an error of everything that fails within `anyOf`
 CONTAINS = 40  # an item that is asked whether it is one
@@ -25,6 +26,8 @@ OPTION = 3  # comparing with one value of an enumeration of several kinds
 SAID = 3  # a character of the schema that an error repeats
 PLACE = 3  # a place of a pattern, at one character
 REGEX = 300  # a character of a text that is a pattern itself
+
+NODE_COST, VALUE_COST = 2_048, 256  # of reading one schema, and of passing one value (core/steps.py)
 
 _TEXT_WORDS = frozenset({"format", "contentMediaType", "contentEncoding", "minLength", "maxLength"})
 _LISTS = ("allOf", "anyOf", "oneOf")
@@ -60,21 +63,26 @@ class Node:
 
 
 class Reader:
-    """`nodes`: the schemas of a document that something may lead to, its own first. Raises TooMuch."""
+    """Takes a document apart."""
 
-    def __init__(self, document: Any) -> None:
+    def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._documents: list[Any] = []
         self.nodes: list[Node] = []
         self._bases: dict[int, str] = {}
         self._places: dict[str, Any] = {}
         self._dynamic: dict[str, list[Any]] = {}
-        self._index(document)
+
+    def read(self, document: Any) -> Steps[list[Node]]:
+        """The schemas of it that something may lead to, its own first. Raises TooMuch."""
+        yield from self._index(document)
         self._number(document)
         done = 0
         while done < len(self._documents):
             self._read(self.nodes[done], self._documents[done])
             done += 1
+            yield NODE_COST
+        return self.nodes
 
     def _number(self, schema: Any) -> int:
         key = id(schema) if isinstance(schema, dict) else -1
@@ -158,7 +166,7 @@ class Reader:
             node.steps += 2
         compound = [one for one in options if isinstance(one, dict | list)]
         node.compound = COMPOUND * sum(map(_size, compound))
-        long = sum(_is_long(one) for one in options)
+        long = sum(is_long(one) for one in options)
         node.steps += LONG * long
         if long or len({type(one) for one in options}) > 1:
             node.steps += OPTION * len(options)  # they are compared one by one
@@ -177,12 +185,13 @@ class Reader:
         node.text += each
         node.tokens += each
 
-    def _index(self, document: Any) -> None:
+    def _index(self, document: Any) -> Steps[None]:
         """Every place that has a name of its own."""
         waiting: list[tuple[Any, str]] = [(document, "")]
         self._places[""] = document
         while waiting:
             value, base = waiting.pop()
+            yield VALUE_COST
             if isinstance(value, list):
                 waiting += [(one, base) for one in value]
             elif isinstance(value, dict):
@@ -267,15 +276,11 @@ def inside(value: Any) -> Iterator[Any]:
             waiting += each.values()
 
 
-def _is_long(value: Any) -> bool:
+def is_long(value: Any) -> bool:
     """Whether it is a number that fits in no 64 bits."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _size(value: Any) -> int:
     """Values in it; numbers that are long count as many."""
-    return sum(LONG // COMPOUND if _is_long(each) else 1 for each in inside(value))
-
-
-def has_long(value: Any) -> bool:
-    return any(map(_is_long, inside(value)))
+    return sum(LONG // COMPOUND if is_long(each) else 1 for each in inside(value))

@@ -39,6 +39,7 @@ from surehook.core.errors import (
     Problem,
 )
 from surehook.core.model import Delivery, Lane
+from surehook.core.schema_cost import LIGHT
 from surehook.delivery.admission import Admission
 from surehook.delivery.company import Company, pause
 from surehook.delivery.dispatch import Dispatch
@@ -77,6 +78,7 @@ class Accept:
         hungry: Callable[[Route], None],
         left: Callable[[Lane], None],
         lost: Lost,
+        company: Company,
         send: Send | None = None,
     ) -> None:
         """`behind` is told of a newer version than memory's where nobody had to wait for it; `left` of a lane whose work
@@ -101,7 +103,7 @@ class Accept:
         )
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
-        self._company = Company(part=settings.large_part)
+        self._company = company
         self._batches: FairBatches[Waiting] = self._line()
         self._beside: FairBatches[Waiting] = self._line(is_quick=True)
         self._large: FairBatches[Waiting] = self._line(self._company.rest)
@@ -227,7 +229,7 @@ class Accept:
         """Nothing of a batch was written, or nobody knows. Whatever it was, everybody who waits is told."""
         told = error if isinstance(error, LedgerUnavailable) else LedgerUnavailable(str(error))
         if not isinstance(error, LedgerError):
-            told = LedgerUnavailable("accepting failed: nobody knows whether the events were taken")
+            told = CommitUnknown("accepting failed: nobody knows whether the events were taken")
             self._loops.defect("accept", error)
         for waiting in batch:
             self._give_back(waiting)
@@ -248,6 +250,8 @@ class Accept:
                 )
             except CommitUnknown:
                 unknown += 1
+                for waiting in batch:
+                    waiting.in_doubt = True
                 self._lost.suspect()  # should the ledger go before it has told us
                 if unknown >= UNKNOWN_TRIES:
                     raise
@@ -296,7 +300,7 @@ class Accept:
                 waiting.routes.append(kind.routes)
                 making.deliver(incoming, kind.births, now)
                 rows += 1 + len(kind.births)
-                if is_old and self._directory.is_long(event):
+                if is_old and self._directory.weight(event) > LIGHT:
                     rows = most
                 for start in range(most, len(kind.routes), most):
                     await self._pause(waiting)

@@ -4,13 +4,15 @@ A lap begins with the groups of the last look whose oldest row may be too old: i
 are told from their first row alone. Then it walks (`parked_walk.py`) until every group has come to its end.
 
 Rows that only seem old (a replay, a time that stood still, a type with a longer `max_age`) are walked over anew each
-time. Their group rests in proportion to how many they were, and no other group does.
+time. Their group rests in proportion to how many they were, and no other group does; how long one has rested counts as
+lateness.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from surehook.core.delivery import is_too_old
 from surehook.core.ids import floor
@@ -29,6 +31,13 @@ GROUPS_A_TURN = 2_000  # told apart before others have the event loop: a few mil
 AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 
 Group = tuple[bytes, str | None]  # endpoint and reason
+
+
+class Rest(NamedTuple):
+    """On the boot clock."""
+
+    since: float
+    until: float
 
 
 class Ageing:
@@ -53,7 +62,7 @@ class Ageing:
         self._groups = groups
         self._notice = notice
         self._reload = reload
-        self._rests: dict[Group, float] = {}  # groups that rest, until when on the boot clock
+        self._rests: dict[Group, Rest] = {}  # groups that rest
         # Groups of this lap, and how many of their rows were not to be ended.
         self._vain: dict[Group, int] = {}
 
@@ -62,9 +71,15 @@ class Ageing:
         self._vain = {}
         await walk(self._ledger, self._clock, await self._others(), self._end, self._others)
         boot = self._clock.boot()
-        rests = {group: until for group, until in self._rests.items() if until > boot}
-        rests.update((group, boot + rows * VAIN_ROW_S) for group, rows in self._vain.items() if rows)
+        rests = {group: rest for group, rest in self._rests.items() if rest.until > boot}
+        rests.update(
+            (group, Rest(boot, boot + rows * VAIN_ROW_S)) for group, rows in self._vain.items() if rows
+        )
         self._rests = rests
+
+    def rests_since(self) -> float | None:
+        """Since when, on the boot clock, the group that has rested longest has not been looked at."""
+        return min((rest.since for rest in self._rests.values()), default=None)
 
     async def _others(self) -> list[AgedGroup]:
         """Candidates that do not rest and are not of this lap yet; they are now."""
@@ -73,10 +88,14 @@ class Ageing:
             group
             for group in await self._candidates()
             if (group.endpoint, group.reason) not in vain
-            and self._rests.get((group.endpoint, group.reason), boot) <= boot
+            and not self._is_resting((group.endpoint, group.reason), boot)
         ]
         vain.update(((group.endpoint, group.reason), 0) for group in found)
         return found
+
+    def _is_resting(self, group: Group, boot: float) -> bool:
+        rest = self._rests.get(group)
+        return rest is not None and rest.until > boot
 
     async def _candidates(self) -> list[AgedGroup]:
         """Groups whose first row may be past its age. What stands does not age."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from surehook.core.model import Node
+from surehook.core.steps import Steps
 
 
 class Host(Protocol):
@@ -17,11 +18,16 @@ class Host(Protocol):
 class Metrics(Protocol):
     """Renders the engine's counters (telemetry/prometheus.py)."""
 
-    async def render(self) -> bytes: ...
+    async def rendering(self) -> Steps[bytes]: ...
 
 
 class NoMetrics:
     """Where nobody asks for metrics."""
 
-    async def render(self) -> bytes:
-        return b""
+    async def rendering(self) -> Steps[bytes]:
+        return _nothing()
+
+
+def _nothing() -> Steps[bytes]:
+    yield 0
+    return b""

@@ -19,11 +19,13 @@ most sixteen times a second, whatever the others accept.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery, Lane
+from surehook.delivery.company import Company
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.lost import Lost
 from surehook.delivery.routes import Directory, Route
@@ -81,6 +83,7 @@ class Claim:
         stray: Callable[[Route, Delivery], None],
         hand_back: Callable[[list[Delivery]], None],
         may_claim: Callable[[], bool],
+        company: Company,
         lost: Lost,
         defect: Callable[[str, BaseException], None],
     ) -> None:
@@ -95,6 +98,7 @@ class Claim:
         self._stray = stray
         self._hand_back = hand_back
         self._may_claim = may_claim
+        self._company = company
         self._lost = lost
         self._wake = asyncio.Event()
         self._stopped = False
@@ -201,6 +205,7 @@ class Claim:
             if node != self._node():
                 return False  # buried before the answer came: they are free again
             self.take(rows)
+        self._tell_of_retries(rows)
         if rows:
             look.quiet_s = 0.0
         elif hinted:
@@ -294,6 +299,12 @@ class Claim:
         if later:
             self._hand_back(later)
         return strays
+
+    def _tell_of_retries(self, rows: list[Delivery]) -> None:
+        if len(self._directory.tenants) > 1:
+            now = asyncio.get_running_loop().time()
+            for tenant, count in Counter(row.tenant for row in rows if row.attempt > 1).items():
+                self._company.tried_again(tenant, count, now)
 
     def known(self, rows: Sequence[Delivery]) -> None:
         """Memory has caught up with orphans, or they have ended: their endpoints are passed over no longer."""

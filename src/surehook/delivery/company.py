@@ -1,7 +1,7 @@
 """Who publishes beside whom: what is large, or much, makes room for others only while there are some.
 
-A tenant rushes that publishes more than a part of what the machine takes, told by what its events cost and not by how
-long anything took: a bucket that leaks at a steady pace runs over. Everybody else is calm, and their publishes
+A tenant rushes that publishes, or has tried again, more than a part of what the machine takes, told by what that costs and
+not by how long anything took: a bucket that leaks at a steady pace runs over. Everybody else is calm, and their publishes
 need not stand behind what those who rush have brought.
 """
 
@@ -16,6 +16,7 @@ PAUSE_TURNS = 8  # of the event loop, between two slices of something large
 NEAR_S = 1.0  # whoever has published within so long may do so again at any moment
 CALM_COST = 2_000  # a second; a thousand events for one endpoint each, a fifth of what a process takes
 CALM_BURST = 256  # … and at once
+RETRY_COST = 3  # its row twice, leased and recorded, and a line of history
 MET_PART = 40  # of publishes, one in so many may …
 MET_COST = 2_000  # … wait for longer than the writing of so much, which is 10 ms
 BUCKETS = 1_000  # beyond so many, those that have run out are forgotten
@@ -39,9 +40,18 @@ class Company:
         """This tenant publishes something of this cost; whether it is calm."""
         if tenant != self._tenant:
             self._before, self._tenant = self._at, tenant
-            if len(self._buckets) > BUCKETS:
-                self._buckets = {name: empty for name, empty in self._buckets.items() if empty > now}
         self._at = now
+        return self._brings(tenant, cost, now)
+
+    def tried_again(self, tenant: str, count: int, now: float) -> None:
+        """So many deliveries of this tenant are tried again. Few events may bring very many: a policy says how often, and
+        how soon."""
+        self._brings(tenant, count * RETRY_COST, now)
+
+    def _brings(self, tenant: str, cost: int, now: float) -> bool:
+        """Whether the tenant is calm with this as well."""
+        if len(self._buckets) > BUCKETS:
+            self._buckets = {name: empty for name, empty in self._buckets.items() if empty > now}
         empty = self._buckets[tenant] = max(self._buckets.get(tenant, now), now) + cost / CALM_COST
         if empty - now <= CALM_BURST / CALM_COST:
             return True

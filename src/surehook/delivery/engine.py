@@ -28,6 +28,7 @@ from surehook.delivery.catching_up import CatchingUp
 from surehook.delivery.claim import Claim
 from surehook.delivery.closing import Closing
 from surehook.delivery.cluster_health import ClusterHealth
+from surehook.delivery.company import Company
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.disk import is_short
 from surehook.delivery.dispatch import Dispatch
@@ -43,6 +44,7 @@ from surehook.delivery.managing import Book, BreakerView
 from surehook.delivery.neighbours import Neighbours
 from surehook.delivery.node import ThisNode
 from surehook.delivery.orphans import Orphans
+from surehook.delivery.outage import Outage
 from surehook.delivery.park import Park
 from surehook.delivery.record import Record
 from surehook.delivery.request import static_heads
@@ -105,11 +107,12 @@ class Engine:
         self._handing = handing
         self._health = health
         self._leasing: list[asyncio.Task[None]] = []
-        self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry)
         self.directory = Directory(
             make_target=self._target, make_heads=static_heads, slots=self.settings.endpoint_slots
         )
-        self.loops = Loops(clock=self.clock, telemetry=telemetry, fail=self._fail)
+        self.outage = Outage(clock=self.clock, telemetry=telemetry)
+        self.loops = Loops(clock=self.clock, telemetry=telemetry, outage=self.outage, fail=self._fail)
+        self.tokens = Tokens(transport=transport, clock=clock, telemetry=telemetry, defect=self.loops.defect)
         self.upkeep = Upkeep(clock=self.clock, loops=self.loops)
         self.this_node = ThisNode(
             ledger=ledger,
@@ -157,11 +160,12 @@ class Engine:
         self.in_flight = self.dispatch.in_flight
         self.lost = Lost(**common, node=node, in_memory=self._in_memory, wake=self.wake)
         leasing: dict[str, Any] = {**common, "lost": self.lost}
+        bringing: dict[str, Any] = {**leasing, "company": Company(part=self.settings.large_part)}
         self.park = Park(
             **leasing, directory=self.directory, dispatch=self.dispatch, node=node, loops=self.loops
         )
         self.claim = Claim(
-            **leasing,
+            **bringing,
             directory=self.directory,
             dispatch=self.dispatch,
             node=node,
@@ -216,7 +220,7 @@ class Engine:
             notify=self._notify,
         )
         self.accept = Accept(
-            **leasing,
+            **bringing,
             entropy=self.entropy,
             directory=self.directory,
             dispatch=self.dispatch,
@@ -237,6 +241,7 @@ class Engine:
             claim=self.claim,
             park=self.park,
             refresh=self.catching_up.soon,
+            defect=self.loops.defect,
         )
         self.record.goes_on = self.neighbours.goes_on
         self.cluster_health = ClusterHealth(
@@ -453,8 +458,8 @@ class Engine:
     def refuses(self, event: EventIn) -> Problem | None:
         return self.directory.refuses(event)
 
-    def is_long(self, event: EventIn) -> bool:
-        return self.directory.is_long(event)
+    def weight(self, event: EventIn) -> int:
+        return self.directory.weight(event)
 
     def ready(self) -> str | None:
         """None where requests are welcome, else the reason."""
@@ -501,6 +506,7 @@ class Engine:
             self._resume()
 
     def _beaten(self) -> None:
+        self.outage.answered()
         if not self._sole:
             self.catching_up.soon()
         if is_short(self.ledger):

@@ -10,7 +10,7 @@ from surehook.core.errors import Problem
 from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
-from surehook.core.schema import compile_schema
+from surehook.core.schema import Schema
 from surehook.delivery import header_conflicts
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import Manager
@@ -22,21 +22,20 @@ async def create(
     *,
     name: str,
     description: str | None,
-    schema: bytes | None,
+    schema: Schema | None,
     schema_version: str,
     policy: bytes | None,
 ) -> EventType:
-    """Register an event type. `schema` and `policy` are JSON. Raises Problem for the field that cannot be."""
+    """Register an event type. `policy` is JSON. Raises Problem for the field that cannot be."""
     subscription.check_event_type(name, field="name")
-    if schema is not None:
-        compile_schema(schema)
+    _bring(manager, schema)
     if policy is not None:
         parse_policy(policy, PROFILES)
         await header_conflicts.check_event_type(manager, name, policy)
     made = EventType(
         name=name,
         description=description,
-        schema=schema,
+        schema=None if schema is None else schema.source,
         schema_version=schema_version,
         policy=policy,
         created_at=manager.clock.now(),
@@ -51,19 +50,30 @@ async def find(manager: Manager, name: str) -> EventType:
 
 
 async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[str, Any]) -> EventType:
-    """Set the given fields (`description`, `schema`, `schema_version`, `policy`)."""
+    """Set the given fields: `description`, `schema` (a Schema), `schema_version`, `policy` (JSON)."""
     if not changes:
         return await find(manager, name)
-    if changes.get("schema") is not None:
-        compile_schema(changes["schema"])
+    _bring(manager, changes.get("schema"))
     if changes.get("policy") is not None:
         parse_policy(changes["policy"], PROFILES)
         await header_conflicts.check_event_type(manager, name, changes["policy"])
-    changed = _there(await manager.ledger.change_event_type(name, changes))
+    changed = _there(await manager.ledger.change_event_type(name, _stored(changes)))
     await manager.changed()
     if "policy" in changes:
         begin_ending_retries(manager, chores, event_type=name)
     return changed
+
+
+def _bring(manager: Manager, schema: Schema | None) -> None:
+    """Let memory have the schema that it will read of in the book: compiling it once more would cost as much again."""
+    if schema is not None:
+        manager.directory.compiled[schema.source] = schema
+
+
+def _stored(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As the book has them: of a schema its bytes."""
+    schema = changes.get("schema")
+    return changes if schema is None else {**changes, "schema": schema.source}
 
 
 def _there(found: EventType | None) -> EventType:

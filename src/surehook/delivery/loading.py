@@ -13,14 +13,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from surehook.core.model import Configuration, Secret
+from surehook.core.schema import Schema, kept_in_steps
+from surehook.core.steps import SLICE_COST, Steps
 from surehook.delivery.routes import Directory, Route
+from surehook.delivery.shared import Shared
 from surehook.ports.registry import Changes, Registry
 
 PAGE_ROWS = 500  # rows read at a time: some milliseconds of a driver's work on the loop
 WALK_ROWS = 5_000  # endpoints passed by before others have their turn: at most 5 ms at 1 µs each
 SLICE_ROWS = 100  # rows taken over before others have their turn: at most 5 ms at 50 µs each
+
+T = TypeVar("T")
 
 
 class Loader:
@@ -42,20 +48,8 @@ class Loader:
         self._dropped = dropped
         self._settled = settled
         self._heeds_anew: set[str] = set()  # event types whose policy got or lost its breaker
-        self._lock = asyncio.Lock()
-        self._begun = self._ended = 0  # readings
-
-    async def reload(self) -> None:
-        """Bring memory to the version that the ledger has now, or a newer one. Those who ask at the same time share
-        one reading, if it began after they asked."""
-        wanted = self._begun + 1
-        async with self._lock:
-            if self._ended >= wanted:
-                return
-            self._begun += 1
-            reading = self._begun
-            await self._catch_up()
-            self._ended = reading
+        # Bring memory to the version that the ledger has now, or a newer one.
+        self.reload = Shared(self._catch_up)
 
     async def _catch_up(self) -> None:
         while True:
@@ -104,10 +98,9 @@ class Loader:
         for name in changes.gone_tenants:
             directory.drop_tenant(name, version)
         for event_type in rows.event_types:
-            if directory.put_type(event_type, version):
+            schema = None if event_type.schema is None else await self._compiled(event_type.schema)
+            if directory.put_type(event_type, schema, version):
                 self._heeds_anew.add(event_type.name)
-            if event_type.schema is not None:
-                await asyncio.sleep(0)  # compiling one may take as long as a slice
         for name in changes.gone_event_types:
             if directory.drop_type(name, version):
                 self._heeds_anew.add(name)
@@ -125,6 +118,13 @@ class Loader:
                 await asyncio.sleep(0)
         self._settled()
 
+    async def _compiled(self, source: bytes) -> Schema:
+        """The schema that these bytes are, one slice in a turn of the loop."""
+        schema = self._directory.compiled.get(source)
+        if schema is None:
+            schema = self._directory.compiled[source] = await _in_slices(kept_in_steps(source))
+        return schema
+
     async def _heed_anew(self) -> None:
         """Find the endpoints that may heed another breaker, since event types they name have other policies."""
         for number, route in enumerate(list(self._directory.routes.values()), 1):
@@ -135,6 +135,19 @@ class Loader:
             if number % WALK_ROWS == 0:
                 await asyncio.sleep(0)
         self._heeds_anew.clear()
+
+
+async def _in_slices(work: Steps[T]) -> T:
+    done = 0
+    while True:
+        try:
+            while done < SLICE_COST:
+                done += next(work)
+        except StopIteration as found:
+            result: T = found.value
+            return result
+        done = 0
+        await asyncio.sleep(0)
 
 
 async def read_all(registry: Registry) -> Configuration:

@@ -97,7 +97,7 @@ class Looks:
             if self._shared:
                 upkeep.add("breakers", look_s, self._learn_breakers)
             upkeep.add("parked", look_s, self._park.look)
-            upkeep.add("ageing", look_s, self.ageing.lap)
+            upkeep.add("ageing", look_s, self.ageing.lap, left=self.ageing.rests_since)
             upkeep.add("orphans", look_s, self._end_orphans)
         upkeep.add("held", look_s, self._rescue.compare)
         upkeep.add("overdue", look_s, self._rescue.note_overdue)

@@ -3,7 +3,7 @@
 Every loop of an engine, and every piece of work that nobody waits for, runs here and has one of four ends:
 
     it returns               it was told to stop, or is done
-    the ledger is away       said once; it begins again after a pause that doubles up to `AGAIN_MOST_S`
+    the ledger is away       `outage` hears of it; it begins again after a pause that doubles up to `AGAIN_MOST_S`
     this node was buried     the engine is told, and begins again under a new id; so does the work
     anything else            a defect, or a ledger that cannot be trusted: said, and the engine fails
 
@@ -19,12 +19,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery.outage import Outage
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
 
 # Pauses after trouble: what is ready is to be claimed within two seconds of the ledger's return.
 AGAIN_FIRST_S, AGAIN_MOST_S = 0.05, 0.5
-WELL_S = 10.0  # without trouble for so long: the next one is said, and pauses begin anew
+WELL_S = 10.0  # without trouble for so long: pauses begin anew
 TRACE_CHARS = 4_000  # of a defect's traceback, its end
 
 Run = Callable[[], Awaitable[None]]
@@ -33,8 +34,11 @@ Run = Callable[[], Awaitable[None]]
 class Loops:
     """The loops and errands of one engine. `fail` is told of what this cannot mend."""
 
-    def __init__(self, *, clock: Clock, telemetry: Telemetry, fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, *, clock: Clock, telemetry: Telemetry, outage: Outage, fail: Callable[[BaseException], None]
+    ) -> None:
         self._clock = clock
+        self.outage = outage
         self._telemetry = telemetry
         self.fail = fail
         self.tasks: dict[asyncio.Task[None], None] = {}  # an ordered set
@@ -59,7 +63,7 @@ class Loops:
         return self.keep(name, turns)
 
     def do(self, name: str, work: Run) -> None:
-        """Do it once. Where the ledger is away that is said, and somebody else comes back to it (a look, the next beat)."""
+        """Do it once. Where the ledger is away somebody else comes back to it (a look, the next beat)."""
         self._begin(name, self._once(name, work))
 
     async def stop(self) -> None:
@@ -85,7 +89,7 @@ class Loops:
             except (NodeBuried, LedgerUnavailable) as error:
                 if self._clock.boot() - began >= WELL_S:
                     pause_s = AGAIN_FIRST_S
-                if not self._goes_on(name, error, say=pause_s == AGAIN_FIRST_S):
+                if not self._goes_on(name, error):
                     return
             except Exception as error:
                 self.defect(name, error)
@@ -97,16 +101,16 @@ class Loops:
         try:
             await work()
         except (NodeBuried, LedgerUnavailable) as error:
-            self._goes_on(name, error, say=True)
+            self._goes_on(name, error)
         except Exception as error:
             self.defect(name, error)
 
-    def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable, *, say: bool) -> bool:
+    def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable) -> bool:
         """Whether the work may begin again after this trouble."""
         if isinstance(error, NodeBuried | LedgerBroken):
             self.fail(error)
-        elif say:
-            self._telemetry.fact("ledger.away", loop=name, error=str(error))
+        else:
+            self.outage.met(name, error)
         return not isinstance(error, LedgerBroken)
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -26,6 +26,7 @@ from surehook.ports.ledger import Ledger
 # Pauses before the looks that follow a loss. What the server still does for a connection that is gone ends within
 # its own deadline; almost always that is milliseconds, and beyond these the ten-second look begins them anew.
 LOOKS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+FREED_ROWS = 1_000  # in one transaction: each gets a line of its history
 AWAY_S = 0.5  # between tries while the ledger does not answer
 
 
@@ -140,7 +141,8 @@ class Lost:
         lost = sorted(missing & self._missing) if sure else []
         self._missing = missing.difference(lost)
         self._before = set(self._leasing)
-        if lost:
-            await self._ledger.free(lost, node=node, now=self._clock.now())
-            self.released += len(lost)
+        for start in range(0, len(lost), FREED_ROWS):
+            some = lost[start : start + FREED_ROWS]
+            await self._ledger.free(some, node=node, now=self._clock.now())
+            self.released += len(some)
             self._wake()

@@ -33,6 +33,7 @@ class Neighbours:
         claim: Claim,
         park: Park,
         refresh: Callable[[], None],
+        defect: Callable[[str, BaseException], None],
     ) -> None:
         self._clock = clock
         self._settings = settings
@@ -42,6 +43,7 @@ class Neighbours:
         self._claim = claim
         self._park = park
         self._refresh = refresh
+        self._defect = defect
 
     # -- what we tell -----------------------------------------------------------------------------------
 
@@ -74,6 +76,12 @@ class Neighbours:
 
     def heard(self, kind: str) -> None:
         """Another process says that there is something to look for."""
+        try:
+            self._heed(kind)
+        except Exception as error:  # who carries hints would log it, or carry none any more
+            self._defect("hints", error)
+
+    def _heed(self, kind: str) -> None:
         if kind in WORK:
             self._claim.woken(WORK.index(kind))  # type: ignore[arg-type]  # lanes are numbers
         elif kind == CONFIGURATION:

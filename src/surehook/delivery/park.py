@@ -127,7 +127,8 @@ class Park:
                 except (NodeBuried, LedgerBroken) as error:
                     self._loops.fail(error)
                     break
-                except LedgerUnavailable:
+                except LedgerUnavailable as error:
+                    self._loops.outage.met("park", error)
                     await asyncio.sleep(wait_s)
                     wait_s = min(wait_s * 2, 2.0)
         for route, delivery, reason in batch:

@@ -218,7 +218,8 @@ class Record:
                 return
             except CommitUnknown:
                 continue  # the same batch again: rows already gone are ours or were freed by nobody else
-            except LedgerUnavailable:
+            except LedgerUnavailable as error:
+                self._loops.outage.met("record", error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, RETRY_MOST_S)
         self._let_go(batch)

@@ -20,7 +20,7 @@ from surehook.core.lanes import Limit, Pace
 from surehook.core.model import Delivery, Endpoint, EventType, Lane, Secret, Tenant
 from surehook.core.policy import BreakerPolicy, HeaderNames
 from surehook.core.profiles import PROFILES
-from surehook.core.schema import Schema, kept_schema
+from surehook.core.schema import Schema
 from surehook.core.signature import Signer
 from surehook.core.subscription import Matcher
 from surehook.delivery.asked import finalize_ms, request_of
@@ -184,6 +184,8 @@ class Directory:
         self.tenants: dict[str, Tenant] = {}
         self.types: dict[str, EventType] = {}
         self.schemas: dict[str, Schema] = {}  # of the event types that have one
+        # By its bytes, while a type has it or a call registers it: a description that changes must not cost what a schema costs.
+        self.compiled: WeakValueDictionary[bytes, Schema] = WeakValueDictionary()
         self.routes: dict[bytes, Route] = {}
         self.breakers = Breakers()
         self._of_tenant: dict[str, dict[bytes, Route]] = {}
@@ -205,16 +207,14 @@ class Directory:
         self.tenants.pop(tenant, None)
         self.changed.tenant(tenant, version)
 
-    def put_type(self, event_type: EventType, version: int) -> bool:
+    def put_type(self, event_type: EventType, schema: Schema | None, version: int) -> bool:
         """Whether its policy got or lost its breaker: its endpoints `heed` another one then."""
         was_without = event_type.name in self._without_breaker
-        name, known = event_type.name, self.schemas.get(event_type.name)
+        name = event_type.name
         self.drop_type(name, version)
         self.types[name] = event_type
-        if event_type.schema is not None:
-            # Compiled anew only where the bytes are others: a new description must not cost what a schema costs.
-            is_known = known is not None and known.source == event_type.schema
-            self.schemas[name] = known if known is not None and is_known else kept_schema(event_type.schema)
+        if schema is not None:
+            self.schemas[name] = schema
         if event_type.policy is not None:
             plan = self._type_plans[name] = self._plan_of(event_type.policy)
             if plan.policy.breaker is None:
@@ -297,10 +297,10 @@ class Directory:
         schema = self.schemas.get(event.type)
         return None if schema is None else schema.mismatch(event.data)
 
-    def is_long(self, event: EventIn) -> bool:
-        """Whether judging the event may take longer than a glance."""
+    def weight(self, event: EventIn) -> int:
+        """How many steps judging the event takes at most, by a glance at it (core/schema_cost.py)."""
         schema = self.schemas.get(event.type)
-        return schema is not None and schema.is_long(event.data)
+        return 0 if schema is None else schema.weight(event.data)
 
     def plan(self, route: Route, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from surehook.core import authentication, oauth2, redact
@@ -130,7 +130,7 @@ class Errand:
         """Stand in line until the token is there, or the request's own time is over."""
         self._grant.waiting[self] = None
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._request.timeout_s, self.fail, "token_timeout")
+        self._timer = loop.call_later(self._request.timeout_s, self._tokens.heed, self.fail, "token_timeout")
 
     def go(self, token: Token) -> None:
         """Send the request with its token."""
@@ -150,6 +150,9 @@ class Errand:
 
     def __call__(self, answer: Answer) -> None:
         """The endpoint's answer."""
+        self._tokens.heed(self._answered, answer)
+
+    def _answered(self, answer: Answer) -> None:
         assert self._token is not None
         answer.total_us += self._waited_us
         # A hop to another host went without the token: its word is not about it.
@@ -163,7 +166,7 @@ class Errand:
         self._finish(Answer(failure=failure, total_us=int(waited_s * 1e6)))
 
     def fail_soon(self, failure: Failure) -> None:
-        asyncio.get_running_loop().call_soon(self.fail, failure)
+        asyncio.get_running_loop().call_soon(self._tokens.heed, self.fail, failure)
 
     def abort(self) -> None:
         if self._exchange is not None:
@@ -189,7 +192,16 @@ class Errand:
 class Tokens:
     """Sends requests with tokens. `welcome` is told of each endpoint that may start deliveries again."""
 
-    def __init__(self, *, transport: Transport, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        clock: Clock,
+        telemetry: Telemetry,
+        defect: Callable[[str, BaseException], None],
+    ) -> None:
+        """`defect` is told of what nothing here can mend."""
+        self._defect = defect
         self.transport = transport
         self.clock = clock
         self.kept_most = KEPT
@@ -218,6 +230,13 @@ class Tokens:
                 grant.is_busy = True
         return errand
 
+    def heed(self, step: Callable[..., None], *given: Any) -> None:
+        """Do what the transport or the event loop calls for: they would log what it raises, and who waits wait for ever."""
+        try:
+            step(*given)
+        except Exception as error:
+            self._defect("tokens", error)
+
     def left(self, grant: Grant, errand: Errand) -> None:
         """A request waits no longer. What nobody waits for is not fetched; who needs it next asks anew."""
         grant.waiting.pop(errand, None)
@@ -237,7 +256,7 @@ class Tokens:
             connect_timeout_s=FETCH_CONNECT_S,
         )
         try:
-            self.transport.send(request, lambda answer: self._fetched(grant, began, answer))
+            self.transport.send(request, lambda answer: self.heed(self._fetched, grant, began, answer))
         except BaseException:  # a defect in sending cannot leave the line closed
             grant.is_busy = False
             raise

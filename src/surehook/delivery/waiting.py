@@ -9,7 +9,15 @@ from typing import cast
 from msgspec import Struct
 
 from surehook.core.envelope import EventIn
-from surehook.core.errors import LedgerFull, LedgerUnavailable, Overloaded, Problem
+from surehook.core.errors import (
+    CommitUnknown,
+    LedgerBroken,
+    LedgerError,
+    LedgerFull,
+    LedgerUnavailable,
+    Overloaded,
+    Problem,
+)
 from surehook.delivery.admission import EVENT_BYTES
 from surehook.delivery.routes import Route
 from surehook.ports.ledger import Incoming, Taken
@@ -45,6 +53,7 @@ class Waiting(Struct, gc=False):
     made: list[Incoming | Problem] = []
     routes: list[Sequence[Route]] = []
     handed: int = 0  # of `made`: those that are not ours to give back any more
+    in_doubt: bool = False  # a commit of it was lost, and may be in the book
 
     @property
     def tenant(self) -> str:
@@ -87,7 +96,10 @@ class Waiting(Struct, gc=False):
             request.done.set_result(told)
 
     def refuse(self, error: LedgerUnavailable | Overloaded) -> None:
-        if self.request.error is None:
+        """Not to be written (any more). Of a request's errors, one that leaves a doubt is the one to be told."""
+        if self.in_doubt and not isinstance(error, CommitUnknown):
+            error = CommitUnknown(str(error))
+        if self.request.error is None or isinstance(error, CommitUnknown):
             self.request.error = error
         self.answer([as_problem(error)] * len(self.events))
 
@@ -121,13 +133,22 @@ def line_up(
     return line
 
 
-def as_problem(error: Overloaded | LedgerUnavailable) -> Problem:
-    """What strikes some events of a request, as their entry in the answer."""
+def as_problem(error: Overloaded | LedgerError) -> Problem:
+    """Why events were not taken, or may not have been, in words for their publisher."""
     if isinstance(error, Overloaded):
         return Problem(error.code, error.detail, status=error.status)
     if isinstance(error, LedgerFull):
         return Problem("disk_full", "there is too little free disk", status=503)
-    return Problem("ledger_unavailable", "publish it again", status=503)
+    if isinstance(error, CommitUnknown | LedgerBroken):
+        return Problem(
+            "outcome_unknown",
+            "the ledger went away while this was written: nobody knows whether it was accepted",
+            hint="publish it again with the same id or idempotency key: what was accepted is not accepted twice",
+            status=503,
+        )
+    return Problem(
+        "ledger_unavailable", "not accepted: the ledger is away", hint="publish it again", status=503
+    )
 
 
 def _size(event: EventIn) -> int:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from surehook.core.errors import SettingsError
 from surehook.core.model import Node
 
 DESCRIPTORS = 65_536  # both lanes at their largest and as many callers
@@ -75,6 +76,18 @@ def take_descriptors() -> int:
     with contextlib.suppress(OSError, ValueError):  # a system that allows less than it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def need_descriptors() -> None:
+    """Take what is allowed. Raises SettingsError where a server could not even begin: what would fail then is anything, and
+    says nothing of the cause."""
+    allowed = take_descriptors()
+    if allowed < OWN_DESCRIPTORS:
+        raise SettingsError(
+            "ulimit -n",
+            f"{allowed} open files are allowed, and a server needs {OWN_DESCRIPTORS} to begin with",
+            hint="`ulimit -n 4096` in this shell, LimitNOFILE=4096 in a unit of systemd",
+        )
 
 
 def callers_within(allowed: int, *, wanted: int, deliveries: int) -> int:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from surehook.host.process import take_descriptors
 from surehook.host.signals import handle_once
 
 # A writer thread that needs the interpreter waits at most this long for the busy loop; the default of
@@ -20,7 +19,6 @@ SWITCH_INTERVAL_S = 0.0005
 
 def run(work: Coroutine[Any, Any, int]) -> int:
     """Run a server on the loop of this process."""
-    take_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return _runner()(work)
 

@@ -13,6 +13,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     connections: int = 4_096  # open at once
     backlog: int = 2_048  # connections the kernel may hold before they are accepted
     body_bytes: int = 64 * 1024 * 1024  # of all bodies from their first byte to their answer
+    following: int = limits.FOLLOWING  # connections whose pieces wait for their turns
     unsent_bytes: int = limits.UNSENT_BYTES
     partial_heads_bytes: int = limits.PARTIAL_HEADS_BYTES
     head: int = limits.HEAD_S

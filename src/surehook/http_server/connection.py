@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from surehook.core import limits, request_head
 from surehook.core.errors import Problem
+from surehook.http_server import refusals
 from surehook.http_server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         "_held",
         "_is_ending",
         "_is_paused",
+        "_is_resting",
         "_linger_bytes",
         "_unsent",
         "_view",
@@ -54,6 +56,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._counted = 0  # bytes of `_held` that are counted as a partial head
         self._unsent = 0
         self._is_paused = False
+        self._is_resting = False  # until the loop's next turn
         self._is_ending = False  # what still comes is thrown away
         self._linger_bytes = limits.LINGER_BYTES
         self._has_left = False
@@ -64,15 +67,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
         self.client = None if name is None else name[:2]
-        self.transport.set_write_buffer_limits(
-            high=0
-        )  # `is_stuck` is told as soon as the kernel takes no more
+        self.transport.set_write_buffer_limits(high=0)  # `is_stuck` is told once the kernel takes no more
         if not self.connections.admit(self):
             self.connections.refused["too_many_connections"] += 1
             if len(self.connections.ending) >= limits.CONNECTIONS_REFUSED:
                 self.abort()
             else:
-                self.end(_too_many(self.connections.bounds.connections))
+                self.end(refusals.too_many_connections(self.connections.bounds.connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -86,14 +87,17 @@ class HttpConnection(asyncio.BufferedProtocol):
         return view
 
     def buffer_updated(self, nbytes: int) -> None:
+        # There is more: libuv would read up to 32 times as much before it looks at others.
+        if nbytes == len(self._view):
+            self._rest()
         if not self._is_ending:
             self.take(bytes(self._view[:nbytes]))
             return
         self._linger_bytes -= nbytes
         if self._linger_bytes < 0:
             self.abort()
-        elif not self.connections.discard(nbytes):
-            self.pause_reading()
+        else:
+            self.follow()
 
     def eof_received(self) -> bool:
         # A caller may say at once that nothing more will come, and wait for the answer.
@@ -207,7 +211,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         if exchange.head.expects_continue and not exchange.body_size:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self.connections.move(self, self.connections.bodies)
-        self._resume_reading()
+        if not exchange.has_unread:
+            self._resume_reading()
 
     @property
     def body_received(self) -> int:
@@ -223,11 +228,23 @@ class HttpConnection(asyncio.BufferedProtocol):
     def pause_reading(self) -> None:
         if not self._is_paused and not self.is_eof:
             self._is_paused = True
-            self.transport.pause_reading()
+            if not self._is_resting:
+                self.transport.pause_reading()
 
     def _resume_reading(self) -> None:
         if self._is_paused and not self.is_eof and not self._has_left:
             self._is_paused = False
+            if not self._is_resting:
+                self.transport.resume_reading()
+
+    def _rest(self) -> None:
+        self._is_resting = True
+        self.transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._is_resting = False
+        if not (self._is_paused or self.is_eof or self._has_left or self.transport.is_closing()):
             self.transport.resume_reading()
 
     # -- answers out ------------------------------------------------------------------------------------
@@ -239,7 +256,6 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._finish_and_close()
             else:
                 self.exchange = None
-                self._linger_bytes = limits.BATCH_BODY_BYTES
                 self._linger()
             return
         self.exchange = None
@@ -258,16 +274,35 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         if self._held:
             self.connections.move(self, self.connections.idle)
-            self.server.follow(self)
+            self.follow()
         elif self.is_eof or self.server.is_stopping:
             self._close()
         else:
             self.connections.move(self, self.connections.idle)
             self._resume_reading()
 
+    def follow(self) -> None:
+        """Read no more before its turn has come to go on with what is here."""
+        if self.server.follow(self):
+            self.pause_reading()
+        elif self.exchange is not None:
+            self.refuse(refusals.too_many_chunks(), "small_pieces")
+        else:
+            self.connections.refused["small_pieces"] += 1
+            self.abort()
+
     def go_on(self) -> None:
-        """Its turn has come for the request that followed unasked."""
-        if self.transport.is_closing() or self._is_ending or self.is_stuck or not self._held:
+        """Its turn has come: for bytes to throw away, for chunks that are left, or for the request that followed unasked."""
+        if self._is_ending:
+            self._resume_reading()
+            return
+        exchange = self.exchange
+        if exchange is not None:
+            exchange.go_on()
+            if self.exchange is exchange and not exchange.has_unread and not self._held:
+                self._resume_reading()
+            return
+        if self.is_stuck or not self._held:
             return
         data = bytes(self._held)
         self._held.clear()
@@ -284,7 +319,6 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.end(problem)
             return
         has_begun = exchange.has_begun
-        self._linger_bytes = limits.BATCH_BODY_BYTES
         exchange.give_up()
         if has_begun:
             self.abort()
@@ -313,10 +347,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
-    def go_on_lingering(self) -> None:
-        """There is room for more bytes to throw away."""
-        self._resume_reading()
-
     def close_idle(self) -> None:
         """Nothing was asked for a long time, or the server stops."""
         self._close()
@@ -327,14 +357,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._close()
             return
         self.connections.refused["head_timeout"] += 1
-        self.end(
-            Problem(
-                "request_timeout",
-                f"the head was not complete within {limits.HEAD_S} s",
-                hint="send the whole head at once",
-                status=408,
-            )
-        )
+        self.end(refusals.head_too_late())
 
     def unsent_moved(self) -> int:
         """Bytes that the caller has taken since this was asked last."""
@@ -365,12 +388,3 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.exchange.give_up()
             self.exchange = None
         self._held.clear()
-
-
-def _too_many(limit: int) -> Problem:
-    return Problem(
-        "too_many_connections",
-        f"{limit} connections are open",
-        hint="keep connections and use them again; the operator can raise `connections`",
-        status=503,
-    )

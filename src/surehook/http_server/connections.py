@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from surehook.core import limits
-from surehook.core.errors import Problem
+from surehook.http_server import refusals
 from surehook.http_server.bounds import Bounds, ByteBudget
 from surehook.ports.telemetry import Telemetry
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Line = dict["HttpConnection", int]  # connection → the tick at which it entered
 
-TELL_TICKS = 10  # between two log lines about refusals of one reason
+TELL_TICKS = 60  # between two log lines about refusals of one reason
 
 
 class Connections:
@@ -46,7 +46,6 @@ class Connections:
         self.open = 0
         self.partial_heads_bytes = 0
         self.unsent_bytes = 0
-        self._discarded_bytes = 0  # in this tick
         self.refused: Counter[str] = Counter()
         self.on_empty: Callable[[], None] | None = None
         self._telemetry = telemetry
@@ -115,7 +114,7 @@ class Connections:
         for connection, since in list(self.bodies.items()):
             age = self.tick - since
             if age > 1 and connection.is_behind(age):
-                connection.refuse(_too_slow(), "body_timeout")
+                connection.refuse(refusals.body_too_slow(), "body_timeout")
         return self.budget.take(count, of=of)
 
     def hold_unsent(self, connection: HttpConnection, count: int) -> None:
@@ -127,11 +126,6 @@ class Connections:
                 return  # one answer alone may be larger than the bound
             self.refused["slow_reader"] += 1
             slowest.abort()
-
-    def discard(self, count: int) -> bool:
-        """Count bytes that are thrown away; whether more may be, before the next tick."""
-        self._discarded_bytes += count
-        return self._discarded_bytes < limits.DISCARD_BYTES
 
     # -- time -------------------------------------------------------------------------------------------
 
@@ -148,7 +142,7 @@ class Connections:
             if age > bounds.body or (
                 age > bounds.body_grace and connection.body_received < age * limits.BODY_RATE_BYTES
             ):
-                connection.refuse(_too_slow(), "body_timeout")
+                connection.refuse(refusals.body_too_slow(), "body_timeout")
         for connection in self._older(self.answers, bounds.answer):
             if connection.unsent_moved() < bounds.answer * limits.BODY_RATE_BYTES:
                 self.refused["slow_reader"] += 1
@@ -157,10 +151,6 @@ class Connections:
                 self.move(connection, self.answers)
         for connection in self._older(self.ending, bounds.linger):
             connection.abort()
-        if self._discarded_bytes >= limits.DISCARD_BYTES:
-            for connection in self.ending:
-                connection.go_on_lingering()
-        self._discarded_bytes = 0
         self._tell()
 
     def _older(self, line: Line, ticks: int) -> list[HttpConnection]:
@@ -179,12 +169,3 @@ class Connections:
                 self._told[reason] = count
                 self._told_at[reason] = self.tick
                 self._telemetry.fact("http.refused", reason=reason, count=new, connections=self.open)
-
-
-def _too_slow() -> Problem:
-    return Problem(
-        "request_timeout",
-        f"the body comes too slowly: {limits.BODY_RATE_BYTES} bytes a second at least, {limits.BODY_S} s in all",
-        hint="send smaller batches",
-        status=408,
-    )

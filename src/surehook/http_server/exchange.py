@@ -13,6 +13,7 @@ from surehook.core import limits
 from surehook.core.errors import Problem
 from surehook.core.request_chunks import ChunkReader
 from surehook.core.request_head import RequestHead
+from surehook.http_server import refusals
 
 if TYPE_CHECKING:
     from surehook.http_server.connection import HttpConnection
@@ -62,7 +63,7 @@ class Exchange:
         self.status = 0
         self._chunks = ChunkReader() if head.length is None else None
         # Chunks are taken apart for who asks for them: a request that is refused by its head has cost no more than that.
-        self._unread = b""
+        self._unread = b""  # … and a few at a time
         self._parts: list[bytes] = []
         self._is_asked = False
         self._is_given = False
@@ -99,13 +100,18 @@ class Exchange:
     def feed(self, data: bytes) -> bytes:
         """Bytes of the body; what comes after it is returned. Raises Problem."""
         if self._chunks is not None:
-            if not self._is_asked:
+            if not self._is_asked or self._unread:
                 self._unread += data
                 self._connection.pause_reading()
                 return b""
             rest = self._chunks.feed(data, self._parts)
             self.body_size = self._chunks.size
             self.is_whole = self._chunks.done
+            if rest and not self.is_whole:
+                self._unread, rest = rest, b""
+                self._connection.follow()
+                if self.is_over:  # too many wait for their turns
+                    return b""
         else:
             assert self.head.length is not None
             wanted = self.head.length - self.body_size
@@ -131,18 +137,9 @@ class Exchange:
             needed += limits.EVENT_BODY_BYTES - 1  # grows by steps
             needed -= needed % limits.EVENT_BODY_BYTES
         if needed > connections.budget.large_limit:
-            raise Problem(
-                "body_too_large",
-                f"the body is larger than {connections.budget.large_limit:,} bytes",
-                status=413,
-            )
+            raise refusals.body_too_large(connections.budget.large_limit)
         if not connections.reserve(needed - self.reserved, of=needed):
-            raise Problem(
-                "too_many_bytes",
-                "too many bytes of request bodies are being read",
-                hint="ask again, with smaller batches where this goes on",
-                status=503,
-            )
+            raise refusals.too_many_bytes()
         self.reserved = needed
 
     async def receive(self) -> Message:
@@ -161,12 +158,21 @@ class Exchange:
         self._is_given = self.is_whole
         return {"type": "http.request", "body": body, "more_body": not self.is_whole}
 
-    def _begin_body(self) -> None:
+    def go_on(self) -> None:
+        """Read on where chunks are left unread."""
         if self._unread:
             unread, self._unread = self._unread, b""
             self._connection.take(unread)
-            if self.is_over or self.is_whole:
-                return
+
+    @property
+    def has_unread(self) -> bool:
+        """Bytes have come that are not taken apart."""
+        return bool(self._unread)
+
+    def _begin_body(self) -> None:
+        self.go_on()
+        if self.is_over or self.is_whole:
+            return
         try:
             self._reserve()
         except Problem as problem:

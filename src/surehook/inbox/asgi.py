@@ -1,7 +1,8 @@
 """The inbox as an ASGI application, to be mounted in Starlette, FastAPI or anything else: POST /SOURCE.
 
 The body is read within two bounds, its size and one deadline for the whole of it, and not at all where the head is enough to
-refuse. A connection on which more of a refused body may still come is closed.
+refuse. A connection on which more of a refused body may still come is closed, after that was read and thrown away within
+bounds: closed over bytes that nobody has read it would take the answer back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from surehook.core.errors import SettingsError
+from surehook.core.limits import LINGER_BYTES
 from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import Call, Receiver
 
@@ -51,7 +53,11 @@ class AsgiApp:
             begun = await self._begun(scope, receive)
         except _Gone:
             return
-        await _send(send, begun if isinstance(begun, Reply) else await begun)
+        reply = begun if isinstance(begun, Reply) else await begun
+        if CLOSE[0] in reply.headers:
+            await self._close(receive, send, reply)
+        else:
+            await _send(send, reply)
 
     async def _begun(self, scope: Scope, receive: Receive) -> Reply | Awaitable[Reply]:
         """An answer at once, or one to be waited for."""
@@ -66,6 +72,18 @@ class AsgiApp:
         if body is None:
             return _closing(self._receiver.refuse(call.source, "too_large"))
         return self._receive(structs.replace(call, body=body))
+
+    async def _close(self, receive: Receive, send: Send, reply: Reply) -> None:
+        """Answer, and end the answer when the sender has sent all, or enough: a server closes the connection then."""
+        await _send(send, reply, more_body=True)
+        try:
+            async with asyncio.timeout(self._body_s):
+                await _body(receive, LINGER_BYTES, keeps=False)
+        except TimeoutError:
+            pass
+        except _Gone:
+            return
+        await send({"type": "http.response.body", "body": b""})
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Standing alone, a server asks for a lifespan; a websocket is none of ours."""
@@ -151,8 +169,8 @@ def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any,
             return whole
 
 
-async def _body(receive: Receive, most: int) -> bytes | None:
-    """The whole body, or None as soon as it is larger than that."""
+async def _body(receive: Receive, most: int, *, keeps: bool = True) -> bytes | None:
+    """The whole body, or None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -163,7 +181,8 @@ async def _body(receive: Receive, most: int) -> bytes | None:
         size += len(part)
         if size > most:
             return None
-        parts.append(part)
+        if keeps:
+            parts.append(part)
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -172,8 +191,8 @@ def _closing(reply: Reply) -> Reply:
     return structs.replace(reply, headers=(*reply.headers, *CLOSE))
 
 
-async def _send(send: Send, reply: Reply) -> None:
+async def _send(send: Send, reply: Reply, *, more_body: bool = False) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
     headers.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "http.response.body", "body": reply.body})
+    await send({"type": "http.response.body", "body": reply.body, "more_body": more_body})

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -128,10 +129,23 @@ def _played(play: Callable[[int], Report], seeds: Iterable[int], jobs: int) -> G
     theirs, ours = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_process, initargs=(theirs,))
     try:
-        yield from pool.map(play, seeds, chunksize=HANDED)
+        with _deaf():
+            reports = pool.map(play, seeds, chunksize=HANDED)  # which starts the processes
+        yield from reports
     finally:
         ours.close()
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes begun meanwhile never hear Ctrl-C, which a terminal sends to all of them: it is for their parent, which hears
+    it when this is over, and with which they end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_process(ours: Connection) -> None:

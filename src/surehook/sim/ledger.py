@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from surehook.core.errors import (
     CommitUnknown,
@@ -38,6 +38,7 @@ from surehook.ports.reading import Room
 from surehook.sim.book import Book
 from surehook.sim.loop import Process, SimLoop
 from surehook.sim.trace import Trace
+from surehook.sim.transactions import Transactions
 from surehook.sim.verdicts import Verdicts
 
 HOT = frozenset({"accept", "claim", "claim_others", "claim_ids", "unpark", "park", "release", "record"})
@@ -76,6 +77,7 @@ class Storage(Struct):
     unavailable_share: float = 0.0
     reads_away_share: float = 0.0  # of calls that change nothing
     unknown_share: float = 0.0
+    transactions: Transactions = field(default_factory=Transactions)
     dies_before: dict[str, int] = {}  # call name → how many more of them go through first
     dies_after: dict[str, int] = {}
 
@@ -234,14 +236,15 @@ class SimLedger:
     async def _carry_out(
         self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
     ) -> Any:
-        if name in COMMITS and self.storage.stands_until > self._loop.time():
-            await self.storage.commit(self._loop)
-            await asyncio.sleep(BACKLOG_S * self._chance.random())
-        try:
-            result = await method(*args, **named)
-        except Exception as error:
-            self._trace.note("ledger", f"{self._process.name} {name} raises {type(error).__name__}")
-            raise
+        with self.storage.transactions.begin() if name in COMMITS else nullcontext():
+            if name in COMMITS and self.storage.stands_until > self._loop.time():
+                await self.storage.commit(self._loop)
+                await asyncio.sleep(BACKLOG_S * self._chance.random())
+            try:
+                result = await method(*args, **named)
+            except Exception as error:
+                self._trace.note("ledger", f"{self._process.name} {name} raises {type(error).__name__}")
+                raise
         if name == "end_endpoint" and result:
             await self._find_ended(args[0], named["reason"])
         if name == "advance_replay":

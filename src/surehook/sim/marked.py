@@ -1,10 +1,10 @@
 """The one book of several processes as PostgreSQL shows it to each: claims begin at marks, and commits take their time.
 
-The marks are the ledger's own (`ledgers/postgres/marks.py`), and so is who tells of rows that came late
-(`ledgers/late.py`); `strays` are all that were told of, in the one book. A claim sees what was there when it began, and
-gives of that what nobody has taken when its commit is through. A version before does not tell (`tells`). `gone` is how
-many entries of rows that were taken the index of ready rows still has: what a look back over everything walks over while
-somebody holds a snapshot.
+The marks are the ledger's own (`ledgers/postgres/marks.py`), and so are who tells of rows that came late
+(`ledgers/late.py`) and what is known of `transactions` under way; `strays` are all that were told of, in the one book. A claim
+sees what was there when it began, and gives of that what nobody has taken when its commit is through. A version before does
+not tell (`tells`). `gone` is how many entries of rows that were taken the index of ready rows still has: what a look back
+over everything walks over while somebody holds a snapshot.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from surehook.core.model import Delivery, Lane, Settled
-from surehook.ledgers.late import Telling
+from surehook.core.model import LANES, Delivery, Lane, Settled
+from surehook.ledgers.late import LATE_MS, Telling
 from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.memory.rows import Row
 from surehook.ledgers.postgres.marks import BEGINNING, Marks
+from surehook.ledgers.postgres.under_way import UnderWay
 from surehook.ports.ledger import ANY_SIZE, Burial, Incoming, Receipt, Recorded
+from surehook.sim.transactions import Transactions
 
 
 class MarkedLedger:
@@ -33,6 +35,7 @@ class MarkedLedger:
         gone: int,
         strays: dict[bytes, None] | None = None,
         tells: bool = True,
+        transactions: Transactions | None = None,
     ) -> None:
         self._tells = tells
         self._inner = inner
@@ -42,11 +45,20 @@ class MarkedLedger:
         self._marks = Marks(clock)
         self._commit = commit
         self._gone = gone
+        self._transactions = Transactions() if transactions is None else transactions
+        self._under_way = [UnderWay(BEGINNING) for _ in LANES]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def claim(
+    async def claim(self, lane: Lane, *, now: int, **named: Any) -> list[Delivery]:
+        with self._transactions.begin() as seen:
+            leased = await self._claim(lane, now=now, **named)
+        for behind in self._under_way[lane].saw(seen, now - LATE_MS):
+            self._marks.lower(behind)
+        return leased
+
+    async def _claim(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
     ) -> list[Delivery]:
         book = self._inner.book

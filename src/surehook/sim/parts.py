@@ -190,6 +190,7 @@ class MemoryShelf:
             gone=0 if world.options.stalls is None else world.options.stalls.gone,
             strays=self._strays,
             tells=world.options.stalls is None or world.options.stalls.tells,
+            transactions=world.storage.transactions,
         )
 
 

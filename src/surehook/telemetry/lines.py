@@ -1,8 +1,9 @@
-"""Lines of log: dated, of one form, and few of a kind in any second, whatever goes on.
+"""Lines of log: dated, of one form, and few of a kind in any minute, whatever goes on.
 
-What is over `LINES_PER_S` is counted and told by one line when the second is over, so a flood of bad packets or refused
-calls costs eleven lines a second, and nothing is dropped without a word. Writing never raises: a log that cannot be
-written must not stop a delivery.
+What is over `LINES_PER_MIN` is counted and told by one line when the minute is over. A kind that was over is only counted in
+the next minute too, and so on until one in which it was not. So whatever goes on is shown when it begins and costs a line a
+minute from then on, and nothing is dropped without a word. Writing never raises: a log that cannot be written must not stop
+a delivery.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from structlog.processors import JSONRenderer
 from surehook.core.instants import render
 from surehook.ports.clock import Clock
 
-LINES_PER_S = 10  # of one kind: enough to see what happens, too few to fill a disk (about 200 MB a day)
+# Of one kind: a script's changes of the configuration are in it. One that comes and goes costs 20 MB a day at most.
+LINES_PER_MIN = 100
 TEXT_CHARS = 4_000  # of one text in a line: a library may log a whole packet
 SUPPRESSED = "log.suppressed"
 
@@ -45,31 +47,40 @@ class Lines:
         )
         self._always = dict(always)
         self._lock = threading.RLock()  # writing may warn, and a warning is a line
-        self._second = -1
-        self._counts: dict[str, int] = {}  # by kind, in this second
+        self._minute = -1
+        self._counts: dict[str, int] = {}  # by kind, in this minute
+        self._going_on: set[str] = set()  # kinds that had more than their share of the minute before
 
     def put(self, level: int, event: str, fields: Mapping[str, Any], *, kind: str) -> None:
-        """Write one line, unless its kind has had its share of this second."""
+        """Write one line, unless its kind has had its share of this minute, or had more in the one before."""
         if level < self._least:
             return
         with self._lock:
             self.flush()
             count = self._counts[kind] = self._counts.get(kind, 0) + 1
-            if count <= LINES_PER_S:
+            if count <= self._share(kind):
                 self._write(level, event, fields)
 
     def flush(self) -> None:
-        """Tell what was suppressed in a second that is over. Called with every line and once a second."""
-        second = int(self._clock.boot())
+        """Tell what was suppressed in a minute that is over. Called with every line and once a second."""
+        minute = int(self._clock.boot() / 60)
         with self._lock:
-            if second == self._second:
-                return
-            self._second = second
+            if minute != self._minute:
+                self._minute = minute
+                self.sum_up()
+
+    def sum_up(self) -> None:
+        """Tell what was suppressed since this was done last, and begin to count anew."""
+        with self._lock:
             counts, self._counts = self._counts, {}
             for kind, count in counts.items():
-                if count > LINES_PER_S:
-                    fields = {"kind": kind, "lines": count - LINES_PER_S}
+                if count > self._share(kind):
+                    fields = {"kind": kind, "lines": count - self._share(kind)}
                     self._write(logging.WARNING, SUPPRESSED, fields)
+            self._going_on = {kind for kind, count in counts.items() if count > LINES_PER_MIN}
+
+    def _share(self, kind: str) -> int:
+        return 0 if kind in self._going_on else LINES_PER_MIN
 
     def _write(self, level: int, event: str, fields: Mapping[str, Any]) -> None:
         line: dict[str, Any] = {
@@ -102,7 +113,8 @@ class Records(logging.Handler):
         self._lines.put(record.levelno, event, fields, kind=f"{record.name} {record.levelname.lower()}")
 
     def flush(self) -> None:
-        self._lines.flush()
+        """Called by `logging` when the process ends."""
+        self._lines.sum_up()
 
 
 def _cut(value: Any) -> Any:

@@ -7,6 +7,7 @@ because their number is the customers' to choose.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -19,7 +20,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
+from surehook.core.steps import Steps
+
 PREFIX = "surehook_"
+FAMILY_COST, SAMPLE_COST = 4_096, 1_024  # of rendering (core/steps.py)
 Values = Mapping[Any, float]  # label values (a tuple) → value
 
 
@@ -62,6 +66,7 @@ class Snapshot(Struct, frozen=True):
     breakers: Mapping[str, int]  # by state
     endpoints: Mapping[str, int]  # by status
     dead_letters: int | None  # None: not known now
+    ledger_refused: int  # calls that it could not answer
     ledger_bytes: int | None  # None: not on a disk, or not known now
     ledger_free_bytes: int | None
     ledger_floor_bytes: int | None
@@ -82,26 +87,31 @@ class PrometheusMetrics:
         self._snapshot = snapshot
         self._always = dict(always or {})
 
-    async def render(self) -> bytes:
-        """The whole exposition."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Scrape(await self._snapshot(), self._always))
-        return generate_latest(registry)
+    async def rendering(self) -> Steps[bytes]:
+        """The whole exposition of what there is now, in steps."""
+        return self._rendering(await self._snapshot())
 
-
-class _Scrape:
-    """One snapshot as prometheus_client collects it."""
-
-    def __init__(self, snapshot: Snapshot, always: Mapping[str, str]) -> None:
-        self._of = snapshot
-        self._always = always
-
-    def collect(self) -> Iterable[Metric]:
-        for family in (*_deliveries(self._of), *_door(self._of), *_process(self._of)):
+    def _rendering(self, snapshot: Snapshot) -> Steps[bytes]:
+        parts: list[bytes] = []
+        for family in chain(_deliveries(snapshot), _door(snapshot), _process(snapshot)):
             family.samples = [
                 sample._replace(labels={**self._always, **sample.labels}) for sample in family.samples
             ]
-            yield family
+            registry = CollectorRegistry(auto_describe=False)
+            registry.register(_One(family))
+            parts.append(generate_latest(registry))
+            yield FAMILY_COST + SAMPLE_COST * len(family.samples)
+        return b"".join(parts)
+
+
+class _One:
+    """A family as prometheus_client collects it."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterable[Metric]:
+        return (self._family,)
 
 
 def _deliveries(s: Snapshot) -> Iterable[Metric]:
@@ -171,6 +181,8 @@ def _process(s: Snapshot) -> Iterable[Metric]:
     ):
         if value is not None:
             yield _gauge(name, text, [], {(): value})
+    text = "Calls that the ledger could not answer."
+    yield _counter("ledger_refused_calls", text, [], {(): s.ledger_refused})
     yield _histogram(
         "loop_lateness_seconds", "How late a timer of the event loop fires.", {(): s.loop_lateness}
     )

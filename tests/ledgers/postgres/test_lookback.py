@@ -174,6 +174,30 @@ async def test_how_far_a_look_back_was_is_told_by_the_entries_that_it_walked_ove
     await beside.execute("rollback")
 
 
+async def test_what_nobody_asks_for_any_more_is_forgotten_once_it_would_be_looked_at_anew(
+    desk: Desk, ticks: Ticks
+) -> None:
+    async def take(endpoint: bytes) -> None:
+        await desk.ledger.unpark(endpoint, ["share"], node=desk.node, limit=1, now=NOW)
+
+    places = desk.ledger._parked._places
+    for _ in range(5):
+        await take((await desk.publish_one(await desk.new_endpoint(), parked="share")).endpoint)
+    assert len(places) == 5
+    ticks.now += lookback.PARKED_MOST_S
+    await take(desk.endpoint)
+    assert not places
+
+
+async def test_a_place_is_kept_while_its_call_is_under_way(desk: Desk, ticks: Ticks) -> None:
+    parked = desk.ledger._parked
+    place = parked._place((b"a", ("share",)))
+    place.look_back.begin(anyhow=True)
+    ticks.now += lookback.AGAIN_S
+    parked._place((b"b", ("share",)))
+    assert parked._places[b"a", ("share",)] is place
+
+
 async def test_parking_looks_at_each_row_as_often_whatever_marks_there_are() -> None:
     """On the event loop, and an endpoint with a large backlog has a mark."""
 

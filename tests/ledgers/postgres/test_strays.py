@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -211,6 +212,32 @@ async def test_who_has_enough_is_passed_over_and_its_notes_stay(
     assert len(await desk.claim()) == 3
 
 
+async def test_rows_that_two_notes_name_come_once_and_with_their_bodies(
+    desk: Desk, other: Desk, ticks: Ticks, beside: Any
+) -> None:
+    """Freed, leased past their note by another node, and handed back in another order: the first notes are still there."""
+    await look_back_no_more(desk, ticks)
+    endpoints = [await other.new_endpoint() for _ in range(3)]
+    chance = random.Random(3)
+    items = [
+        other.make.incoming(*endpoints, held=True, at=LONG_AGO, due_at=LONG_AGO + chance.randrange(1_000))
+        for _ in range(30)
+    ]
+    await other.accept(*items, now=LONG_AGO)
+    held = sorted(delivery.id for item in items for delivery in item.deliveries)
+    await other.ledger.free(held, node=other.node, now=NOW)
+    for _ in range(3):
+        some = chance.sample(held, 30)
+        again = await other.ledger.claim_ids(some, node=other.node, now=NOW, size=1 << 30)
+        await other.ledger.release(again.rows, node=other.node, now=NOW)
+
+    taken = await desk.claim(limit=len(held))
+    assert sorted(row.id for row in taken) == held
+    assert all(row.body is not None for row in taken)
+    await desk.claim()
+    assert await notes(beside) == 0
+
+
 # -- bounds ------------------------------------------------------------------------------------------------
 
 
@@ -266,3 +293,15 @@ async def test_what_another_node_makes_ready_is_swept_in_the_next_round(
     assert sorted([*await sweep(2), *await sweep(2)]) == made
     assert await notes(beside) == 0
     assert await sweep() == [], "it is on its way"
+
+
+async def test_rows_that_two_notes_name_are_swept_once(desk: Desk, other: Desk, beside: Any) -> None:
+    await desk.ledger.prepare_handing()
+    assert await desk.ledger.hand_over(FIRST, node=desk.node, limit=10, due_by=NOW, now=NOW) == []
+    desk.ledger._sweeping._look_backs[FIRST].ended(10**9)
+    made = await freed(desk, other)
+    again = await other.ledger.claim_ids([one.id for one in made], node=other.node, now=NOW, size=1 << 30)
+    await other.ledger.release(again.rows, node=other.node, now=NOW)
+    assert await notes(beside) == 2
+    swept = await desk.ledger.hand_over(FIRST, node=desk.node, limit=len(made), due_by=NOW, now=NOW)
+    assert sorted(swept or []) == sorted(one.id for one in made)

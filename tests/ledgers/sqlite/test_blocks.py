@@ -143,7 +143,7 @@ async def book(runner: Any, tmp_path: Path) -> AsyncIterator[SqliteLedger]:
     await ledger.close()
 
 
-@pytest.mark.parametrize("seed", every(5, SEEDS))
+@pytest.mark.parametrize("seed", every(20, SEEDS))
 async def test_a_list_says_what_is_there(book: SqliteLedger, seed: int) -> None:
     world = World(book, seed)
     for _ in range(12):

@@ -14,6 +14,7 @@ from typing import Any
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.ids import floor
 from surehook.core.model import Delivery, Lane
+from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.postgres.lookback import PARKED_MOST_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
@@ -29,7 +30,7 @@ _END = b"\xff" * 16
 async def claim(
     session: Session,
     marks: Marks,
-    strays: Strays,
+    strays: Strays[int],
     lane: Lane,
     *,
     node: bytes,
@@ -70,7 +71,7 @@ async def _more(leased: list[Delivery], work: Awaitable[list[Delivery]]) -> list
 async def _claim_on(
     session: Session,
     marks: Marks,
-    strays: Strays,
+    strays: Strays[int],
     lane: Lane,
     *,
     node: bytes,
@@ -82,10 +83,10 @@ async def _claim_on(
     """From where the last one ended."""
     begin = marks.begin(lane)
     rows = await session.change(query("claim"), lane, strays.since(lane), node, begin, due_by, limit, size)
-    leased = leased_of([row[:-2] for row in rows], node)
-    *_, walked, clear = rows[0]
-    strays.saw(lane, clear)
+    leased = leased_of([row[:-3] for row in rows], node)
+    *_, walked, has_notes, snapshot = rows[0]
     marks.ended(lane, leased, walked=walked - len(leased), limit=limit, size=size, due_by=due_by, now=now)
+    strays.saw(lane, has_notes=has_notes, snapshot=snapshot, place=now - LATE_MS)
     return leased
 
 
@@ -144,7 +145,7 @@ class Parked:
             return leased, rows[0]["walked"] - len(leased)
 
         key = (endpoint, tuple(asked))
-        place = self._places.setdefault(key, _Place(LookBack(self._clock, most_s=PARKED_MOST_S)))
+        place = self._place(key)
         place.parked = _END
         look_back = place.look_back
         begin = b"" if look_back.begin(anyhow=not place.begin) else place.begin
@@ -164,6 +165,15 @@ class Parked:
         else:
             self._places.pop(key, None)
         return leased
+
+    def _place(self, key: tuple[bytes, tuple[str, ...]]) -> _Place:
+        """The one that is asked for moves to the end. Those at the front that would look back anyhow are forgotten: an
+        endpoint that is gone is asked for no more."""
+        place = self._places.pop(key, None) or _Place(LookBack(self._clock, most_s=PARKED_MOST_S))
+        while self._places and next(iter(self._places.values())).look_back.is_due:
+            del self._places[next(iter(self._places))]
+        self._places[key] = place
+        return place
 
     async def park(
         self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
+from surehook.ledgers.endpoint_walks import EndpointPlaces
 from surehook.ledgers.postgres.notices import keep_true_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
@@ -19,7 +20,6 @@ from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 AHEAD_MS = 5 * MINUTE_MS
 # Rows one look walks over, about ten milliseconds' worth, before others get their turn.
 WALK_ROWS = 10_000
-_BEFORE_ALL = b""
 
 
 async def end(
@@ -72,13 +72,13 @@ class EndpointWalks:
     """
 
     def __init__(self) -> None:
-        self._places: dict[bytes, tuple[bytes, bool]] = {}  # walked up to here, found some on the way
+        self.places = EndpointPlaces()
 
     async def step(
         self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int
     ) -> int | None:
         """Cancel up to `limit` of the next rows: how many, 0 when none is left, None to be asked again."""
-        place, found = self._places.get(endpoint, (_BEFORE_ALL, False))
+        place, found, _ = self.places.of(endpoint, now)
         async with session.writing():
             walked = await session.rows(query("walk_endpoint"), place, WALK_ROWS, endpoint)
             unheld = [row[0] for row in walked if row[1]][: limit + 1]
@@ -90,11 +90,11 @@ class EndpointWalks:
                 place = walked[-1][0]
             anyhow = [(None, None)] * len(unheld)
             ended = await _end(session, unheld, anyhow, state="cancelled", reason=reason, now=now)
-        if is_end and not found and not ended:
-            self._places.pop(endpoint, None)
-            return 0
-        self._places[endpoint] = (_BEFORE_ALL, False) if is_end else (place, found or bool(ended))
-        return len(ended) or None
+        if not is_end:
+            self.places.keep(endpoint, place, found=found or bool(ended), now=now)
+            return len(ended) or None
+        self.places.drop(endpoint)
+        return len(ended) or (None if found else 0)
 
 
 async def parked_groups(session: Session) -> list[ParkedGroup]:

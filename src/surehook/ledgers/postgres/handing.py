@@ -16,6 +16,7 @@ from collections.abc import Callable
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import LANES, Lane
+from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.session import Session
@@ -59,7 +60,7 @@ class Sweeping:
         self._from_due = [_BEGINNING for _ in LANES]
         self._from_mark = [1 for _ in LANES]
         self._look_backs = [LookBack(clock) for _ in LANES]
-        self._strays = Strays()
+        self._strays = Strays((_BEGINNING, 1), self._lower)
 
     async def hand_over(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
@@ -75,6 +76,7 @@ class Sweeping:
             if taken[0][1] is None:
                 return None
             self._look_backs[lane].soon()
+        await self._strays.look(session, lane, place=(now - LATE_MS, self._from_mark[lane]))
         strays = await self._strays.hand_over(
             session, lane,
             node=node, limit=limit, due_by=due_by, before=self._from_due[lane], passed=self._from_mark[lane],
@@ -89,6 +91,11 @@ class Sweeping:
                 raise
             return strays  # they are marked
         return [*strays, *ids] if ids is not None else strays or None
+
+    def _lower(self, lane: Lane, place: tuple[int, int]) -> None:
+        due_at, mark = place
+        self._from_due[lane] = min(self._from_due[lane], due_at)
+        self._from_mark[lane] = min(self._from_mark[lane], mark)
 
     async def _mark(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int

@@ -68,7 +68,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self._accept = Accepting()
         self._marks = marks.Marks(clock)
         self._parked = claim.Parked(clock)
-        self._strays = strays.Strays()
+        self._strays = strays.Strays(marks.BEGINNING, self._lower)
         self._others = others.Others(self._strays)
         self._held_from = nodes_.HeldFrom()
         self._sweeping = handing_.Sweeping(clock)
@@ -167,6 +167,11 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             node, self._parked.unpark, endpoint, reasons,
             node=node, limit=limit, now=now, size=size, restart=restart,
         )  # fmt: skip
+
+    def _lower(self, lane: Lane, due_at: int) -> None:
+        """Rows that are due from this instant on may have become ready."""
+        self._marks.lower(due_at)
+        self._others.passes.lower(due_at)
 
     async def _lease(
         self, by: bytes, work: Work[P, list[Delivery]], *args: P.args, **kwargs: P.kwargs

@@ -45,7 +45,14 @@ class LookBack:
         self._began = self._clock()
         self._looks_back = anyhow or not self._has_ended or self._began >= self._at
         self._has_ended = False
+        if self._looks_back:
+            self._at = self._began + self._most_s  # until it has ended
         return self._looks_back
+
+    @property
+    def is_due(self) -> bool:
+        """A walk that began now would look back: nothing need be known of the last one."""
+        return self._clock() >= self._at
 
     def ended(self, walked: int) -> None:
         """The walk that began last went over so many entries of rows that are gone, or were not given."""

@@ -7,6 +7,7 @@ of millions. `Passes` says where it looks.
 from __future__ import annotations
 
 from surehook.core.model import Delivery, Lane
+from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.passes import Key, Passes
 from surehook.ledgers.postgres.nodes import leased_of
 from surehook.ledgers.postgres.session import Session
@@ -21,7 +22,7 @@ LOOKS = 40  # in one call, while it catches up with what fell due and nobody loo
 class Others:
     """Where these claims of this node stand."""
 
-    def __init__(self, strays: Strays) -> None:
+    def __init__(self, strays: Strays[int]) -> None:
         self._strays = strays
         self.passes = Passes()
 
@@ -52,13 +53,13 @@ class Others:
                 query("claim_others"),
                 lane, self._strays.since(lane), node, due_at, id, part.end, limit, LOOK_ROWS, endpoints, tenants, size,
             )  # fmt: skip
-            leased = leased_of([row[:-3] for row in rows], node)
-            *_, last_due, last_id, clear = rows[0]
-            self._strays.saw(lane, clear)
+            leased = leased_of([row[:-4] for row in rows], node)
+            *_, last_due, last_id, has_notes, snapshot = rows[0]
             last: Key | None = None if last_id is None else (last_due, last_id)
             part.reached(
                 (leased[-1].due_at, leased[-1].id) if is_full(leased, limit=limit, size=size) else last
             )
+            self._strays.saw(lane, has_notes=has_notes, snapshot=snapshot, place=now - LATE_MS)
             if leased:
                 break  # what was found is not kept waiting for another look
         return leased

@@ -17,8 +17,8 @@ def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
 def sharing_bodies(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
     """The same, where an event's body came with one of its rows alone.
 
-    Raises LedgerUnavailable where it came with none, which no statement should answer (seen once, while endpoints with
-    many due rows were deleted). The rows are leased then and not in memory, as after a lost answer, and come back as then.
+    Raises LedgerUnavailable where it came with none, which no statement should answer (one did that picked a row twice: an
+    update takes either). The rows are leased then and not in memory, as after a lost answer, and come back as then.
     """
     found = deliveries_of(rows)
     bodies = {delivery.event: delivery.body for delivery in found if delivery.body is not None}

@@ -10,16 +10,23 @@ Notes are told by transaction. Each claim asks whether there is one from a trans
 time: from the oldest that was under way then. So it finds a note however late that is committed, never passes over entries of
 notes that are gone, and pays one look at the end of an index where there are none.
 
+Who should have told may be dead: what a transaction brought that was under way while claims went by is looked for where they
+stood (under_way.py).
+
 There is a bound on notes (telling.py). What is beyond it is found as before there were notes: by looking back,
 and by passes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic
+
 from surehook.core.model import LANES, Delivery, Lane
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ledgers.postgres.under_way import Place, UnderWay, snapshot_of
 from surehook.ports.ledger import Skip
 
 LOOK_NOTES = 512  # that one claim looks at
@@ -27,22 +34,29 @@ LOOK_ROWS = 1_024  # … and the rows that those name: some milliseconds
 NOBODY = Skip()
 
 
-class Strays:
-    """What one node knows of each lane's notes."""
+class Strays(Generic[Place]):
+    """What one node knows of each lane's notes, and of transactions under way. Where one is over, `lower` is told the
+    lane and where claims stood when it began; `beginning` is the place before everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, beginning: Place, lower: Callable[[Lane, Place], None]) -> None:
         self._since = [0 for _ in LANES]
         self._are_here = [False for _ in LANES]
+        self._under_way = [UnderWay(beginning) for _ in LANES]
+        self._lower = lower
 
     def since(self, lane: Lane) -> int:
         """The transaction from which on to ask for notes."""
         return self._since[lane]
 
-    def saw(self, lane: Lane, clear: int) -> None:
-        """A claim asked: -1 where there are notes, else from which transaction on to ask again."""
-        self._are_here[lane] = clear < 0
-        if clear >= 0:
-            self._since[lane] = clear
+    def saw(self, lane: Lane, *, has_notes: bool, snapshot: str, place: Place) -> None:
+        """A claim that leaves `place` behind has asked: where there are no notes, ask again from the oldest transaction that was
+        under way."""
+        seen = snapshot_of(snapshot)
+        self._are_here[lane] = has_notes
+        if not has_notes:
+            self._since[lane] = seen.oldest
+        for behind in self._under_way[lane].saw(seen, place):
+            self._lower(lane, behind)
 
     def are_here(self, lane: Lane) -> bool:
         return self._are_here[lane]
@@ -67,6 +81,12 @@ class Strays:
         )  # fmt: skip
         return leased_of(rows, node)
 
+    async def look(self, session: Session, lane: Lane, *, place: Place) -> None:
+        """Ask without a claim."""
+        found = await session.row(query("strays_here"), lane, self._since[lane])
+        assert found is not None
+        self.saw(lane, has_notes=found["has_notes"], snapshot=found["snapshot"], place=place)
+
     async def hand_over(
         self,
         session: Session,
@@ -80,7 +100,6 @@ class Strays:
     ) -> list[bytes]:
         """Mark rows that notes name as handed over to the broker: unmarked ones that are due before this instant, and lost ones
         with a mark before this one, where sweeps stand."""
-        self.saw(lane, await session.value(query("strays_here"), lane, self._since[lane]))
         if limit <= 0 or not self._are_here[lane]:
             return []
         rows = await session.change(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
+from surehook.ledgers.endpoint_walks import EndpointPlaces
 from surehook.ledgers.sqlite.notices import keep_true_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
 from surehook.ledgers.sqlite.session import Session
@@ -19,7 +20,6 @@ from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 AHEAD_MS = 5 * MINUTE_MS
 # Rows one look walks over, about ten milliseconds' worth, before others get their turn.
 WALK_ROWS = 10_000
-_BEFORE_ALL = b""
 
 
 def end(
@@ -56,13 +56,11 @@ class EndpointWalks:
     """
 
     def __init__(self) -> None:
-        self._places: dict[
-            bytes, tuple[bytes, bool]
-        ] = {}  # endpoint → walked up to here, found some on the way
+        self.places = EndpointPlaces()
 
     def step(self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int) -> int | None:
         """Cancel up to `limit` of the next rows: how many, 0 when none is left, None to be asked again."""
-        place, found = self._places.get(endpoint, (_BEFORE_ALL, False))
+        place, found, _ = self.places.of(endpoint, now)
         with session.writing():
             rows = (place, WALK_ROWS)
             ids = packed_ids(session, query("unheld_of_endpoint"), (*rows, endpoint))
@@ -73,11 +71,11 @@ class EndpointWalks:
                 last = session.value(query("walk_end"), rows)
                 place, is_end = last or place, last is None
             _end(session, ids, state="cancelled", reason=reason, now=now)
-        if is_end and not found:
-            self._places.pop(endpoint, None)
-            return 0
-        self._places[endpoint] = (_BEFORE_ALL, False) if is_end else (place, found or bool(ids))
-        return len(ids) or None
+        if not is_end:
+            self.places.keep(endpoint, place, found=found or bool(ids), now=now)
+            return len(ids) or None
+        self.places.drop(endpoint)
+        return len(ids) or (None if found else 0)
 
 
 def parked_groups(session: Session) -> list[ParkedGroup]:

@@ -1,4 +1,4 @@
--- $1 lane, $2 notes of strays told from this transaction on (`clear`), $3 node, $4 from, $5 due by, $6 limit, $7 bytes.
+-- $1 lane, $2 notes of strays told from this transaction on, $3 node, $4 from, $5 due by, $6 limit, $7 bytes.
 -- Nobody waits for a row that somebody else is taking. A body comes with the first row of its event alone. `walked` is how
 -- many entries of the index were looked at, of taken rows too (0 where the server keeps no statistics).
 with fence as materialized (
@@ -22,6 +22,6 @@ with fence as materialized (
 select
   {{leased}},
   coalesce(pg_stat_get_xact_tuples_returned('delivery_ready'::regclass), 0) - f.walked as walked,
-  (select {{clear}}) as clear
+  {{has_notes}}, (select {{snapshot}}) as snapshot
 from fence f left join held h on true
 order by h.due_at, h.id

@@ -26,6 +26,6 @@ looked as materialized (
 select
   {{leased}},
   e.due_at as last_due, e.id as last_id,
-  (select {{clear}}) as clear
+  {{has_notes}}, (select {{snapshot}}) as snapshot
 from fence f left join ended e on true left join held h on true
 order by h.due_at, h.id

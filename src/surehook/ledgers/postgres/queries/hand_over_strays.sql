@@ -15,7 +15,8 @@ mine as materialized (
   where d.handed = 0 or d.handed < m.passed
 ), picked as materialized (
   select d.id from (
-    select id from named where case when handed = 0 then due_at < $7 else handed < $8 end order by due_at, id limit $4
+    select distinct due_at, id from named where case when handed = 0 then due_at < $7 else handed < $8 end
+    order by due_at, id limit $4
   ) o join delivery d on d.id >= o.id and d.id <= o.id
   where num_nonnulls(d.holder, d.parked) = 0 for update of d skip locked
 ), marked as (

@@ -1,2 +1,2 @@
--- What a claim says as `clear`, asked alone.
-select {{clear}}
+-- What a claim says of notes and transactions, asked alone.
+select {{has_notes}}, {{snapshot}} as snapshot

@@ -21,7 +21,9 @@ looked as materialized (
     where id = r.id and num_nonnulls(holder, parked) = 0 and lane = $2::smallint and due_at <= $4 offset 0
   ) d
 ), picked as materialized (
-  select d.id, d.event, d.due_at from (select id from named where due_at < $11 order by due_at, id limit $5) m
+  select d.id, d.event, d.due_at from (
+    select distinct due_at, id from named where due_at < $11 order by due_at, id limit $5  -- two notes may name one row
+  ) m
   join delivery d on d.id >= m.id and d.id <= m.id
   where num_nonnulls(d.holder, d.parked) = 0 for update of d skip locked
 ), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
