@@ -98,9 +98,10 @@ def spent(data: bytes) -> float:
     return time.process_time() - begun
 
 
-def test_what_is_deep_everywhere_costs_no_more_than_what_is_flat():
+def test_what_is_deep_everywhere_costs_about_what_is_flat():
+    """Two to three times as much; taken away level by level to the end it was forty times."""
     flat, deep = b"[]" * 125_000, (b"[" * 62 + b"]" * 62) * 2_000
-    assert min(spent(deep) for _ in range(5)) < 2 * min(spent(flat) for _ in range(5))
+    assert min(spent(deep) for _ in range(5)) < 12 * min(spent(flat) for _ in range(5))
 
 
 def has_nul(value):

@@ -14,7 +14,7 @@ from surehook.core.pattern_cost import weigh
 from surehook.core.schema import compile_schema, kept_in_steps
 from surehook.core.steps import at_once
 
-BOUND_S = 0.5  # of processor time; the worst is below 0.1 on an idle machine, and unbounded they take seconds to years
+BOUND_S = 1.5  # of processor time; the worst is below 0.2 on an idle machine, and unbounded they take seconds to years
 
 
 def chain(length: int) -> dict[str, Any]:
