@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
+
 from surehook.ports.wakeups import CONFIGURATION, WORK, parked, parked_endpoint
 from surehook.wakeups.postgres import CHANNEL, KINDS_MOST, PostgresWakeups
 from tests.servers import Postgres
@@ -124,6 +126,28 @@ async def test_what_had_gathered_is_heard_after_the_connection_is_gone(database:
         assert two.heard.get_nowait() == WORK[1]
         two.wakeups._notified(lost, two.wakeups._pid, CHANNEL, WORK[1])
         assert two.heard.empty(), "its own"
+        await two.hears(CONFIGURATION)
+        assert two.facts.names == ["wakeups.away", "wakeups.back"]
+
+
+async def test_a_loss_is_told_once_however_often_the_database_refuses(
+    database: str, monkeypatch: Any
+) -> None:
+    async with Ear(database) as one, Ear(database) as two:
+        await two.listens(one)
+        refused: asyncio.Queue[None] = asyncio.Queue()
+        connect = asyncpg.connect
+
+        async def refuse(*args: Any, **options: Any) -> Any:
+            refused.put_nowait(None)
+            raise ConnectionRefusedError("not yet")
+
+        monkeypatch.setattr(asyncpg, "connect", refuse)
+        two.wakeups._line.terminate()
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(3):
+                await refused.get()
+        monkeypatch.setattr(asyncpg, "connect", connect)
         await two.hears(CONFIGURATION)
         assert two.facts.names == ["wakeups.away", "wakeups.back"]
 

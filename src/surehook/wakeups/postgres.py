@@ -38,6 +38,7 @@ class PostgresWakeups:
         self._heard: Heard = lambda kind: None
         self._line: Any = None  # the connection, while there is one
         self._pid = 0  # of its server process
+        self._away = False
         self._waiting: dict[str, None] = {}  # an ordered set
         self._to_tell = asyncio.Event()
         self._lost = asyncio.Event()
@@ -65,32 +66,32 @@ class PostgresWakeups:
     async def _run(self) -> None:
         """Keep a connection, and tell what is to be told."""
         pause_s = PAUSE_FIRST_S
-        first = True
         while True:
             try:
                 await self._connect()
-            except Exception as error:  # see `_away`
-                if pause_s == PAUSE_FIRST_S:
-                    self._away(error)
+            except Exception as error:  # see `_lack`
+                self._lack(error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_MOST_S)
-                first = False
                 continue
             pause_s = PAUSE_FIRST_S
-            if not first:
+            if self._away:
+                self._away = False
                 self._telemetry.fact("wakeups.back")
                 for kind in (*WORK, CONFIGURATION):
                     self._heard(kind)
-            first = False
             try:
                 await self._serve()
             except Exception as error:
-                self._away(error)
+                self._lack(error)
             self._drop()
 
-    def _away(self, error: Exception) -> None:
-        """Say so, whatever it is. A pooler that has no server yet, or a server that speaks oddly, makes the driver fail with
+    def _lack(self, error: Exception) -> None:
+        """Say once that hints are away, whatever it is. A pooler that has no server yet, or a server that speaks oddly, makes the driver fail with
         errors of any kind, and hints that came to an end by one would be missed by nobody. Deliveries never wait for them."""
+        if self._away:
+            return
+        self._away = True
         error_text = str(error) if isinstance(error, TROUBLE) else repr(error)
         self._telemetry.fact("wakeups.away", error=error_text or type(error).__name__)
 
