@@ -87,8 +87,9 @@ class PostgresWakeups:
             self._drop()
 
     def _lack(self, error: Exception) -> None:
-        """Say once that hints are away, whatever it is. A pooler that has no server yet, or a server that speaks oddly, makes the driver fail with
-        errors of any kind, and hints that came to an end by one would be missed by nobody. Deliveries never wait for them."""
+        """Say once that hints are away, whatever it is. A pooler that has no server yet, or a server that speaks oddly, makes
+        the driver fail with errors of any kind, and hints that came to an end by one would be missed by nobody. Deliveries
+        never wait for them."""
         if self._away:
             return
         self._away = True
