@@ -200,6 +200,10 @@ def test_migrations_are_shown_and_applied(surehook: Run) -> None:
 def test_a_copy_is_made_once_and_never_over_another_file(surehook: Run) -> None:
     assert surehook("backup", "copy.db").code == 4
     surehook("migrate", "up")
+    nowhere = surehook("backup", "nowhere/copy.db")
+    assert nowhere.code == 1
+    assert "there is no folder" in nowhere.err
+    assert "make it first" in nowhere.err
     assert surehook("backup", "copy.db", "--json").json["bytes"] == Path("copy.db").stat().st_size
     again = surehook("backup", "copy.db")
     assert again.code == 5

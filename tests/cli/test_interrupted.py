@@ -54,6 +54,19 @@ def test_an_interrupted_change_says_where_to_look(surehook: Run, words: tuple[st
     assert ran.err == f"interrupted; it may have been done: look with `{look}`\n"
 
 
+def test_an_interrupted_test_call_has_left_nothing_to_look_for(surehook: Run) -> None:
+    with stand_in(interrupted) as server:
+        ran = surehook("endpoints", "test", ENDPOINT, env={"SUREHOOK_URL": server.url})
+    assert (ran.code, ran.out, ran.err) == (130, "", "")
+
+
+def test_after_an_interrupted_rotation_nobody_looks_for_a_secret_that_is_shown_once(surehook: Run) -> None:
+    with stand_in(interrupted) as server:
+        ran = surehook("endpoints", "rotate-secret", ENDPOINT, "--yes", env={"SUREHOOK_URL": server.url})
+    assert ran.code == 130
+    assert "rotate it again" in ran.err
+
+
 def test_an_interrupted_look_has_changed_nothing_and_says_nothing(surehook: Run) -> None:
     with stand_in(interrupted) as server:
         ran = surehook("endpoints", "show", ENDPOINT, env={"SUREHOOK_URL": server.url})

@@ -117,6 +117,18 @@ def test_what_was_waited_for_is_in_the_one_document(surehook: Run) -> None:
     assert ran.json == {"id": EVENT, "deliveries": 1, "outcomes": [ended]}
 
 
+def test_what_did_not_arrive_names_its_endpoint_and_where_the_cause_is_shown(surehook: Run) -> None:
+    dead = delivery(state="dead", outcome="unreachable", finished_at=T0)
+    values = {
+        "POST /v1/events": {"id": EVENT, "deliveries": 1},
+        f"GET /v1/events/{EVENT}/deliveries": [dead],
+    }
+    with fake_api(**values) as api:
+        ran = surehook("send", "a.b", "--tenant", "acme", "--wait", "0s", env=api.env)
+    assert ran.code == 7
+    assert f"why, at {ENDPOINT}: surehook deliveries show {DELIVERY}" in ran.err
+
+
 def test_what_stays_parked_after_a_resend_says_why(surehook: Run) -> None:
     still = delivery(state="parked", reason="paused")
     with fake_api(**{f"POST /v1/deliveries/{DELIVERY}/resend": still}) as api:

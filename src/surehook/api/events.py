@@ -31,7 +31,9 @@ class NewEvent(Struct, forbid_unknown_fields=True):
     tenant: Annotated[str, Meta(max_length=limits.TENANT_CHARS)]
     type: Annotated[str, Meta(max_length=limits.EVENT_TYPE_CHARS)]
     data: Annotated[Any, Meta(description="Any JSON value. Its bytes are delivered as they are.")]
-    id: Annotated[str, Meta(description="`evt_…`, made by the client library or the outbox.")] | None = None
+    id: (
+        Annotated[str, Meta(description="`evt_…`, made by the publisher, as the client library does.")] | None
+    ) = None
     subject: Text | None = None
     sequence: Annotated[int, Meta(ge=0)] | None = None
     schema_version: Version | None = None

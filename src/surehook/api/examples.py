@@ -137,3 +137,9 @@ SHAPES: dict[str, Any] = {
         "hint": "SUREHOOK_ALLOW_NETWORKS lists networks that may be called",
     },
 }  # fmt: skip
+
+# An event of a batch that was not taken, beside others that were.
+REFUSED_EVENT: dict[str, Any] = {
+    "type": "/problems/missing_field", "title": "A field is missing", "status": 422, "code": "missing_field",
+    "detail": "type is missing", "field": "type",
+}  # fmt: skip

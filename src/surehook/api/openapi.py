@@ -22,10 +22,10 @@ EVERY_BODY = (
     "invalid_json", "body_too_large", "unsupported_encoding", "too_deep", "duplicate_key", "bad_text",
     "number_out_of_range", "missing_field", "unknown_field", "wrong_type", "out_of_range",
 )  # fmt: skip
-ABOUT = """Webhooks that surely arrive. Every call but `/healthz`, `/readyz` and this document needs
-`Authorization: Bearer KEY`. Lists come newest first as `{"data": […], "next": cursor or null}`. Errors are
-problem+json with a stable `code`, a sentence, the `field` and often a `hint`. Unknown fields and parameters are
-refused. Instants are RFC 3339 UTC with milliseconds."""
+ABOUT = """Webhooks that surely arrive. Every call but `/healthz`, `/readyz`, `/docs`, `/problems/CODE`, this document and
+receipts, which are signed, needs `Authorization: Bearer KEY`. Lists come newest first as
+`{"data": […], "next": cursor or null}`. Errors are problem+json with a stable `code`, a sentence, the `field` and often
+a `hint`. Unknown fields and parameters are refused. Instants are RFC 3339 UTC with milliseconds."""
 _PATTERN = re.compile(r"\{(\w+)\}")
 
 
@@ -135,7 +135,7 @@ def _answers(call: Call) -> dict[str, Any]:
             example = {"data": [example], "next": None}
         if call.name == "publish_batch":
             schema = {"type": "array", "items": {"anyOf": [schema, {"$ref": REF + "Problem"}]}}
-            example = [example, examples.SHAPES["Problem"]]
+            example = [example, examples.REFUSED_EVENT]
         media = {"schema": schema} if example is None else {"schema": schema, "example": example}
         answers[str(status)] = {
             "description": "Accepted." if status == 202 else "Done.",

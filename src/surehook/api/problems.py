@@ -170,7 +170,8 @@ def refusal(error: BaseException, *, changes: bool = False) -> Refusal:
     if isinstance(error, Overloaded):
         return _refusal(error.code, error.detail, hint=error.hint, retry_after_s=error.retry_after_s)
     if isinstance(error, LedgerFull):
-        return _refusal("disk_full", "there is too little free disk")
+        hint = "free some space on the ledger's disk, then ask again"
+        return _refusal("disk_full", "there is too little free disk", hint=hint)
     if changes and isinstance(error, CommitUnknown | LedgerBroken):
         detail = "the ledger went away while this was written: nobody knows whether it was done"
         return _refusal("outcome_unknown", detail, hint="look whether it was done before you ask again")

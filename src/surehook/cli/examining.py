@@ -138,6 +138,8 @@ def database(settings: Settings, holder: str | None) -> Iterator[Finding]:
             waiting = connection.execute(_WAITING, (COUNTED_MAX + 1,)).fetchone()[0] if tables else 0
     except sqlite3.Error as error:
         hint = "is it a surehook ledger? `surehook backup` copies and checks one"
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            hint = "free some space on its disk"
         yield Finding("ledger", "wrong", f"{path} cannot be read: {error}", hint)
         return
     served = f"served by process {holder}" if holder else "not served now"

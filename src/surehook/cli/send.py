@@ -205,7 +205,9 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
         reason = f" ({d['reason']})" if d["reason"] else ""
         note(f"  {d['id']}  {d['state']}{reason}  {result(d)}".rstrip())
         if d["state"] == "retrying":
-            note(f"    tried again {coming(d['due_at']) or 'now'}, at {d['endpoint']}")
+            note(f"    tried again {coming(d['due_at']) or 'now'}")
+        if d["state"] != "delivered" and d["outcome"] is not None:
+            note(f"    why, at {d['endpoint']}: surehook deliveries show {d['id']}")
         if is_parked(d) and d["reason"] in WAITS and d["id"] not in told:
             note(f"    {WAITS[d['reason']][1].format(endpoint=d['endpoint'])}")
     return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET, deliveries

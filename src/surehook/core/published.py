@@ -200,7 +200,7 @@ def _event_id(text: str) -> bytes:
             "bad_id",
             "not an event id",
             field="id",
-            hint="ids are made by the client library or the outbox; other keys belong in Idempotency-Key",
+            hint="`evt_` and 26 characters, as the client library makes them; other keys belong in Idempotency-Key",
         )
     return raw
 

@@ -138,7 +138,8 @@ def as_problem(error: Overloaded | LedgerError) -> Problem:
     if isinstance(error, Overloaded):
         return Problem(error.code, error.detail, status=error.status)
     if isinstance(error, LedgerFull):
-        return Problem("disk_full", "there is too little free disk", status=503)
+        hint = "free some space on the ledger's disk, then publish it again"
+        return Problem("disk_full", "not accepted: there is too little free disk", hint=hint, status=503)
     if isinstance(error, CommitUnknown | LedgerBroken):
         return Problem(
             "outcome_unknown",

@@ -39,6 +39,25 @@ async def test_a_second_server_is_refused_by_another_name_of_the_file(runner: An
     await first.close()
 
 
+async def test_beside_another_programs_file_nothing_is_left(runner: Any, tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("not ours")
+    with pytest.raises(SettingsError, match="no SQLite database"):
+        await SqliteLedger(str(tmp_path / "names")).open(now=NOW)
+    assert os.listdir(tmp_path) == ["names"]
+
+
+async def test_a_place_that_cannot_be_written_is_told_with_what_to_do(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Any, *args: Any, **kwargs: Any) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(SettingsError) as refused:
+        await SqliteLedger(str(tmp_path / "book.db")).open(now=NOW)
+    assert str(tmp_path) in str(refused.value.hint)
+
+
 async def test_nobody_else_can_read_a_new_book(runner: Any, tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -21,6 +21,9 @@ def back_up(driver: Driver, source_path: str, destination: str) -> None:
     target = Path(destination).absolute()
     if target.exists():
         raise Problem("backup_exists", f"{target} is there already", field="path", status=409)
+    if not target.parent.is_dir():
+        detail = f"there is no folder {target.parent}"
+        raise Problem("backup_failed", detail, field="path", hint="make it first", status=503)
     partial = target.with_name(target.name + ".partial")
     try:
         _discard(partial)

@@ -17,6 +17,7 @@ from surehook.core.errors import LedgerBroken, LedgerFull, SettingsError, Sureho
 from surehook.ports.reading import Room
 
 KEY = "database_url"
+SQLITE = b"SQLite format 3\0"
 FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; see ports.reading.Room
 LOOK_EVERY_S = 1.0
 # File systems over a network (or a virtual machine's border): no shared memory, and locks that lie.
@@ -50,6 +51,7 @@ class Place:
                 f"{folder} is on a network file system ({kind}), where SQLite cannot keep its promises",
                 hint="use a local disk, or PostgreSQL",
             )
+        _refuse_another_file(self._path)
         self._take_lock()
         try:
             # Made here, so that nobody else can ever read it: SQLite would leave that to the umask.
@@ -164,7 +166,18 @@ def mount_kind(folder: Path, mounts: Path = MOUNTS) -> str | None:
 
 def _refused(path: Path, error: OSError) -> SurehookError:
     what = f"{path} cannot be opened: {error.strerror}"
-    return LedgerFull(what) if error.errno == errno.ENOSPC else SettingsError(KEY, what)
+    if error.errno == errno.ENOSPC:
+        return LedgerFull(what)
+    hint = f"surehook must be able to write in {path.parent}; --database-url names another place"
+    return SettingsError(KEY, what, hint=hint)
+
+
+def _refuse_another_file(path: Path) -> None:
+    """Before a lock is laid beside a file that is somebody else's: SQLite's begin with these words, or are empty."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        begins = file.read(len(SQLITE))
+        if begins not in (b"", SQLITE):
+            raise SettingsError(KEY, f"{path} is no SQLite database", hint="name a file of its own")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
