@@ -406,6 +406,65 @@ def test_who_hints_while_a_look_past_others_is_under_way_is_looked_for_at_once()
     in_town(story, api=API, worker=WORKER, stops=False)
 
 
+def test_a_hint_does_not_wait_for_a_crowds_claims() -> None:
+    """One after another fills the slots that a crowd has use for. In between, what was hinted at is looked for past the
+    crowd's rows, which are due earlier."""
+
+    async def story(town: Town) -> None:
+        async def takes_its_time() -> None:
+            await town.wait(0.002)
+
+        for number in range(100):
+            url = f"https://a{number}.example/hook"
+            town.receivers.scripts[url] = answers(200, after=1.0)
+            await town.endpoint(url)
+        await town.tenant("other")
+        await town.endpoint(B, tenant="other")
+        town.engines["worker"].dispatch.paused = True
+        await town.publish(30)
+        town.engines["worker"].dispatch.paused = False
+        steps: list[str] = []
+        town.faults = steps.append
+        await town.wait(0.2)
+        town.ledger._checkpoint = takes_its_time
+        town.engines["worker"].claim.wake()
+        while "after claim" not in steps:
+            await town.wait(0.001)
+        await town.publish(1, tenant="other")
+        begun = steps.count("before claim")
+        while not town.sent["worker"].at(B):
+            await town.wait(0.001)
+        assert steps.count("before claim") <= begun + 1
+
+    in_town(story, api=API, worker=WORKER, stops=False)
+
+
+def test_what_lies_far_behind_a_crowd_is_looked_through_at_a_pace() -> None:
+    """However often slots become free: whoever hints waits for such a look. What is fresh is looked at each time."""
+
+    async def story(town: Town) -> None:
+        for number in range(100):
+            url = f"https://a{number}.example/hook"
+            town.receivers.scripts[url] = answers(200, after=0.3 + number % 10 / 100)
+            await town.endpoint(url)
+        await town.tenant("other")
+        await town.endpoint(B, tenant="other")
+        await town.publish(100)
+        looks: list[bool] = []
+        claim_others = town.ledger.claim_others
+
+        async def seen(*args: Any, fresh: bool = False, **asked: Any) -> list[Delivery]:
+            looks.append(fresh)
+            return await claim_others(*args, fresh=fresh, **asked)
+
+        town.ledger.claim_others = seen  # type: ignore[method-assign]
+        await town.wait(1.0)
+        assert 5 <= looks.count(False) <= 21
+        assert looks.count(True) > 10
+
+    in_town(story, api=API, worker=WORKER, stops=False)
+
+
 def test_a_tenant_with_a_thousand_endpoints_takes_its_part_of_a_claim() -> None:
     async def story(town: Town) -> None:
         for number in range(100):

@@ -324,6 +324,17 @@ async def test_those_who_have_enough_are_passed_over(desk: Desk) -> None:
     assert len(await desk.claim()) == 21
 
 
+async def test_a_look_at_what_is_fresh_leaves_what_lies_behind(desk: Desk) -> None:
+    full, other = await desk.new_endpoint(), await desk.new_endpoint()
+    await desk.publish_one(full, due_at=NOW - 5)
+    old = await desk.publish_one(other, due_at=NOW - 60_000)
+    new = await desk.publish_one(other, due_at=NOW - 5)
+    asked: Any = {"node": desk.node, "limit": ALL, "due_by": NOW, "now": NOW, "skip": Skip(endpoints=(full,))}
+    assert [row.id for row in await desk.ledger.claim_others(0, fresh=True, **asked)] == [new.id]
+    assert await desk.ledger.claim_others(0, fresh=True, **asked) == []
+    assert [row.id for row in await desk.ledger.claim_others(0, **asked)] == [old.id]
+
+
 async def another_tenant(desk: Desk) -> str:
     await desk.ledger.add_tenant(desk.make.tenant("another"))
     return "another"

@@ -65,6 +65,16 @@ def test_what_a_claim_of_everybody_has_taken_is_not_looked_at_again() -> None:
     assert not passes.is_behind(FIRST, now=NOW)
 
 
+def test_a_call_for_what_is_fresh_leaves_what_was_missed_to_the_next() -> None:
+    passes = Passes()
+    place = (LONG_AGO, b"z")
+    for now in (NOW, NOW + 50):
+        (part,) = passes.parts(FIRST, due_by=now + 500, now=now, looks=3, fresh=True)
+        assert (part.begin[0], part.end) == (now - FRESH_MS, now + 500)
+        part.reached(place)
+    assert looks(passes, now=NOW + 100)[1][0] < LONG_AGO
+
+
 def test_a_call_that_has_caught_up_goes_on_with_the_pass() -> None:
     passes = Passes()
     looks(passes, now=NOW)

@@ -9,6 +9,10 @@ Rows come in the order in which they are due, so that everybody would wait behin
 has enough in memory is therefore passed over, endpoint or tenant, until that has run down; what the others have is
 claimed past it.
 
+While a tenant with very many endpoints has use for all that claims bring, one follows another until it has enough. A hint
+does not wait for that: between two of them there is a look past such a crowd, at what has just fallen due. The next one is
+the crowd's again, so it waits for one look at most; and it is no sooner than after a hint that came too late.
+
 The loop looks at a lane when it is told to (`wake` by this process, `woken` by another), when a retry that it
 knows of comes near, and at every poll: what nobody told it of is found by then. A hint from another process
 reaches every worker, and all but one of them may come too late. Who comes too late answers the next hint a
@@ -39,24 +43,37 @@ AHEAD_LEAST = 32  # rows beyond the free slots: what is sent while the next clai
 IN_OTHER_HANDS_S = 0.02  # a row that is due and was not given is being leased by somebody else
 BESIDE_FIRST_S, BESIDE_MOST_S = 0.05, 0.1  # between looks past those who have enough, as they find nothing
 CLAIM_BYTES = 16 << 20  # bodies in one claim: the ledger's answer is in memory twice for a moment
+BACKLOG_MS = 100  # a full claim of rows that have been due for so long is of a backlog
 QUIET_FIRST_S, QUIET_MOST_S = 0.002, 0.064  # after claims that came too late
 
 
 class Look:
     """What the loop knows of one lane. Boot times in seconds, due times in Unix milliseconds."""
 
-    __slots__ = ("at", "batch", "beside_s", "due", "empty_at", "full", "hinted", "quiet_s", "starved")
+    __slots__ = (
+        "at", "batch", "beside_s", "crowd", "due", "empty_at", "far_at", "for_hint", "full", "hint_at", "hinted",
+        "quiet_s", "starved",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.at: float | None = 0.0  # look from then on; None: nothing calls for it
         self.due: int | None = None  # the earliest retry that is known of
         self.batch = BATCH_LEAST
         self.beside_s = BESIDE_FIRST_S
+        self.far_at = 0.0  # until then looks past those who have enough see what is fresh alone
+        # Tenants that fill claims in the order of due times: what others have lies behind their rows.
+        self.crowd: tuple[str, ...] = ()
+        self.hint_at: float | None = None  # look for a hint from then on
+        self.for_hint = False  # the last look was for a hint, past the crowd: now it is the crowd's turn
         self.hinted = False  # it is another process's hint that calls
         self.quiet_s = 0.0
         self.empty_at = 0.0  # when a hint last led to nothing
         self.full: dict[Route, None] = {}  # endpoints that have enough in memory, as an ordered set
         self.starved = False  # there may be more, and the slots have enough for now
+
+    def is_behind_crowd(self, now: float) -> bool:
+        """Whether a claim in the order of due times would bring the crowd's rows before what a hint tells of."""
+        return bool(self.crowd) and self.hint_at is not None and self.hint_at <= now
 
     def by(self, at: float) -> None:
         """Look then at the latest. Who called while a look was under way may have meant something that it could not see
@@ -115,6 +132,7 @@ class Claim:
         """There may be due work in the ledger: look now, in every lane."""
         for look in self._looks.values():
             look.at, look.hinted = self._clock.boot(), False
+            look.far_at = 0.0  # it may lie anywhere
         self._wake.set()
 
     def woken(self, lane: Lane) -> None:
@@ -123,6 +141,8 @@ class Claim:
         if look is None:
             return
         at = max(self._clock.boot(), look.empty_at + look.quiet_s)
+        if look.hint_at is None:
+            look.hint_at = at
         if look.at is None or at < look.at:
             look.at, look.hinted = at, True
             self._wake.set()
@@ -190,6 +210,12 @@ class Claim:
             return False
         size = min(memory.room_bytes(), CLAIM_BYTES)
         node, now = self._node(), self._clock.now()
+        boot = self._clock.boot()
+        look.for_hint = skip is None and look.is_behind_crowd(boot) and not look.for_hint
+        if look.for_hint:
+            skip = Skip(tenants=look.crowd)
+        told, look.hint_at = look.hint_at, None
+        fresh = look.for_hint or boot < look.far_at
         asked: dict[str, Any] = {
             "node": node,
             "limit": limit,
@@ -201,26 +227,41 @@ class Claim:
             if skip is None:
                 rows = await self._ledger.claim(lane, **asked)
             else:
-                rows = await self._ledger.claim_others(lane, skip=skip, **asked)
+                rows = await self._ledger.claim_others(lane, skip=skip, fresh=fresh, **asked)
             if node != self._node():
                 return False  # buried before the answer came: they are free again
             self.take(rows)
         self._tell_of_retries(rows)
-        if rows:
+        if rows and (skip is not None or not look.crowd):  # the crowd's rows say nothing about hints
             look.quiet_s = 0.0
-        elif hinted:
+        elif not rows and (hinted or look.for_hint):
             look.quiet_s = min(max(QUIET_FIRST_S, look.quiet_s * 2), QUIET_MOST_S)
             look.empty_at = self._clock.boot()
-        if is_full(rows, limit=limit, size=size):
+        full = is_full(rows, limit=limit, size=size)
+        if look.for_hint:  # the crowd's turn, at once
+            look.at = self._clock.boot()
+            if full:
+                look.hint_at = look.at
+            return True
+        if skip is None:
+            look.crowd = self._crowd(rows, now) if full else ()
+            if full and look.hint_at is None:
+                look.hint_at = told  # its rows may lie behind these
+        if full:
             look.batch = min(self._settings.claim_rows, look.batch * 2)
             look.at = self._clock.boot()
             return True
         look.batch = BATCH_LEAST
         near = now + self._ahead_ms
         if skip is not None:
-            look.beside_s = BESIDE_FIRST_S if rows else min(look.beside_s * 2, BESIDE_MOST_S)
             look.starved = True
-            look.by(self._clock.boot() + look.beside_s)
+            boot = self._clock.boot()
+            if rows:
+                look.beside_s = BESIDE_FIRST_S
+            elif not fresh:
+                look.beside_s = min(look.beside_s * 2, BESIDE_MOST_S)
+                look.far_at = boot + look.beside_s
+            look.by(max(look.far_at, boot) if fresh and not rows else boot + look.beside_s)
         elif ask_due:
             look.due = await self._ledger.next_due(lane)
             if look.due is not None and look.due <= near:
@@ -249,6 +290,13 @@ class Claim:
             return None, wanted
         endpoints = (*(route.endpoint.id for route in look.full), *sorted(self._unknown))
         return Skip(endpoints=endpoints, tenants=tuple(sorted(tenants))), wanted
+
+    def _crowd(self, rows: list[Delivery], now: int) -> tuple[str, ...]:
+        """The tenants that most of a full claim's rows are of, where there are others and the rows are of a backlog."""
+        if self._dispatch.memory.is_lone or not rows or rows[-1].due_at > now - BACKLOG_MS:
+            return ()
+        counts = Counter(row.tenant for row in rows)
+        return tuple(sorted(name for name, count in counts.items() if count * len(counts) >= len(rows)))
 
     def _free(self, lane: Lane) -> int:
         """How many rows the lane could start, and a few to have at hand."""

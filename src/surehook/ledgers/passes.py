@@ -71,22 +71,23 @@ class Passes:
     def __init__(self) -> None:
         self._lanes = [Passing() for _ in LANES]
 
-    def parts(self, lane: Lane, *, due_by: int, now: int, looks: int) -> Iterator[Part]:
+    def parts(self, lane: Lane, *, due_by: int, now: int, looks: int, fresh: bool = False) -> Iterator[Part]:
         """What to look at in this call, one part after another until something is found: so many of them at most of
-        what was missed."""
+        what was missed. `fresh`: only what has just fallen due."""
         passing = self._lanes[lane]
-        fresh: Key = (now - FRESH_MS, b"")
-        if passing.upto[0] >= fresh[0] - NEAR_MS:
-            yield Next(min(passing.upto, fresh), due_by, passing, fresh)
-        else:
-            yield Part(fresh, due_by, passing)
+        just: Key = (now - FRESH_MS, b"")
+        is_near = passing.upto[0] >= just[0] - NEAR_MS
+        yield Next(min(passing.upto, just), due_by, passing, just) if is_near else Part(just, due_by, passing)
+        if fresh:
+            return
+        if not is_near:
             yield from self.missed(lane, now=now, looks=looks)
-        if passing.upto < fresh:
+        if passing.upto < just:
             return
         if passing.at is None and not 0 <= now - passing.began < REST_MS:
             passing.at, passing.began = _BEGINNING, now
         if passing.at is not None:
-            yield Past(passing.at, fresh[0], passing)
+            yield Past(passing.at, just[0], passing)
 
     def missed(self, lane: Lane, *, now: int, looks: int) -> Iterator[Part]:
         """What fell due while nobody looked."""

@@ -204,11 +204,21 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def claim_others(
-        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+        self,
+        lane: Lane,
+        *,
+        node: bytes,
+        limit: int,
+        due_by: int,
+        now: int,
+        skip: Skip,
+        size: int = ANY_SIZE,
+        fresh: bool = False,
     ) -> list[Delivery]:
         """Lease as `claim` does, but no rows of those that `skip` names. A call looks at a bounded number of rows: at
         those that have just fallen due, and where none of them is wanted at a part of what lies before, from where the
-        last call ended. A call that brings less than was asked for has not seen everything."""
+        last call ended. A call that brings less than was asked for has not seen everything. `fresh`: only at those that
+        have just fallen due, which is soon done."""
         ...
 
     async def claim_ids(

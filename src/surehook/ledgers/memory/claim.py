@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.memory.hooks import Hooked, writes
 from surehook.ledgers.memory.rows import Row
+from surehook.ledgers.passes import FRESH_MS
 from surehook.ports.ledger import ANY_SIZE, ClaimedIds, Skip
 
 
@@ -23,13 +24,23 @@ class Claiming(Hooked):
 
     @writes
     def claim_others(
-        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+        self,
+        lane: Lane,
+        *,
+        node: bytes,
+        limit: int,
+        due_by: int,
+        now: int,
+        skip: Skip,
+        size: int = ANY_SIZE,
+        fresh: bool = False,
     ) -> list[Delivery]:
         self.book.fence(node)
         others = (
             row
             for row in self._due(lane, due_by)
             if row.endpoint not in skip.endpoints and row.tenant not in skip.tenants
+            if not fresh or row.due_at > now - FRESH_MS
         )
         return [self.book.lease(row, node) for row in list(islice(self.up_to(size, others), limit))]
 

@@ -138,11 +138,20 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         return leased
 
     async def claim_others(
-        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+        self,
+        lane: Lane,
+        *,
+        node: bytes,
+        limit: int,
+        due_by: int,
+        now: int,
+        skip: Skip,
+        size: int = ANY_SIZE,
+        fresh: bool = False,
     ) -> list[Delivery]:
         return await self._lease(
             node, self._others.claim, lane,
-            node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size,
+            node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size, fresh=fresh,
         )  # fmt: skip
 
     async def claim_ids(

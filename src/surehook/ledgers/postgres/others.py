@@ -37,6 +37,7 @@ class Others:
         now: int,
         size: int,
         skip: Skip,
+        fresh: bool = False,
     ) -> list[Delivery]:
         leased: list[Delivery] = []
         if self._strays.are_here(lane):
@@ -47,7 +48,7 @@ class Others:
             if leased:
                 return leased
         endpoints, tenants = list(skip.endpoints), list(skip.tenants)
-        for part in self.passes.parts(lane, due_by=due_by, now=now, looks=LOOKS):
+        for part in self.passes.parts(lane, due_by=due_by, now=now, looks=LOOKS, fresh=fresh):
             due_at, id = part.begin
             rows = await session.change(
                 query("claim_others"),

@@ -112,13 +112,23 @@ class SqliteLedger(Registering, Reads):
         )
 
     async def claim_others(
-        self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, skip: Skip, size: int = ANY_SIZE
+        self,
+        lane: Lane,
+        *,
+        node: bytes,
+        limit: int,
+        due_by: int,
+        now: int,
+        skip: Skip,
+        size: int = ANY_SIZE,
+        fresh: bool = False,
     ) -> list[Delivery]:
         for look in range(others.LOOKS):
             try:
                 leased, goes_on = await self._join(
                     self._others.claim, lane,
-                    node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size, goes_on=look > 0,
+                    node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size, fresh=fresh,
+                    goes_on=look > 0,
                 )  # fmt: skip
             except LedgerError:
                 self._others.failed()

@@ -45,6 +45,7 @@ class Others:
         now: int,
         size: int,
         skip: Skip,
+        fresh: bool = False,
         goes_on: bool = False,
     ) -> tuple[list[Delivery], bool]:
         """Rows, and whether another look may find some that were missed: one that `goes_on`."""
@@ -53,7 +54,7 @@ class Others:
             parts = (
                 self._passes.missed(lane, now=now, looks=1)
                 if goes_on
-                else self._passes.parts(lane, due_by=due_by, now=now, looks=1)
+                else self._passes.parts(lane, due_by=due_by, now=now, looks=1, fresh=fresh)
             )
             for part in parts:
                 chosen = _look(session, lane, part, limit=limit, skip=skip)
@@ -62,7 +63,7 @@ class Others:
                     if len(ids) < len(chosen):
                         part.reached(chosen[len(ids) - 1])
                     return lease(session, ids, number), False
-            return [], self._passes.is_behind(lane, now=now)
+            return [], not fresh and self._passes.is_behind(lane, now=now)
 
     def claim_all(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
