@@ -237,6 +237,26 @@ async def test_a_large_body_is_read_a_buffer_at_a_time() -> None:
 
 
 @on_both_loops
+async def test_of_several_large_bodies_one_is_read_at_a_time() -> None:
+    async with house() as place:
+        place.app.gate.clear()  # nobody is answered before all have been read
+        callers = [await place.call() for _ in range(6)]
+        for caller in callers:
+            caller.writer.write(HEAD + b"content-length: %d\r\n\r\n" % (8 * MIB) + b"x" * 8 * MIB)
+        steps, sizes = [], [0] * 6
+        async with asyncio.timeout(20):
+            while min(sizes) < 8 * MIB:
+                await asyncio.sleep(0)
+                now = [connection.body_received for connection in place.connections.all()]
+                if min(now) > MIB:  # all have begun
+                    steps.append(sum(now) - sum(sizes))
+                sizes = now
+        assert max(steps) <= 2 * limits.BODY_READ_BYTES
+        place.app.gate.set()
+        assert [(await caller.answer())[2] for caller in callers] == [b"%d bytes" % (8 * MIB)] * 6
+
+
+@on_both_loops
 async def test_callers_of_small_pieces_are_not_kept_where_too_many_wait() -> None:
     async with house(following=0) as place:
         chunked, pipelined, refused, healthy = [await place.call() for _ in range(4)]

@@ -240,9 +240,13 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _rest(self) -> None:
         self._is_resting = True
         self.transport.pause_reading()
-        asyncio.get_running_loop().call_soon(self._rested)
+        if len(self._view) > limits.READ_BYTES:
+            self.server.rest(self)
+        else:
+            asyncio.get_running_loop().call_soon(self.rested)
 
-    def _rested(self) -> None:
+    def rested(self) -> None:
+        """It may read on."""
         self._is_resting = False
         if not (self._is_paused or self.is_eof or self._has_left or self.transport.is_closing()):
             self.transport.resume_reading()
