@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
 import pytest
 
+from surehook.api import bodies
+from surehook.api.policies import Preview
 from tests.api.house import House
 
 GOOD_ENDPOINT = {"tenant": "acme", "url": "https://hooks.example.com/a", "event_types": ["*"]}
@@ -179,3 +182,14 @@ def test_the_content_type_is_not_asked_for(house: House, content_type: str) -> N
     )
 
     assert response.status_code == 201
+
+
+def test_a_body_of_lists_in_lists_does_not_wait_for_others_once_it_is_read() -> None:
+    """What waits for its next step is bytes: thousands of lists of each body would be the garbage collector's to walk."""
+    body = b'{"policy":{"x":[%b1]}}' % (b"[[[[]]]]," * 6_000)
+    steps, held = bodies.decode(body, Preview), list[int]()
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in steps:
+        held.append(len(gc.get_objects()) - before)
+    assert len(held) > 2 and max(held) < 1_000

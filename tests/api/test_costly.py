@@ -37,6 +37,7 @@ async def waits(turns: Any, call: Callable[[], Awaitable[Any]]) -> bool:
     [
         ("/v1/events", {"type": "plain", "data": 1}, False),
         ("/v1/events", {"type": "plain", "data": LONG}, True),
+        ("/v1/events", {"type": "plain", "data": [[[]]] * 1_500}, True),
         ("/v1/events", {"type": "judged", "data": [1]}, False),
         ("/v1/events", {"type": "judged", "data": [1] * 50}, True),
         ("/v1/events/batch", [{"type": "plain", "data": 1}] * 50, False),

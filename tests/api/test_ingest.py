@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import mmap
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from surehook.api.auth import Keys
-from surehook.api.ingest import Ingest
+from surehook.api.ingest import Ingest, _body
 from surehook.api.turns import Turns
 from surehook.api.turnstile import REST_S
+from surehook.core import limits
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable
 from surehook.core.model import EventType
 from surehook.core.schema import Schema, compile_schema
@@ -46,7 +48,14 @@ class Door:
         await send({"body": b"null"})
 
     async def post(
-        self, path: str, body: Any, *, query: str = "", key: str | None = KEY, **headers: str
+        self,
+        path: str,
+        body: Any,
+        *,
+        query: str = "",
+        key: str | None = KEY,
+        parts: list[bytes] | None = None,
+        **headers: str,
     ) -> tuple[int, Any]:
         lines = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
         lines += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
@@ -54,8 +63,11 @@ class Door:
             "type": "http", "method": "POST", "path": path, "query_string": query.encode(), "headers": lines,
         }  # fmt: skip
         sent: list[Any] = []
+        left = [] if parts is None else [*parts]
 
         async def receive() -> dict[str, Any]:
+            if parts is not None:
+                return {"type": "http.request", "body": left.pop(0), "more_body": len(left) > 0}
             return {"type": "http.request", "body": json.dumps(body).encode()}
 
         async def send(message: Any) -> None:
@@ -322,3 +334,34 @@ def test_other_calls_of_a_crowd_begin_apart_and_publishes_wait_for_none() -> Non
         assert all(later - earlier > 0.9 * REST_S for earlier, later in pairwise(began))
 
     at_the_door(story)
+
+
+@pytest.mark.parametrize("size", [1, 10_000, 100_000])
+def test_a_large_batch_is_the_same_however_its_bytes_come(size: int) -> None:
+    async def story(door: Door) -> None:
+        items = [{"tenant": TENANT, "type": "doc.signed", "data": "x" * 3_000}] * 100
+        whole = json.dumps([*items, {"tenant": TENANT}, {**items[0], "data": "\ud800"}]).encode()
+        few = [whole] if size == 1 else [whole[at : at + size] for at in range(0, len(whole), size)]
+        status, answers = await door.post("/v1/events/batch", None, parts=few)
+        assert status == 202
+        assert [answer.get("deliveries") for answer in answers] == [0] * 100 + [None] * 2
+        assert [answer["code"] for answer in answers[100:]] == ["missing_field", "bad_text"]
+        status, answer = await door.post("/v1/events/batch", None, parts=[*few[:-1], few[-1][:-1]])
+        assert (status, answer["code"]) == (422, "bad_text")
+        status, answer = await door.post("/v1/events/batch", None, parts=few * 30)
+        assert (status, answer["code"]) == (413, "body_too_large")
+
+    at_the_door(story)
+
+
+async def test_a_large_body_is_put_together_as_it_comes() -> None:
+    """Not at its end, in one step of milliseconds."""
+    parts = [bytes([number]) * 100_000 for number in range(20)]
+    coming = iter([{"type": "http.request", "body": part, "more_body": True} for part in parts])
+
+    async def receive() -> dict[str, Any]:
+        return next(coming, {"type": "http.request"})
+
+    body = await _body(receive, limits.BATCH_BODY_BYTES)
+    assert isinstance(body, memoryview) and isinstance(body.obj, mmap.mmap)
+    assert body == b"".join(parts)

@@ -13,6 +13,7 @@ from surehook.core import json_items, json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.published import spans_of_batch, split_batch
 from tests.budget import examples
+from tests.core.mending import mend_halves
 
 MIB = 1 << 20
 STEP = 600_000  # bytes: the widest look for an item that is too large, and its rest
@@ -38,7 +39,7 @@ def at_once(text: bytes) -> Any:
     except json_text.DECODE_ERRORS as error:
         if not json_text.has_lone_surrogate(text):
             return f"{type(error).__name__}: {error}"
-    mended, at, items = json_text.mend_halves(text), 0, list[bytes]()
+    mended, at, items = mend_halves(text), 0, list[bytes]()
     try:
         for each in _whole(mended):
             at = mended.index(bytes(each), at)

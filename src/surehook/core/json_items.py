@@ -20,6 +20,7 @@ from surehook.core import json_text
 from surehook.core.steps import Steps
 
 Span = tuple[int, int]
+Text = bytes | bytearray | memoryview  # a large one is put together in memory of its own
 
 # Up to so many bytes an array is decoded as one: 3 ms where it is all commas, 20 µs where it is fifty events.
 AT_ONCE = 128 * 1024
@@ -33,7 +34,7 @@ _value = msgspec.json.Decoder(Raw).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
 
 
-def at_once(text: bytes, *, most: int) -> list[bytes] | None:
+def at_once(text: Text, *, most: int) -> list[bytes] | None:
     """The items of a short array; None where it is long, has more than `most`, or has a fault, which `spans` names."""
     if len(text) > AT_ONCE:
         return None
@@ -44,7 +45,7 @@ def at_once(text: bytes, *, most: int) -> list[bytes] | None:
     return [bytes(item) for item in found] if len(found) <= most else None
 
 
-def spans(text: bytes, *, most: int) -> Steps[list[Span]]:
+def spans(text: Text, *, most: int) -> Steps[list[Span]]:
     """Where each item begins and ends; of a longer array, the first `most` + 1. Raises what a decoder of the whole raises."""
     try:
         return (yield from _spans(text, most))
@@ -55,7 +56,7 @@ def spans(text: bytes, *, most: int) -> Steps[list[Span]]:
     return (yield from _spans(mended, most))
 
 
-def _spans(text: bytes, most: int) -> Steps[list[Span]]:
+def _spans(text: Text, most: int) -> Steps[list[Span]]:
     view, found = memoryview(text), list[Span]()
     at = _after_blanks(text, 0)
     if text[at : at + 1] != b"[":
@@ -107,14 +108,14 @@ def _fail(view: memoryview, at: int, *, is_first: bool) -> Never:
     raise AssertionError("the decoder takes an array that has a fault")
 
 
-def _end(text: bytes, at: int) -> None:
+def _end(text: Text, at: int) -> None:
     """Raise where something follows the array's last byte."""
     after = _after_blanks(text, at + 1)
     if after < len(text):
         raise msgspec.DecodeError(f"JSON is malformed: trailing characters (byte {after + 1})")
 
 
-def _after_blanks(text: bytes, at: int) -> int:
+def _after_blanks(text: Text, at: int) -> int:
     match = _BLANKS.match(text, at)
     assert match is not None
     return match.end()

@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from surehook.core import ids, instants, json_items, json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.idempotency import check_key
+from surehook.core.json_pieces import PIECE
 from surehook.core.steps import Steps, at_once
 from surehook.core.subscription import check_event_type
 
@@ -79,13 +80,26 @@ def decode_event(raw: bytes) -> EventIn:
     unknown_field, wrong_type, duplicate_key, bad_text, too_long, too_deep, number_out_of_range, out_of_range,
     invalid_event_type, bad_id, bad_time.
     """
+    if len(raw) > PIECE:
+        return at_once(decode_event_in_steps(raw))
+    try:
+        written = _decode_one(raw)
+    except json_text.DECODE_ERRORS as error:
+        raise at_once(_problem(error, raw)) from None
+    return _judged(written, raw, None)
+
+
+def decode_event_in_steps(raw: bytes) -> Steps[EventIn]:
+    """The same in steps: what is yielded is the cost of each, in bytes. A small event is one step."""
+    if len(raw) <= PIECE:
+        return decode_event(raw)
     if len(raw) > limits.EVENT_BODY_BYTES:
         raise Problem("body_too_large", f"an event has at most {limits.EVENT_BODY_BYTES} bytes", status=413)
     try:
         written = _decode_one(raw)
     except json_text.DECODE_ERRORS as error:
-        raise _problem(error, raw) from None
-    return _judged(written, raw, None)
+        raise (yield from _problem(error, raw)) from None
+    return (yield from _judged_in_steps(written, raw, None))
 
 
 def decode_batch(raw: bytes) -> list[EventIn | Problem]:
@@ -98,15 +112,15 @@ def split_batch(raw: bytes) -> list[bytes]:
     return list(at_once(split_in_steps(raw)))
 
 
-def split_in_steps(raw: bytes) -> Steps[Iterable[bytes]]:
+def split_in_steps(raw: bytes | memoryview) -> Steps[Iterable[bytes]]:
     """The same in steps: what is yielded is the cost of each, in bytes. A short batch without a fault is one step."""
     found = json_items.at_once(raw, most=limits.BATCH_EVENTS)
     if found is not None:
         return found
-    return (raw[begin:end] for begin, end in (yield from spans_of_batch(raw)))
+    return (bytes(raw[begin:end]) for begin, end in (yield from spans_of_batch(raw)))
 
 
-def spans_of_batch(raw: bytes) -> Steps[list[json_items.Span]]:
+def spans_of_batch(raw: bytes | memoryview) -> Steps[list[json_items.Span]]:
     """Where each event of a batch begins and ends, in steps: what is yielded is the cost of each, in bytes.
 
     Raises Problem where the body as a whole is no batch: body_too_large (413), too_many_events, invalid_json, wrong_type (not
@@ -128,27 +142,64 @@ def spans_of_batch(raw: bytes) -> Steps[list[json_items.Span]]:
 
 def decode_item(raw: bytes) -> EventIn | Problem:
     """One event of a batch, or what is wrong with it."""
+    if len(raw) > PIECE:
+        return at_once(decode_item_in_steps(raw))
+    try:
+        written = _decode_item(raw)
+        return _judged(written, raw, _key(written))
+    except Problem as problem:
+        return problem
+    except json_text.DECODE_ERRORS as error:
+        return at_once(_problem(error, raw))
+
+
+def decode_item_in_steps(raw: bytes) -> Steps[EventIn | Problem]:
+    """The same in steps."""
+    if len(raw) <= PIECE:
+        return decode_item(raw)
     try:
         if len(raw) > limits.EVENT_BODY_BYTES:
             raise Problem(
                 "body_too_large", f"an event has at most {limits.EVENT_BODY_BYTES} bytes", status=413
             )
         written = _decode_item(raw)
-        key = written.idempotency_key
-        return _judged(written, raw, None if key is None else check_key(key, field="idempotency_key"))
+        return (yield from _judged_in_steps(written, raw, _key(written)))
     except Problem as problem:
         return problem
     except json_text.DECODE_ERRORS as error:
-        return _problem(error, raw)
+        return (yield from _problem(error, raw))
+
+
+def _key(written: _WrittenItem) -> str | None:
+    key = written.idempotency_key
+    return None if key is None else check_key(key, field="idempotency_key")
 
 
 def _judged(written: _Written, raw: bytes, key: str | None) -> EventIn:
     data = bytes(written.data)
+    is_plain = _enveloped(written, raw, data, key)
+    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    return _event(written, data, key, flaw, is_plain=is_plain)
+
+
+def _judged_in_steps(written: _Written, raw: bytes, key: str | None) -> Steps[EventIn]:
+    data = bytes(written.data)
+    is_plain = _enveloped(written, raw, data, key)
+    yield len(raw) // 4
+    flaw = yield from json_text.flaw_in_steps(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    return _event(written, data, key, flaw, is_plain=is_plain)
+
+
+def _enveloped(written: _Written, raw: bytes, data: bytes, key: str | None) -> bool:
+    """Check what stands around `data`; whether that is a tenant and a type alone."""
     is_plain = _is_plain(raw, data)
     if not is_plain:
         _check_keys(raw, data, _quotes(written, key))
     check_event_type(written.type)
-    flaw = json_text.flaw(data, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
+    return is_plain
+
+
+def _event(written: _Written, data: bytes, key: str | None, flaw: str | None, *, is_plain: bool) -> EventIn:
     if flaw is not None:
         raise Problem(flaw, _DATA_FLAWS[flaw], field="data")
     if is_plain:
@@ -229,15 +280,18 @@ def _check_keys(raw: bytes, data: bytes, quotes: int) -> None:
     else:
         clean = raw.count(b'"') - data.count(b'"') == quotes
     if not clean:
-        twice = json_text.duplicate_key(raw)
+        # Every bracket and every text is a token. A key of the envelope is no part of `data`, wherever those bytes stand first.
+        twice = json_text.duplicate_key(raw if len(data) <= PIECE else raw.replace(data, b"0", 1))
         if twice is not None:
             raise Problem("duplicate_key", "the key is given twice", field=twice)
 
 
-def _problem(error: Exception, raw: bytes) -> Problem:
+def _problem(error: Exception, raw: bytes) -> Steps[Problem]:
     fault = json_text.fault(error)
-    if fault.code == "invalid_json" and json_text.has_lone_surrogate(raw):
-        return _half(json_text.field_of_half(raw))
+    if fault.code == "invalid_json":
+        has_half, field = yield from json_text.field_of_half(raw)
+        if has_half:
+            return _half(field)
     return Problem(fault.code, fault.detail, field=fault.path or None)
 
 
