@@ -294,6 +294,12 @@ async def previews(target: Target) -> None:
     )
 
 
+async def refused(target: Target) -> None:
+    """Events as large as they may be, of a tenant that there is not."""
+    body = target.event(255_000).replace(b'"tenant":"', b'"tenant":"not-')
+    await ask(target, target.request("/v1/events", body), 8)
+
+
 async def nested(target: Target) -> None:
     """Events as large as they may be, nested as deep as they may be."""
     deep = b"[" * 62 + b"]" * 62
@@ -392,7 +398,7 @@ ATTACKS = {
     work.__name__: work
     for work in (
         header_lines, header_value, long_url, trailers, half_heads, silent, slow_readers, tiny_chunks, pipelined,
-        wrong_keys, half_bodies, batches, broken_batches, wide, owed, hasty, previews, nested, scrapes, schemas, judged, changes,
+        wrong_keys, half_bodies, batches, broken_batches, wide, owed, hasty, previews, refused, nested, scrapes, schemas, judged, changes,
         test_calls,
     )
 }  # fmt: skip

@@ -64,6 +64,10 @@ def test_events_that_are_costly_to_judge_take_turns(scene: Arena) -> None:
     scene.withstands("judged")
 
 
+def test_nothing_is_kept_of_events_that_are_refused(scene: Arena) -> None:
+    scene.withstands("refused")
+
+
 def test_wrong_keys_are_refused_and_nothing_more(scene: Arena) -> None:
     scene.withstands("wrong_keys")
 

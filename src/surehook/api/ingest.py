@@ -19,7 +19,7 @@ from surehook.api.turns import READ, SMALL_COST, Turns
 from surehook.api.turnstile import Turnstile
 from surehook.core import envelope, idempotency, ids, json_pieces, limits
 from surehook.core.envelope import EventIn
-from surehook.core.errors import LedgerError, Problem
+from surehook.core.errors import LedgerError, Problem, let_go
 from surehook.core.steps import SLICE_COST, Steps
 from surehook.delivery.waiting import as_problem
 from surehook.ports.ledger import Taken
@@ -209,6 +209,7 @@ class Ingest:
                     event.id, now_ms=self._engine.now(), retention_ms=self._engine.retention_ms
                 )
             except Problem as problem:
+                let_go(problem)
                 return problem
         return self._engine.refuses(event)
 
@@ -281,6 +282,7 @@ async def _refuse(scope: Scope, send: Send, error: Exception) -> None:
     refusal = problems.refusal(as_problem(error) if isinstance(error, LedgerError) else error)
     scope[problems.PROBLEM], scope[problems.STATUS] = refusal.shape.code, refusal.status
     scope[problems.OF_LEDGER] = problems.of_ledger(error)
+    let_go(error)
     content = refusal.body()
     headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
     headers += [(name.encode(), value.encode()) for name, value in refusal.headers]

@@ -23,6 +23,8 @@ from surehook.core.errors import (
     LedgerFull,
     Overloaded,
     Problem,
+    SurehookError,
+    let_go,
 )
 
 log = logging.getLogger("surehook.api")
@@ -164,7 +166,9 @@ class Refusal(Struct, frozen=True):
 
 def refusal(error: BaseException, *, changes: bool = False) -> Refusal:
     """What the caller is told about an error of a call, which `changes` something. Whatever is not ours is logged here, whole,
-    and once."""
+    and once; ours holds nothing of the request from here on."""
+    if isinstance(error, SurehookError):
+        let_go(error)
     if isinstance(error, Problem):
         return _refusal(error.code, error.detail, field=error.field, hint=error.hint, status=error.status)
     if isinstance(error, Overloaded):

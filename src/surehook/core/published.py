@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from surehook.core import ids, instants, json_items, json_text, limits
-from surehook.core.errors import Problem
+from surehook.core.errors import Problem, let_go
 from surehook.core.idempotency import check_key
 from surehook.core.json_pieces import PIECE
 from surehook.core.steps import Steps, at_once
@@ -165,6 +165,7 @@ def decode_item_in_steps(raw: bytes) -> Steps[EventIn | Problem]:
         written = _decode_item(raw)
         return (yield from _judged_in_steps(written, raw, _key(written)))
     except Problem as problem:
+        let_go(problem)
         return problem
     except json_text.DECODE_ERRORS as error:
         return (yield from _problem(error, raw))

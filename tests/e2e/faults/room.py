@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from surehook.benches.processes import memory_mb
 from surehook.benches.server import KEY, product_command
 from tests.e2e.calling import Caller, until
 from tests.e2e.faults.place import Impossible, Place, Publisher, account, check_refusal, command
@@ -70,6 +71,13 @@ def disk_floor(place: Place) -> dict[str, Any]:
             assert (refused["status"], refused["code"]) == (503, "disk_full")
             batch = shop.api.ask("POST", "/v1/events/batch", [{"tenant": tenant, "type": "a", "data": 1}])
             assert batch.status == 503 or all(item.get("status") == 503 for item in batch.json), batch
+            large, held_mb = (
+                {"tenant": tenant, "type": "a", "data": "z" * 250_000},
+                memory_mb(shop.server.pid)[0],
+            )
+            for _ in range(200):
+                shop.api.refused("POST", "/v1/events", large)
+            assert memory_mb(shop.server.pid)[0] < held_mb + 40, "refused events are kept"
             accepted = len(publisher.accepted)
             assert shop.api.get("/v1/lanes")
             until(lambda: not shop.server.api.ready(), "/readyz says that every publish would be refused")
