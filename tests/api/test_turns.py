@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from surehook.api.turns import LONG_S, ONE_IN, PAUSE_TURNS, SMALL_COST, Turns
+from surehook.api.turns import BEGIN_S, LONG_S, MOST_S, ONE_IN, PAUSE_TURNS, SMALL_COST, WAITING_MOST, Turns
+from surehook.core.errors import Overloaded, TenantOverloaded
 from surehook.core.steps import SLICE_COST, Steps
 from surehook.sim.loop import run
 
@@ -33,13 +34,13 @@ def steps(name: str, slices: int, told: list[str], clock: Clock, took: float) ->
 
 
 class HastyLoop(asyncio.SelectorEventLoop):
-    """A second passes whenever it is asked for the time: a timer fires in the loop's next turn."""
+    """Time passes whenever it is asked for: the timer of a rest fires in the loop's next turn."""
 
     asked = 0
 
     def time(self) -> float:
         self.asked += 1
-        return float(self.asked)
+        return 0.06 * self.asked
 
 
 async def settle() -> None:
@@ -179,17 +180,17 @@ def test_work_that_fails_leaves_the_turn_to_the_next() -> None:
 def cancelled_in_line(when_told: bool) -> Coroutine[Any, Any, None]:
     async def main() -> None:
         turns = Turns(Clock())
-        await turns._enter(b"one", 0)
-        waiting = asyncio.ensure_future(turns._enter(b"one", 0))
+        await turns._enter(b"one", 0, begins=True)
+        waiting = asyncio.ensure_future(turns._enter(b"one", 0, begins=True))
         await settle()
         if when_told:
             turns._give()
         waiting.cancel()
         await settle()
         if not when_told:
-            turns._leave(0.0)
+            turns._leave(b"one", 0.0)
         async with asyncio.timeout(5):
-            await turns._enter(b"two", 0)
+            await turns._enter(b"two", 0, begins=True)
 
     return main()
 
@@ -200,3 +201,107 @@ def test_who_hangs_up_in_line_leaves_the_turn_to_the_next() -> None:
 
 def test_who_hangs_up_as_its_turn_comes_leaves_it_to_the_next() -> None:
     asyncio.run(cancelled_in_line(True))
+
+
+def beside(loud: list[bytes], took: float, *, caller: bytes, slices: int) -> float:
+    """Seconds until so many short slices of a caller are done, while each of `loud` does long ones without end."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        worked = 0.0
+
+        def now() -> float:
+            return loop.time() + worked
+
+        def work(count: int, took: float) -> Steps[None]:
+            nonlocal worked
+            for _ in range(count):
+                worked += took
+                yield SLICE_COST
+
+        turns = Turns(now)
+
+        async def without_end(name: bytes) -> None:
+            while True:
+                turns.passed()
+                await turns.run(name, work(1, took))
+
+        tasks = [asyncio.ensure_future(without_end(name)) for name in loud]
+        await asyncio.sleep(1)
+        begun = now()
+        async with asyncio.timeout(3600):
+            await turns.run(caller, work(slices, 0.001), cost=slices * SLICE_COST)
+        done = now() - begun
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return done
+
+    return run(main())
+
+
+def test_a_large_work_is_not_passed_for_ever_by_smaller_ones_of_its_caller() -> None:
+    assert beside([b"one", b"one"], 0.030, caller=b"one", slices=128) < 10
+
+
+def test_the_rest_after_a_long_slice_is_its_callers() -> None:
+    assert beside([b"loud"], 0.030, caller=b"calm", slices=128) < 3
+
+
+def test_callers_with_long_slices_rest_longer_the_more_they_are() -> None:
+    one, four = (
+        beside([b"%d" % n for n in range(count)], 0.030, caller=b"calm", slices=400) for count in (1, 4)
+    )
+    assert four < 2 * one
+
+
+def test_a_standstill_is_charged_to_nobody() -> None:
+    assert shortest_rest(8 * 3600.0, passed_s=0.5) <= ONE_IN * MOST_S + 0.1
+
+
+async def waiting(turns: Turns, names: list[bytes]) -> list[asyncio.Task[None]]:
+    def work() -> Steps[None]:
+        yield SLICE_COST
+
+    tasks = [asyncio.ensure_future(turns.run(name, work())) for name in names]
+    await settle()
+    return tasks
+
+
+def refusals(tasks: list[asyncio.Task[None]]) -> list[type[BaseException]]:
+    return [type(task.exception()) for task in tasks if task.done() and task.exception() is not None]
+
+
+def test_who_fills_the_line_is_refused_and_others_are_not() -> None:
+    async def main() -> None:
+        turns = Turns(Clock())
+        await turns._enter(b"first", 0, begins=True)
+        loud = await waiting(turns, [b"loud"] * WAITING_MOST)
+        refused = refusals(loud)
+        assert set(refused) == {TenantOverloaded}
+        assert len(loud) - len(refused) == 3 * WAITING_MOST // 4
+        calm = await waiting(turns, [b"calm"] * 8)
+        assert not refusals(calm)
+        many = await waiting(turns, [b"%d" % n for n in range(WAITING_MOST)])
+        assert Overloaded in refusals(many)
+        turns._leave(b"first", 0.0)
+        await asyncio.gather(*loud, *calm, *many, return_exceptions=True)
+        assert not turns._lines
+        assert turns._waiting == 0
+
+    asyncio.run(main())
+
+
+def test_who_waits_too_long_to_begin_is_refused_and_the_others_go_on() -> None:
+    async def main() -> None:
+        turns = Turns(asyncio.get_running_loop().time)
+        await turns._enter(b"first", 0, begins=True)
+        (late,) = await waiting(turns, [b"one"])
+        await asyncio.sleep(BEGIN_S - 1)
+        (later,) = await waiting(turns, [b"one"])
+        await asyncio.sleep(2)
+        assert refusals([late]) == [Overloaded]
+        turns._leave(b"first", 0.0)
+        await later
+
+    run(main())

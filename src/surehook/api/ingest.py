@@ -32,6 +32,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # What reading one event of a batch, and judging it, cost beside its bytes and its schema's steps (core/steps.py).
 ITEM_COST, JUDGE_COST = 2 * 1024, 512
 
+# A comma in fewer bytes than this is none between events.
+DENSE_BYTES = 8
+
 # Up to so many bytes an event is small whatever it holds: a tenth of a millisecond where it is lists in lists.
 GLANCE_BYTES = 1024
 
@@ -144,10 +147,10 @@ class Ingest:
         if reading + judging <= SMALL_COST:
             self._turns.passed()
         # The answer is made from this very word: memory may know better later.
-        refusal = await self._turns.once(caller, judge, cost=judging)
+        refusal = await self._turns.once(_line(caller, event), judge, cost=judging)
         if refusal is not None:
             await self._engine.current()
-            refusal = await self._turns.once(caller, judge, cost=self._cost(event))
+            refusal = await self._turns.once(_line(caller, event), judge, cost=self._cost(event))
             if refusal is not None:
                 raise refusal
         (answer,) = await self._engine.take((event,), (checked,))
@@ -161,7 +164,7 @@ class Ingest:
                 "idempotency_key_not_here", "a batch has no key of its own", field="Idempotency-Key",
                 hint="give each item its idempotency_key",
             )  # fmt: skip
-        items = await self._turns.run(caller, _decoding(raw), cost=READ * len(raw))
+        items = await self._turns.run(caller, _decoding(raw), cost=_cost_of_batch(raw))
         del raw  # events have their data; what waits for its commit holds no more than that
         judged = await self._judged(items, caller)
         if any(isinstance(each, Problem) for each in judged):
@@ -169,24 +172,16 @@ class Ingest:
             judged = await self._judged(items, caller)
         events = [each for each in judged if not isinstance(each, Problem)]
         keys = [event.idempotency_key for event in events]
-        answers = iter(await self._engine.take(events, keys) if events else ())
-        parts: list[bytes] = []
-        for each in judged:
-            if isinstance(each, Problem):
-                parts.append(_problem_bytes(each))
-                continue
-            answer = next(answers)
-            if type(answer) is Taken and answer.problem is None:
-                parts.append(_taken(answer))
-            else:
-                problem = _problem(answer, each, each.idempotency_key, key_field="idempotency_key")
-                parts.append(_problem_bytes(problem))
-        return b"[" + b",".join(parts) + b"]"
+        answers = await self._engine.take(events, keys) if events else ()
+        refused = len(judged) - sum(type(each) is Taken and each.problem is None for each in answers)
+        answering = _answering(judged, answers)
+        return await self._turns.run(caller, answering, cost=ITEM_COST * refused, begins=False)
 
     async def _judged(self, items: Sequence[EventIn | Problem], caller: bytes) -> list[EventIn | Problem]:
         """Each event, or what is against it."""
         costs = [0 if isinstance(item, Problem) else self._cost(item) for item in items]
-        return await self._turns.run(caller, self._judging(items, costs), cost=sum(costs))
+        line = _line(caller, next((item for item in items if not isinstance(item, Problem)), None))
+        return await self._turns.run(line, self._judging(items, costs), cost=sum(costs))
 
     def _cost(self, event: EventIn) -> int:
         """Of judging an event: a step of its schema is half the unit of costs."""
@@ -221,6 +216,37 @@ def _decoding(raw: bytes | memoryview) -> Steps[list[EventIn | Problem]]:
         items.append((yield from envelope.decode_item_in_steps(item)))
         yield ITEM_COST + len(item)
     return items
+
+
+def _line(caller: bytes, first: EventIn | None) -> bytes:
+    """Whose turn it is to have events judged: one key may be that of many tenants. That of the first event's in a batch."""
+    return caller if first is None else b"%b %b" % (caller, first.tenant.encode())
+
+
+def _cost_of_batch(raw: bytes | memoryview) -> int:
+    """Of reading a batch; where it is all commas, of saying what is wrong with each item as well."""
+    cost = READ * len(raw)
+    if len(raw) <= SMALL_COST // READ and (commas := bytes(raw).count(b",")) > len(raw) // DENSE_BYTES:
+        cost += ITEM_COST * commas
+    return cost
+
+
+def _answering(judged: Sequence[EventIn | Problem], answers: Sequence[Taken | Problem]) -> Steps[bytes]:
+    """The answer to a batch; `answers` are to those events with which nothing was wrong."""
+    parts: list[bytes] = []
+    rest = iter(answers)
+    for each in judged:
+        if isinstance(each, Problem):
+            problem = each
+        else:
+            answer = next(rest)
+            if type(answer) is Taken and answer.problem is None:
+                parts.append(_taken(answer))
+                continue
+            problem = _problem(answer, each, each.idempotency_key, key_field="idempotency_key")
+        parts.append(_problem_bytes(problem))
+        yield ITEM_COST
+    return b"[" + b",".join(parts) + b"]"
 
 
 def _taken(answer: Taken) -> bytes:

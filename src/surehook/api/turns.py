@@ -5,31 +5,37 @@ long, a schema that is compiled, a scrape) is done here, in steps where it has a
 as long as the slice took, and for some turns: however much of it callers ask for, half of the time is others'. Small things
 never wait.
 
-Callers, told by their keys, take turns; of one caller's works that one goes on that looked small and of which little was
-done, so that a small one passes the large ones. What broken work has cost counts like that of any other.
+Callers, told by their keys or their tenants, take turns; of one caller's works the one that came first goes on, where a
+small one counts as come earlier than a large one: so it passes the large ones, and none is passed for ever. What broken
+work has cost counts like that of any other. The line is bounded: who fills it is refused, and so is who waits long to begin.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from surehook.core.steps import SLICE_COST, Steps, at_once
+from surehook.core.errors import Overloaded, TenantOverloaded
+from surehook.core.steps import COST_S, SLICE_COST, Steps, at_once
 
 # What costs no more than many small requests do, a third of a millisecond, waits for nobody. Reading a body costs so many times
 # its bytes, whatever it holds: 16 KiB are small (core/steps.py).
 SMALL_COST, READ = 64 * 1024, 4
 # Turns of the loop after a slice: a publish that waits passes half a dozen of them. After a shorter slice fewer.
 PAUSE_TURNS, TURN_S = 8, 0.00025
-# After a longer slice, which cannot be cut, the loop is free until at most one publish in so many meets what is above this. Where
-# nobody has published for a while, as after any other.
+# After a longer slice, which cannot be cut, its caller rests until at most one publish in so many meets what is above this, and
+# longer where several callers rest. Where nobody has published for a while, as after any other slice.
 LONG_S, ONE_IN, OTHERS_S = 0.010, 20, 1.0
+MOST_S = 0.1  # that a slice can have taken: what is above was a standstill of the process
+LATER = 20  # a work lets those pass that come so many times as long after it as they are shorter
+# Works that wait, each with a connection and up to 16 KiB outside the budget of bodies, and how long one may until it begins. A
+# caller may have three times as many as it leaves free.
+WAITING_MOST, BEGIN_S = 512, 15.0
 
 T = TypeVar("T")
-_Waiting = tuple[int, int, asyncio.Future[None]]  # what it costs, when it came, and whom to tell
+_Waiting = tuple[float, int, asyncio.Future[None]]  # its place, a number that no other has, and whom to tell
 
 
 class Turns:
@@ -37,19 +43,21 @@ class Turns:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._callers: deque[bytes] = deque()  # those that wait, the next one first
-        self._lines: dict[bytes, list[_Waiting]] = {}
+        self._lines: dict[bytes, list[_Waiting]] = {}  # of callers that wait, the next one first
+        self._resting: set[bytes] = set()  # callers after a long slice
+        self._waiting = 0
         self._is_busy = False
         self._count = 0
         self._passed_at = -OTHERS_S
 
-    async def run(self, caller: bytes, work: Steps[T], *, cost: int = SLICE_COST) -> T:
-        """What comes of work that is done in steps and looks as if it cost so much; at once where that is little."""
+    async def run(self, caller: bytes, work: Steps[T], *, cost: int = SLICE_COST, begins: bool = True) -> T:
+        """What comes of work that is done in steps and looks as if it cost so much; at once where that is little. Raises
+        Overloaded or TenantOverloaded where too much waits, unless it `begins` nothing: something has been done already."""
         if cost <= SMALL_COST:
             return at_once(work)
-        done = 0
+        came, done = self._now(), 0
         while True:
-            await self._enter(caller, cost + done)
+            await self._enter(caller, came + LATER * COST_S * (cost + done), begins=begins and not done)
             begun, end = self._now(), done + SLICE_COST
             try:
                 while done < end:
@@ -58,7 +66,7 @@ class Turns:
                 result: T = found.value
                 return result
             finally:
-                self._leave(self._now() - begun)
+                self._leave(caller, self._now() - begun)
 
     async def once(self, caller: bytes, work: Callable[[], T], *, cost: int = SLICE_COST) -> T:
         """What comes of work that is one step."""
@@ -75,31 +83,56 @@ class Turns:
         """A publish came that waits for no turn."""
         self._passed_at = self._now()
 
-    async def _enter(self, caller: bytes, cost: int) -> None:
-        if not self._is_busy:
+    async def _enter(self, caller: bytes, place: float, *, begins: bool) -> None:
+        if not self._is_busy and caller not in self._resting:
             self._is_busy = True
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line = self._lines.get(caller)
+        if begins:
+            self._admit(0 if line is None else len(line))
         if line is None:
             line = self._lines[caller] = []
-            self._callers.append(caller)
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
         self._count += 1
-        heapq.heappush(line, (cost, self._count, turn))
+        heapq.heappush(line, (place, self._count, turn))
+        patience = loop.call_later(BEGIN_S, _give_up, turn) if begins else None
+        self._waiting += 1
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was told at the same moment
-                self._leave(0.0)
+            if (
+                turn.done() and not turn.cancelled() and turn.exception() is None
+            ):  # it was told at the same moment
+                self._give()
             raise
+        finally:
+            self._waiting -= 1
+            if patience is not None:
+                patience.cancel()
 
-    def _leave(self, took: float) -> None:
+    def _admit(self, own: int) -> None:
+        free = WAITING_MOST - self._waiting - 1
+        if own + 1 > 3 * max(0, free):
+            if own:
+                raise TenantOverloaded("too much of this caller's costly work waits for its turn")
+            raise Overloaded("too much costly work waits for its turn")
+
+    def _leave(self, caller: bytes, took: float) -> None:
         """The slice is over: whoever is next begins when others have had their time."""
-        rest = took
+        took = min(took, MOST_S)
+        loop = asyncio.get_running_loop()
         if took > LONG_S and self._now() - self._passed_at < OTHERS_S:
-            rest = max(took, ONE_IN * (took - LONG_S) - took)
+            self._resting.add(caller)
+            rest = len(self._resting) * (ONE_IN * (took - LONG_S) - took)
+            loop.call_later(max(took, rest), self._rested, caller)
         turns = min(PAUSE_TURNS, 1 + int(took / TURN_S))
-        asyncio.get_running_loop().call_later(rest, self._pause, turns)
+        loop.call_later(took, self._pause, turns)
+
+    def _rested(self, caller: bytes) -> None:
+        self._resting.discard(caller)
+        if not self._is_busy:
+            self._give()
 
     def _pause(self, turns: int) -> None:
         if turns:
@@ -108,15 +141,21 @@ class Turns:
             self._give()
 
     def _give(self) -> None:
-        while self._callers:
-            caller = self._callers.popleft()
-            line = self._lines[caller]
-            turn = heapq.heappop(line)[2]
+        """Tell who is next, and put its caller behind the others."""
+        self._is_busy = False
+        for caller in [caller for caller in self._lines if caller not in self._resting]:
+            line = self._lines.pop(caller)
+            turn = None
+            while line and (turn is None or turn.done()):  # nobody waits for that of a caller who hung up
+                turn = heapq.heappop(line)[2]
             if line:
-                self._callers.append(caller)
-            else:
-                del self._lines[caller]
-            if not turn.done():  # nobody waits for that of a caller who hung up
+                self._lines[caller] = line
+            if turn is not None and not turn.done():
+                self._is_busy = True
                 turn.set_result(None)
                 return
-        self._is_busy = False
+
+
+def _give_up(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_exception(Overloaded(f"this would have waited for its turn for more than {BEGIN_S:.0f} s"))

@@ -1,6 +1,6 @@
 """Long work in steps: a generator that tells what each step has cost and returns what comes of it.
 
-Whoever drives it decides what happens between two steps. A cost is told in bytes that are decoded, of about 5 ns each.
+Whoever drives it decides what happens between two steps. A cost is told in bytes that are decoded, of `COST_S` each.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 Steps = Generator[int, None, T]
 
+COST_S = 5e-9  # about
 SLICE_COST = 256 * 1024  # steps that may follow each other while others wait: 1 to 2 ms
 
 
