@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from surehook.core import ids
 from surehook.core.model import Notice
@@ -12,33 +15,57 @@ from surehook.delivery.engine import Engine
 from surehook.delivery.unserved import INSTALLATION
 from surehook.ports.telemetry import Telemetry
 
-NOTICED = frozenset({
-    "disk.floor_reached", "disk.floor_left",
-    "disk.sending_paused", "disk.sending_resumed", "descriptors.shortage_began", "descriptors.shortage_ended",
-    "refusals.began", "refusals.ended", "ledger.away", "ledger.back",
-})  # fmt: skip
-AGAIN_S = 600.0  # of one kind and code at most one notice in so long: every change is a line of log anyway
+ENDS = {  # each with its beginning
+    "disk.floor_left": "disk.floor_reached",
+    "disk.sending_resumed": "disk.sending_paused",
+    "descriptors.shortage_ended": "descriptors.shortage_began",
+    "refusals.ended": "refusals.began",
+    "ledger.refusals_ended": "ledger.refusals_began",
+    "ledger.back": "ledger.away",
+}
+BEGINNINGS = frozenset(ENDS.values())
+AGAIN_S = 600.0  # from one beginning of a kind and code to the next: every change is a line of log anyway
+
+
+class Begun(Struct):
+    """A beginning, and from when on it is kept."""
+
+    kept_at: float
+    keeping: asyncio.Task[None]
+    is_open: bool = True  # it has not ended
 
 
 class Noticing:
-    """ports.Telemetry: passes every fact on, and keeps those of `NOTICED` in the ledger as well."""
+    """ports.Telemetry: passes every fact on, and keeps those of `ENDS` in the ledger as well.
+
+    The last notice of a kind says what holds. So an end is kept where its beginning was; and a beginning that comes too soon
+    after another is kept later, unless it has ended by then: then neither is.
+    """
 
     def __init__(self, telemetry: Telemetry, engine: Engine, *, boot: Callable[[], float]) -> None:
         self._telemetry = telemetry
         self._engine = engine
         self._boot = boot
-        self._kept_at: dict[tuple[str, str], float] = {}  # by kind and code, both of closed lists
+        self._begun: dict[tuple[str, str], Begun] = {}  # the last by kind and code, both of closed lists
 
     def fact(self, name: str, **fields: Any) -> None:
         self._telemetry.fact(name, **fields)
-        if name not in NOTICED:
-            return
-        key, now = (name, str(fields.get("code", ""))), self._boot()
-        if now - self._kept_at.get(key, float("-inf")) < AGAIN_S:
-            return
-        self._kept_at[key] = now
+        now, code = self._boot(), str(fields.get("code", ""))
+        last = self._begun.get((ENDS.get(name, name), code))
+        if name in BEGINNINGS:
+            if last is None or not last.is_open:
+                at = now if last is None else max(now, last.kept_at + AGAIN_S)
+                self._begun[name, code] = Begun(at, self._note(name, fields, at))
+        elif last is not None and last.is_open:
+            last.is_open = False
+            if now < last.kept_at:
+                last.keeping.cancel()
+                last.kept_at -= AGAIN_S  # so the one before it was
+            else:
+                self._note(name, fields, now)
+
+    def _note(self, name: str, fields: Mapping[str, Any], at: float) -> asyncio.Task[None]:
         engine = self._engine
-        detail = ", ".join(f"{field} {value}" for field, value in fields.items())
         notice = Notice(
             id=ids.uuid7(engine.clock.now(), engine.entropy.bits(10)),
             at=engine.clock.now(),
@@ -46,13 +73,15 @@ class Noticing:
             tenant=INSTALLATION,
             endpoint=None,
             delivery=None,
-            detail=detail,
+            detail=", ".join(f"{field} {value}" for field, value in fields.items()),
         )
-        engine.loops.keep(
-            "notice", partial(self._keep, notice)
-        )  # until the ledger, of which it may tell, is back
+        # Until the ledger, of which it may tell, is back.
+        return engine.loops.keep("notice", partial(self._keep, notice, at))
 
-    async def _keep(self, notice: Notice) -> None:
-        engine, now = self._engine, self._engine.clock.now()
+    async def _keep(self, notice: Notice, at: float) -> None:
+        engine, wait_s = self._engine, at - self._boot()
+        if wait_s > 0:
+            await engine.clock.sleep(wait_s)
+        now = engine.clock.now()
         await engine.ledger.record([], node=engine.node(), health=[], breakers=[], notices=[notice], now=now)
         engine.watch.noticed(notice.kind)

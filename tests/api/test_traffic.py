@@ -142,7 +142,7 @@ def test_refused_reads_say_nothing_about_publishing() -> None:
     assert door.traffic.refusing() is None
 
 
-def test_calls_that_the_ledger_refuses_are_a_part_of_its_outage_and_no_line_each(
+def test_calls_that_the_ledger_refuses_are_judged_by_its_beats_and_no_line_each(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def away(*anything: Any, **more: Any) -> Any:
@@ -152,8 +152,10 @@ def test_calls_that_the_ledger_refuses_are_a_part_of_its_outage_and_no_line_each
     for _ in range(30):
         assert house.call("GET", "/v1/tenants").json()["code"] == "ledger_unavailable"
 
+    assert house.engine.telemetry.told == []
+    house.engine.outage.answered()
     assert house.engine.telemetry.told == [
-        ("ledger.away", {"asked": "door", "error": "the database is gone"})
+        ("ledger.refusals_began", {"asked": "door", "error": "the database is gone"})
     ]
     assert house.engine.outage.refused == 30
     assert not caplog.records

@@ -18,7 +18,7 @@ KINDS = (
     "delivery.dead", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
     "disk.sending_paused", "disk.sending_resumed",
     "descriptors.shortage_began", "descriptors.shortage_ended", "refusals.began", "refusals.ended",
-    "ledger.away", "ledger.back", "lane.unserved", "lane.served",
+    "ledger.away", "ledger.back", "ledger.refusals_began", "ledger.refusals_ended", "lane.unserved", "lane.served",
 )  # fmt: skip
 
 

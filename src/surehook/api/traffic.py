@@ -2,7 +2,7 @@
 
 Routes are the templates of the table of calls, so strangers cannot make labels. A refusal that comes by the thousand is
 told when it begins and when it is over, with its count; a refused key with the address that it came from. What the ledger
-refuses is a part of its outage, which others meet as well.
+refuses is told by whoever judges whether it is away (delivery/outage.py): others meet it as well.
 """
 
 from __future__ import annotations
