@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from surehook.core.model import FIRST, RETRY
-from surehook.ledgers.passes import FRESH_MS, NEAR_MS, Key, Passes
+from surehook.ledgers.passes import FRESH_MS, NEAR_MS, Key, Next, Part, Passes
 
 from .making import NOW
 
@@ -81,3 +83,23 @@ def test_a_call_that_has_caught_up_goes_on_with_the_pass() -> None:
     place = (LONG_AGO, b"z")
     assert looks(passes, now=NOW + 2_000, last=place)[-1][0] < LONG_AGO
     assert looks(passes, now=NOW + 2_050)[-1] == (LONG_AGO, NOW + 2_050 - FRESH_MS)
+
+
+def test_what_becomes_ready_behind_a_look_that_is_under_way_is_looked_at_next() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    for now in (NOW + 90, NOW + 60_000):
+        begun = list(looks_under_way(passes, now=now))
+        passes.lower(LONG_AGO)
+        begun[-1].reached(None)
+        assert passes.seen(FIRST) < LONG_AGO
+        looks(passes, now=now)
+        assert not passes.is_behind(FIRST, now=now)
+
+
+def looks_under_way(passes: Passes, *, now: int) -> Iterator[Part]:
+    """The parts of a call up to the first that follows on all that was looked at: it has not ended."""
+    for part in passes.parts(FIRST, due_by=now, now=now, looks=1):
+        yield part
+        if isinstance(part, Next):
+            return

@@ -21,16 +21,19 @@ FRESH_MS = (
 NEAR_MS = 1_000  # so much more of what has just fallen due goes into one look
 REST_MS = 1_000  # from the beginning of one pass to the next
 _BEGINNING: Key = (-(1 << 62), b"")
+_END: Key = (1 << 62, b"")
 
 
 class Passing:
     """One lane. Everything that is due before `upto` has been looked at since it was there; `at` is where the pass
-    stands, None when it is over; `began` when it began (Unix milliseconds)."""
+    stands, None when it is over; `began` when it began (Unix milliseconds). `lowered`: since the last look began, which
+    may have passed by."""
 
-    __slots__ = ("at", "began", "upto")
+    __slots__ = ("at", "began", "lowered", "upto")
 
     def __init__(self) -> None:
         self.upto = _BEGINNING
+        self.lowered = _END
         self.at: Key | None = None
         self.began = 0
 
@@ -53,9 +56,11 @@ class Next(Part):
     def __init__(self, begin: Key, end: int, lane: Passing, most: Key) -> None:
         super().__init__(begin, end, lane)
         self._most = most
+        lane.lowered = _END
 
     def reached(self, last: Key | None) -> None:
-        self._lane.upto = max(self.begin, self._most if last is None else min(last, self._most))
+        upto = max(self.begin, self._most if last is None else min(last, self._most))
+        self._lane.upto = min(upto, self._lane.lowered)
 
 
 class Past(Part):
@@ -114,5 +119,6 @@ class Passes:
     def lower(self, due_at: int | None) -> None:
         """Rows of this instant, or later ones, have become ready."""
         if due_at is not None:
+            place: Key = (due_at - 1, b"")
             for passing in self._lanes:
-                passing.upto = min(passing.upto, (due_at - 1, b""))
+                passing.upto, passing.lowered = min(passing.upto, place), min(passing.lowered, place)

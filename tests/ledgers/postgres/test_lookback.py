@@ -15,6 +15,7 @@ from surehook.ledgers.postgres import lookback
 from surehook.ledgers.postgres.claim import Parked, _Place
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
+from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 from tests.ledgers.postgres.beside import Ticks, beside, opened
@@ -74,6 +75,20 @@ def test_a_slow_walk_and_a_failed_one_make_the_next_look_back(ticks: Ticks) -> N
     look_back.ended(10**9)
     assert not look_back.begin()
     assert look_back.begin(), "the one before never ended"
+
+
+def test_a_mark_that_is_lowered_while_a_claim_is_under_way_stays_low(ticks: Ticks) -> None:
+    """What a rescue had freed meanwhile was passed over: the claim, which had gone by, raised the mark again."""
+    marks = Marks(ticks)
+    bounds: dict[str, Any] = {"walked": 0, "limit": 9, "size": 9, "due_by": NOW, "now": NOW}
+    marks.begin(FIRST)
+    marks.ended(FIRST, [], **bounds)
+    marks.begin(FIRST)
+    marks.lower(LONG_AGO)
+    marks.ended(FIRST, [], **bounds)
+    assert marks.begin(FIRST) == LONG_AGO
+    marks.ended(FIRST, [], **bounds)
+    assert marks.begin(FIRST) == NOW - SLACK_MS, "that claim has looked there"
 
 
 # -- claims, taking back, sweeps --------------------------------------------------------------------------

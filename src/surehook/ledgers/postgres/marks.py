@@ -18,6 +18,7 @@ from surehook.ports.ledger import is_full
 SLACK_MS = SECOND_MS // 2
 
 BEGINNING = -(1 << 62)
+END = 1 << 62
 
 
 class Marks:
@@ -25,12 +26,14 @@ class Marks:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._from = [BEGINNING for _ in LANES]
+        self._lowered = [END for _ in LANES]  # since the last claim began, which may have passed by
         self._look_backs = [LookBack(clock) for _ in LANES]
 
     def lower(self, due_at: int | None) -> None:
         """Rows of this instant, or later ones, may have become ready."""
         if due_at is not None:
             self._from = [min(mark, due_at) for mark in self._from]
+            self._lowered = [min(mark, due_at) for mark in self._lowered]
 
     def at(self, lane: Lane) -> int:
         """Nothing that is due earlier is known of."""
@@ -38,6 +41,7 @@ class Marks:
 
     def begin(self, lane: Lane) -> int:
         """A claim begins: from which due time on."""
+        self._lowered[lane] = END
         return BEGINNING if self._look_backs[lane].begin() else self._from[lane]
 
     def ended(
@@ -53,7 +57,6 @@ class Marks:
     ) -> None:
         """The claim that began last gave these rows, and walked over so many entries of others."""
         self._look_backs[lane].ended(walked)
-        if is_full(leased, limit=limit, size=size):
-            self._from[lane] = min(leased[-1].due_at, now - SLACK_MS)
-        else:
-            self._from[lane] = min(due_by, now) - SLACK_MS
+        is_cut = is_full(leased, limit=limit, size=size)
+        reached = min(leased[-1].due_at, now - SLACK_MS) if is_cut else min(due_by, now) - SLACK_MS
+        self._from[lane] = min(reached, self._lowered[lane])
