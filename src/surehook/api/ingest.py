@@ -141,16 +141,20 @@ class Ingest:
 
     async def _one(self, key: bytes | None, raw: bytes, caller: bytes) -> bytes:
         checked = None if key is None else idempotency.check_key(key.decode("latin-1"))
-        reading = READ * len(raw) if len(raw) <= GLANCE_BYTES else max(READ * len(raw), json_pieces.cost(raw))
-        event = await self._turns.run(caller, envelope.decode_event_in_steps(raw), cost=reading)
-        judge, judging = partial(self._judge, event), self._cost(event)
+        reading = READ * len(raw)
+        if len(raw) <= GLANCE_BYTES:
+            event = envelope.decode_event(raw)
+        else:
+            reading = max(reading, json_pieces.cost(raw))
+            event = await self._turns.run(caller, envelope.decode_event_in_steps(raw), cost=reading)
+        judging = self._cost(event)
         if reading + judging <= SMALL_COST:
             self._turns.passed()
         # The answer is made from this very word: memory may know better later.
-        refusal = await self._turns.once(_line(caller, event), judge, cost=judging)
+        refusal = self._judge(event) if judging <= SMALL_COST else await self._judge_in_turn(event, caller)
         if refusal is not None:
             await self._engine.current()
-            refusal = await self._turns.once(_line(caller, event), judge, cost=self._cost(event))
+            refusal = await self._judge_in_turn(event, caller)
             if refusal is not None:
                 raise refusal
         (answer,) = await self._engine.take((event,), (checked,))
@@ -176,6 +180,11 @@ class Ingest:
         refused = len(judged) - sum(type(each) is Taken and each.problem is None for each in answers)
         answering = _answering(judged, answers)
         return await self._turns.run(caller, answering, cost=ITEM_COST * refused, begins=False)
+
+    async def _judge_in_turn(self, event: EventIn, caller: bytes) -> Problem | None:
+        return await self._turns.once(
+            _line(caller, event), partial(self._judge, event), cost=self._cost(event)
+        )
 
     async def _judged(self, items: Sequence[EventIn | Problem], caller: bytes) -> list[EventIn | Problem]:
         """Each event, or what is against it."""
@@ -213,7 +222,11 @@ def _decoding(raw: bytes | memoryview) -> Steps[list[EventIn | Problem]]:
     """The events of a batch, in steps of which the cost is told."""
     items: list[EventIn | Problem] = []
     for item in (yield from envelope.split_in_steps(raw)):
-        items.append((yield from envelope.decode_item_in_steps(item)))
+        items.append(
+            envelope.decode_item(item)
+            if len(item) <= json_pieces.PIECE
+            else (yield from envelope.decode_item_in_steps(item))
+        )
         yield ITEM_COST + len(item)
     return items
 

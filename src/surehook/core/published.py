@@ -148,6 +148,7 @@ def decode_item(raw: bytes) -> EventIn | Problem:
         written = _decode_item(raw)
         return _judged(written, raw, _key(written))
     except Problem as problem:
+        let_go(problem)
         return problem
     except json_text.DECODE_ERRORS as error:
         return at_once(_problem(error, raw))
