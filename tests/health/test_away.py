@@ -31,7 +31,7 @@ async def test_redis_that_does_not_answer_is_away_within_its_patience(redis):
     await health.open()
     redis.freeze()
     began = time.monotonic()
-    with pytest.raises(HealthAway):
+    with pytest.raises(HealthAway, match=r"\w$"):
         await say(health)
     redis.thaw()
     assert time.monotonic() - began < 3 * PATIENCE_S

@@ -123,3 +123,8 @@ def let_go(error: BaseException | None) -> None:
         error.__traceback__ = None
         error.__cause__ = None
         error.__context__, error = None, error.__context__
+
+
+def said(error: BaseException) -> str:
+    """An error's own words, or its name where it has none, as a timeout."""
+    return str(error) or type(error).__name__

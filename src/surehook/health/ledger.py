@@ -16,6 +16,7 @@ from typing import TypeAlias
 import asyncpg
 
 from surehook.core.breaker import BUCKETS
+from surehook.core.errors import said
 from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn, View, Word
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -158,7 +159,7 @@ class LedgerHealth:
             asyncpg.InternalClientError,
         ) as error:
             await self.close()
-            raise HealthAway(f"PostgreSQL: {error or type(error).__name__}") from None
+            raise HealthAway(f"PostgreSQL: {said(error)}") from None
         except asyncio.CancelledError:
             await self.close()  # in the middle of a transaction
             raise

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from surehook.core.breaker import BUCKETS
+from surehook.core.errors import said
 from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn, View, Word
 
 PREFIX = "{surehook}:health"
@@ -92,7 +93,7 @@ class RedisHealth:
         try:
             return await call
         except (RedisError, OSError, TimeoutError) as error:
-            raise HealthAway(f"Redis: {error or type(error).__name__}") from None
+            raise HealthAway(f"Redis: {said(error)}") from None
 
 
 def _source(name: str) -> str:

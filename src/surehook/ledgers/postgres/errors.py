@@ -17,7 +17,7 @@ import asyncio
 
 import asyncpg
 
-from surehook.core.errors import LedgerError, LedgerFull, LedgerUnavailable
+from surehook.core.errors import LedgerError, LedgerFull, LedgerUnavailable, said
 
 DEADLOCK, SERIALIZATION, DISK_FULL = "40P01", "40001", "53100"
 _DATA_CLASSES = ("22", "23", "54")
@@ -44,8 +44,10 @@ def translated(error: BaseException) -> BaseException:
         return error
     if isinstance(error, asyncpg.PostgresError):
         return _of_server(error)
-    if isinstance(error, (OSError, TimeoutError, asyncio.IncompleteReadError, asyncpg.InternalClientError)):
-        return Lost(f"the connection to the database was lost: {error or type(error).__name__}")
+    if isinstance(error, asyncpg.InternalClientError):  # it says which of its states it was in
+        return Lost("the connection to the database was lost in the middle of an answer")
+    if isinstance(error, (OSError, TimeoutError, asyncio.IncompleteReadError)):
+        return Lost(f"the connection to the database was lost: {said(error)}")
     if isinstance(error, asyncpg.InterfaceError):
         return Lost(f"the connection to the database cannot be used: {error}")
     if isinstance(error, (OverflowError, UnicodeError)):
