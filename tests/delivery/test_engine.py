@@ -313,6 +313,24 @@ def test_our_own_trouble_is_not_charged_to_the_endpoint_and_spends_no_retry() ->
     in_house(story)
 
 
+def test_a_redirect_that_was_not_followed_for_want_of_a_lease_stands_in_the_history() -> None:
+    """Its first hop has been sent: begun anew as if nothing had, one attempt would be two requests."""
+
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = lambda call: (0.001, Answer(failure="aborted", redirected=1))
+        await house.endpoint(policy=SHORT)
+        await house.publish()
+        await house.wait(1)
+        house.receivers.scripts[A] = answers(200)
+        await house.wait(10)
+        (delivery,) = await house.deliveries()
+        told = [(each.number, each.outcome, each.error) for each in await house.story(delivery)]
+        assert told == [(1, "broken", "aborted"), (2, "delivered", None)]
+        assert len(house.receivers.calls) == 2
+
+    in_house(story)
+
+
 def test_an_endpoint_that_enters_failure_is_reported_once() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(500)

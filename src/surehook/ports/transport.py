@@ -61,8 +61,8 @@ class Request(Struct, gc=False):
     redirects: int = 0  # how many to follow
     redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (DESIGN section 7)
     method: bytes = b"POST"
-    # Asked in the very step that writes the first byte (which comes after the dialling, where there is any):
-    # False, and nothing is sent, failure `aborted`. Meant for the lease.
+    # Asked in the very step that writes the first byte, of each hop (which comes after the dialling, where there is any):
+    # False, and nothing is sent, or nothing more (`redirected`), failure `aborted`. Meant for the lease.
     permit: Callable[[], bool] | None = None
 
 
