@@ -243,7 +243,6 @@ class Engine:
             refresh=self.catching_up.soon,
             defect=self.loops.defect,
         )
-        self.record.goes_on = self.neighbours.goes_on
         self.cluster_health = ClusterHealth(
             ledger=self.ledger, clock=self.clock, directory=self.directory, changed=self._breaker_heard
         )
@@ -258,6 +257,7 @@ class Engine:
         self.orphans = Orphans(
             ledger=self.ledger, clock=self.clock, directory=self.directory, endings=self.endings
         )
+        self.record.goes_on, self.record.went_on = self.neighbours.goes_on, self.orphans.went_on
         self.looks = Looks(
             **common,
             directory=self.directory,
@@ -571,7 +571,7 @@ class Engine:
         self.claim.wake()
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
-        work = self.ledger.release(deliveries, node=self.node(), now=self.clock.now())
+        work = self.orphans.hand_back(deliveries, node=self.node())
         self.loops.do("hand back", lambda: self.lost.give_back(deliveries, work))
 
     def _fail(self, error: BaseException) -> None:

@@ -4,7 +4,7 @@ configuration   was it changed by another process?
 breakers        did they change elsewhere, where nodes share no health?
 parked          which endpoints have parked work that may go on?
 ageing          is any of it past its age?
-orphans         … or of an endpoint that was deleted?
+orphans         … or of an endpoint that was deleted, as is what went on since the last look?
 held            does the ledger hold rows for this node that memory has forgotten?
 overdue         is a delivery late enough to be told of?
 unfinalized     is a receiver silent for too long?
@@ -144,6 +144,7 @@ class Looks:
         return self._park.groups
 
     async def _end_orphans(self) -> None:
+        await self._orphans.end_returned(self._reload)
         await self._orphans.end_parked(self._park.groups)
 
     async def _learn_breakers(self) -> None:

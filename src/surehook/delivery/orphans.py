@@ -2,12 +2,18 @@
 
 Another process may have made the endpoint a moment ago and accepted events for it. So the ledger is asked before
 anything is ended: what is cancelled on a stale word would be lost.
+
+Who deletes an endpoint ends what nobody holds of it. A row that was held then comes back to the book behind that walk: its
+result was on its way, or its node had not heard. By its due time a claim finds it, which may be days later. So those
+who gave rows back look once more whether the endpoints are there, and ask only then: whatever was deleted before
+this is known by now, and who deletes one after it walks over rows that are in the book.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
 from surehook.delivery.endings import Endings
 from surehook.delivery.managing import Book
@@ -28,6 +34,18 @@ class Orphans:
         self._clock = clock
         self._directory = directory
         self._endings = endings
+        # Endpoints of which rows went on to a time to come, since the last look; as an ordered set.
+        self._went_on: dict[bytes, None] = {}
+
+    def went_on(self, endpoint: bytes) -> None:
+        """The book has a row of it again that nobody holds, to be sent later."""
+        self._went_on[endpoint] = None
+
+    async def hand_back(self, deliveries: Sequence[Delivery], *, node: bytes) -> None:
+        """Give held rows back to the book until their time is near."""
+        await self._ledger.release(deliveries, node=node, now=self._clock.now())
+        for delivery in deliveries:
+            self.went_on(delivery.endpoint)
 
     async def end_claimed(
         self,
@@ -51,6 +69,22 @@ class Orphans:
                 await behind()
         finally:
             known(deliveries)
+
+    async def end_returned(self, current: Callable[[], Awaitable[None]]) -> None:
+        """End what came back to the book as its endpoint was deleted: nobody else would before it is due. `current` makes
+        sure that memory is the book's word."""
+        asked, self._went_on = self._went_on, {}
+        if not asked:
+            return
+        try:
+            await current()
+            for endpoint in [one for one in asked if one not in self._directory.routes]:
+                if await self._ledger.endpoint(endpoint) is None:
+                    while await self._endings.end_endpoint(endpoint, limit=ENDED_ROWS, now=self._clock.now()):
+                        await self._clock.sleep(0)
+        except LedgerUnavailable:
+            self._went_on = asked | self._went_on  # the next look asks again
+            raise
 
     async def end_parked(self, groups: Sequence[ParkedGroup]) -> None:
         """End what was parked in the moment its endpoint was deleted: nobody else would."""

@@ -89,6 +89,7 @@ class Record:
         self.dispatch: Dispatch | None = None
         # A delivery goes on in this lane at this instant, and nobody holds it.
         self.goes_on: Callable[[Lane, int], None] = lambda lane, due_at: None
+        self.went_on: Callable[[bytes], None] = lambda endpoint: None  # so does one of this endpoint
         self.settled: Callable[[], None] = lambda: None  # a window is in the book
         self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
@@ -229,6 +230,7 @@ class Record:
         for _, result in onward:
             if result.parked is None:
                 soonest[result.lane] = min(result.due_at, soonest.get(result.lane, result.due_at))
+                self.went_on(result.delivery.endpoint)
         for lane, due_at in soonest.items():
             self.goes_on(lane, due_at)
         for route, result in onward:
