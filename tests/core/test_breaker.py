@@ -152,6 +152,17 @@ def test_a_clock_that_is_set_back_does_not_put_the_probe_off_for_days() -> None:
     assert breaker.probe_at == weeks_ago + 300_000
 
 
+def test_a_policy_with_a_shorter_wait_shortens_the_one_under_way_and_a_longer_one_does_not() -> None:
+    breaker = a_breaker()
+    call(breaker, failed=20, ok=0)
+    breaker.policy = BreakerPolicy(probe_after=600.0)
+    breaker.mind_the_clock(NOW + 10_000)
+    assert breaker.probe_at == NOW + 300_000
+    breaker.policy = BreakerPolicy(probe_after=5.0)
+    breaker.mind_the_clock(NOW + 10_000)
+    assert breaker.probe_at == NOW + 15_000
+
+
 def test_a_clock_that_jumps_ahead_and_back_does_not_freeze_the_window() -> None:
     breaker = Breaker("acme", "https://a.example/hook", BreakerPolicy(window=60.0, calls=10_000))
     breaker.after(False, NOW + 7 * 86_400_000, probe=None)

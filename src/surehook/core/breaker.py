@@ -123,7 +123,7 @@ class Breaker:
 
     def mind_the_clock(self, now: int) -> None:
         """Bring what lies too far ahead within reach: a probe is never further away than `probe_after`, and none lasts
-        longer than `limits.PROBE_S`; where it seems so, the clock was set back."""
+        longer than `limits.PROBE_S`; where it seems so, the clock was set back, or the policy says less than it did."""
         self.probe_at = min(self.probe_at, now + self._probe_after_ms())
         if self.probe is not None:
             self.probe.until = min(self.probe.until, now + _PROBE_MS)

@@ -47,6 +47,7 @@ from surehook.sim.clock import SimClock
 from surehook.sim.health import SimHealth
 from surehook.sim.receivers import Seen
 from surehook.sim.stalls import CLAIMED_S, Stalls
+from surehook.sim.waits import Waits, wait_s
 
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
 DIAL_S = 15.0  # between the start of an attempt and its first byte
@@ -76,17 +77,16 @@ class Checkers:
         # … endpoints that were asked to heed no breaker any more, and whether that was answered
         self.released: dict[bytes, bool] = {}
         self.unheeding: set[bytes] = set()  # those that were given another policy, which has no breaker
+        self.waits = Waits()  # … and what those say that have one
         self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
         self.ages_at: dict[bytes, int] = {}  # row of a backlog → the instant of its age
         self.several_nodes = False
-        self.prompt: dict[
-            str, float
-        ] = {}  # seconds that the first calls of a tenant may wait for others', at most
-        self.stalls: Stalls | None = (
-            None  # when commits stand still, in a world where nothing else goes wrong
-        )
+        # seconds that the first calls of a tenant may wait for others', at most
+        self.prompt: dict[str, float] = {}
+        # when commits stand still, in a world where nothing else goes wrong
+        self.stalls: Stalls | None = None
         self.began = 0.0  # when the world did
         self.health: SimHealth | None = None  # what several nodes know together
         self.probed: Callable[[Seen], None] = lambda seen: None  # a request came through an open breaker
@@ -113,12 +113,16 @@ class Checkers:
         finally:
             self.hastened.update(dict.fromkeys(places, clock()))
 
-    def other_policy(self, endpoint: bytes, policy: Any) -> None:
-        """The endpoint is about to be given this policy instead. One without a breaker releases an open one, before the
-        ledger has been told."""
+    @contextmanager
+    def other_policy(self, endpoint: bytes, policy: Any, clock: Callable[[], float]) -> Iterator[None]:
+        """The endpoint is given this policy instead. One without a breaker releases an open one, before the
+        ledger has been told; one with a shorter wait shortens it."""
         self.loose_policies.add(endpoint)
-        if parse_policy(policy, PROFILES).breaker is None:
+        breaker = parse_policy(policy, PROFILES).breaker
+        if breaker is None:
             self.unheeding.add(endpoint)
+        with self.waits.asking(endpoint, inf if breaker is None else breaker.probe_after, clock):
+            yield
 
     # -- as it happens -----------------------------------------------------------------------------------
 
@@ -199,19 +203,21 @@ class Checkers:
         if seen.stamp * 1000 <= breaker.opened_at:
             return  # begun before it opened, on a connection that took its time
         # A clock may be set back while the probe dials.
-        wall = self.senders[seen.sender].clock.highest(seen.wrote_wall, seen.wrote_at - DIAL_S, seen.wrote_at)
+        clock = self.senders[seen.sender].clock
+        wall = clock.highest(seen.wrote_wall, seen.wrote_at - DIAL_S, seen.wrote_at)
         # What opened in memory before that may have been written long after.
         was_hastened = self.hastened.get(key, -inf) >= since - ACCEPT_S
-        if wall < breaker.probe_at and not was_hastened and not self._set_back(seen, breaker, since):
+        waits = self.waits.shorter(row.endpoint, breaker, since - ACCEPT_S)
+        is_over = was_hastened or any(one.may_be_over(seen.wrote_at, clock) for one in waits)
+        if wall < breaker.probe_at and not is_over and not self._set_back(seen, breaker, since):
             early = breaker.probe_at - wall
             self._find(f"{row.name} was sent {early} ms before the probe of its open breaker")
         earlier = self._probes.setdefault((*key, number, seen.sender), [])
         # A probe that was answered closes the breaker in memory, one that failed puts the next off by the breaker's wait;
         # the ledger hears of either later, by many seconds where commits are slow.
         # By a clock that was set ahead meanwhile, all of it may be long over.
-        clock = self.senders[seen.sender].clock
         waited = bool(earlier) and (
-            seen.wrote_at - earlier[-1].wrote_at >= _wait_s(breaker)
+            seen.wrote_at - earlier[-1].wrote_at >= min([wait_s(breaker), *(one.seconds for one in waits)])
             or clock.advanced(earlier[-1].wrote_at, seen.wrote_at)
         )
         may = waited or was_hastened or any(probe.shows_life(seen.wrote_at) for probe in earlier)
@@ -232,7 +238,7 @@ class Checkers:
         at = clock.set_back(since - DIAL_S, seen.wrote_at)
         if at is None:
             return False
-        waited = seen.wrote_at - at >= _wait_s(breaker)
+        waited = seen.wrote_at - at >= wait_s(breaker)
         return waited or clock.advanced(at, seen.wrote_at)
 
     # -- at the end --------------------------------------------------------------------------------------
@@ -392,8 +398,3 @@ async def _listed(ledger: Any) -> dict[bytes, DeliveryView]:
         if page.next is None:
             return views
         after = page.next
-
-
-def _wait_s(breaker: BreakerRow) -> float:
-    """From an opening to its first probe."""
-    return (breaker.probe_at - breaker.opened_at) / 1000

@@ -82,9 +82,9 @@ class People:
             if endpoint in world.checkers.released:
                 return  # so that it is known what holds there
             policy = self._chance.choice(POLICIES)
-            world.checkers.other_policy(endpoint, policy)
             raw = None if policy is None else json.dumps(policy).encode()
-            await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
+            with world.checkers.other_policy(endpoint, policy, world.loop.time):
+                await machine.call(lambda server: server.change_endpoint(endpoint, {"policy": raw}))
         elif order.what == "release":
             await self._release(machine, endpoint)
         elif order.what == "move":
