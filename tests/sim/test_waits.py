@@ -125,3 +125,19 @@ def test_a_policy_that_was_replaced_long_before_it_opened_says_nothing() -> None
     world.change("standard", at=OPENED_S - ACCEPT_S - 10)
     world.open()
     assert "before the probe" in world.send(at=PROBE_S - 1)[0]
+
+
+def test_who_mends_an_endpoint_hastens_it_where_a_move_without_an_answer_may_have_brought_it(
+    world: World,
+) -> None:
+    world.checkers.know(ENDPOINT, "t", "https://r0.example/before", "standard")
+    world.now = OPENED_S - 2 * ACCEPT_S
+    with (
+        pytest.raises(LedgerUnavailable),
+        world.checkers.hastening(ENDPOINT, world.time, moves_to=URL),
+    ):
+        raise LedgerUnavailable("no answer")
+    world.now = CHANGED_S
+    with world.checkers.hastening(ENDPOINT, world.time):
+        pass
+    assert world.send(at=CHANGED_S + 1) == []

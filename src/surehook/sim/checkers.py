@@ -52,8 +52,7 @@ from surehook.sim.waits import Waits, wait_s
 ACCEPT_S = 60.0  # between the moment that made a delivery due and its commit
 DIAL_S = 15.0  # between the start of an attempt and its first byte
 PAGE_ROWS = 1_000
-# Of so many deliveries one is asked for by its id, and the others are looked up in the list of all.
-ALONE_EVERY = 10
+ALONE_EVERY = 10  # deliveries, of which one is asked for by its id; the rest is in the list of all
 DIGEST = attrgetter("digest")
 HOP = "/elsewhere"  # where redirects lead: a hop belongs to the attempt that followed it
 
@@ -79,14 +78,13 @@ class Checkers:
         self.unheeding: set[bytes] = set()  # those that were given another policy, which has no breaker
         self.waits = Waits()  # … and what those say that have one
         self.urls: dict[bytes, tuple[str, str]] = {}  # endpoint → tenant and URL without query
+        self.places: dict[bytes, set[tuple[str, str]]] = {}  # … and each that it may be at
         self.accepted: dict[bytes, int] = {}  # event → deliveries that were promised
         self.seen: dict[bytes, list[Seen]] = {}  # by delivery
         self.ages_at: dict[bytes, int] = {}  # row of a backlog → the instant of its age
         self.several_nodes = False
-        # seconds that the first calls of a tenant may wait for others', at most
-        self.prompt: dict[str, float] = {}
-        # when commits stand still, in a world where nothing else goes wrong
-        self.stalls: Stalls | None = None
+        self.prompt: dict[str, float] = {}  # seconds that a tenant's first calls wait at most
+        self.stalls: Stalls | None = None  # when commits stand still and nothing else goes wrong
         self.began = 0.0  # when the world did
         self.health: SimHealth | None = None  # what several nodes know together
         self.probed: Callable[[Seen], None] = lambda seen: None  # a request came through an open breaker
@@ -104,9 +102,11 @@ class Checkers:
     def hastening(
         self, endpoint: bytes, clock: Callable[[], float], *, moves_to: str | None = None
     ) -> Iterator[None]:
-        """Somebody mends the endpoint: from now until shortly after the answer its breaker may probe before its time."""
+        """Somebody mends the endpoint: from now until shortly after the answer its breaker may probe before its time,
+        wherever it is: a move whose answer was lost may have been made."""
         tenant, url = self.urls[endpoint]
-        places = {(tenant, url), (tenant, moves_to or url)}
+        places = self.places.setdefault(endpoint, set())
+        places |= {(tenant, url), (tenant, moves_to or url)}
         self.hastened.update(dict.fromkeys(places, inf))
         try:
             yield
