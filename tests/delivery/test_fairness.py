@@ -54,6 +54,16 @@ def fill(kept: Memory, by: Any, *, size: int = 100, begin: int = 0) -> int:
     return count
 
 
+async def crowd_and_other(house: House, *, after: float = 1.0, apart: float = 0.0) -> None:
+    """A tenant with a hundred endpoints, which answer so late and so far apart, and another one with B."""
+    for number in range(100):
+        url = f"https://a{number}.example/hook"
+        house.receivers.scripts[url] = answers(200, after=after + number % 10 * apart)
+        await house.endpoint(url)
+    await house.tenant("other")
+    await house.endpoint(B, tenant="other")
+
+
 # -- memory -------------------------------------------------------------------------------------------------
 
 
@@ -188,12 +198,7 @@ def test_one_event_to_many_endpoints_stops_nobody_else() -> None:
     settings = EngineSettings(memory_bytes=1 << 20, memory_deliveries=200, endpoint_share=20)
 
     async def story(house: House) -> None:
-        for number in range(100):
-            url = f"https://a{number}.example/hook"
-            house.receivers.scripts[url] = answers(200, after=1.0)
-            await house.endpoint(url)
-        await house.tenant("other")
-        await house.endpoint(B, tenant="other")
+        await crowd_and_other(house)
         await house.publish(5, size=100 * KIB)
         assert house.engine.dispatch.memory.held_bytes <= 600 * KIB
         await house.publish(20, tenant="other")
@@ -414,12 +419,7 @@ def test_a_hint_does_not_wait_for_a_crowds_claims() -> None:
         async def takes_its_time() -> None:
             await town.wait(0.002)
 
-        for number in range(100):
-            url = f"https://a{number}.example/hook"
-            town.receivers.scripts[url] = answers(200, after=1.0)
-            await town.endpoint(url)
-        await town.tenant("other")
-        await town.endpoint(B, tenant="other")
+        await crowd_and_other(town)
         town.engines["worker"].dispatch.paused = True
         await town.publish(30)
         town.engines["worker"].dispatch.paused = False
@@ -443,12 +443,7 @@ def test_what_lies_far_behind_a_crowd_is_looked_through_at_a_pace() -> None:
     """However often slots become free: whoever hints waits for such a look. What is fresh is looked at each time."""
 
     async def story(town: Town) -> None:
-        for number in range(100):
-            url = f"https://a{number}.example/hook"
-            town.receivers.scripts[url] = answers(200, after=0.3 + number % 10 / 100)
-            await town.endpoint(url)
-        await town.tenant("other")
-        await town.endpoint(B, tenant="other")
+        await crowd_and_other(town, after=0.3, apart=0.01)
         await town.publish(100)
         looks: list[bool] = []
         claim_others = town.ledger.claim_others
@@ -467,12 +462,7 @@ def test_what_lies_far_behind_a_crowd_is_looked_through_at_a_pace() -> None:
 
 def test_a_tenant_with_a_thousand_endpoints_takes_its_part_of_a_claim() -> None:
     async def story(town: Town) -> None:
-        for number in range(100):
-            url = f"https://a{number}.example/hook"
-            town.receivers.scripts[url] = answers(200, after=1.0)
-            await town.endpoint(url)
-        await town.tenant("other")
-        await town.endpoint(B, tenant="other")
+        await crowd_and_other(town)
         town.engines["worker"].dispatch.paused = True
         await town.publish(30)
         await town.publish(20, tenant="other")

@@ -16,6 +16,7 @@ from typing import Any
 
 import asyncpg
 
+from surehook.core.errors import said
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.wakeups import CONFIGURATION, WORK, Heard
 
@@ -93,8 +94,7 @@ class PostgresWakeups:
         if self._away:
             return
         self._away = True
-        error_text = str(error) if isinstance(error, TROUBLE) else repr(error)
-        self._telemetry.fact("wakeups.away", error=error_text or type(error).__name__)
+        self._telemetry.fact("wakeups.away", error=said(error) if isinstance(error, TROUBLE) else repr(error))
 
     async def _connect(self) -> None:
         async with asyncio.timeout(CONNECT_S):

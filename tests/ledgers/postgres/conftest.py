@@ -14,6 +14,8 @@ from surehook.ledgers.postgres.ledger import PostgresLedger
 from tests.ledgers.adapters import ADAPTERS, url_of
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
+from tests.ledgers.postgres.beside import Ticks
+from tests.ledgers.postgres.beside import beside as beside_it
 
 QUICK = {"test_arrays.py", "test_commits.py", "test_hot_plans.py"}  # what stands on the way of every event
 
@@ -43,6 +45,19 @@ def book(place: str, runner: asyncio.Runner) -> Iterator[PostgresLedger]:
 @pytest.fixture
 def desk(book: PostgresLedger, runner: asyncio.Runner) -> Desk:
     return runner.run(Desk(book, Maker()).begin())
+
+
+@pytest.fixture
+def ticks() -> Ticks:
+    """A clock that stands still unless the test moves it."""
+    return Ticks()
+
+
+@pytest.fixture
+def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
+    """A desk of another node on the same database."""
+    with beside_it(desk, place, runner) as second:
+        yield second
 
 
 @pytest.fixture

@@ -18,26 +18,15 @@ from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
-from tests.ledgers.postgres.beside import Ticks, beside, opened
+from tests.ledgers.postgres.beside import Ticks, opened
 
 LONG_AGO = NOW - 60_000  # behind every mark
-
-
-@pytest.fixture
-def ticks() -> Ticks:
-    return Ticks()
 
 
 @pytest.fixture
 def book(place: str, runner: asyncio.Runner, ticks: Ticks) -> Iterator[PostgresLedger]:
     with opened(place, runner, clock=ticks) as ledger:
         yield ledger
-
-
-@pytest.fixture
-def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
-    with beside(desk, place, runner) as second:
-        yield second
 
 
 # -- the rule --------------------------------------------------------------------------------------------

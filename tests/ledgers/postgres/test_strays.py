@@ -29,11 +29,6 @@ WITHOUT_CROWD = Skip(tenants=("crowd",))
 
 
 @pytest.fixture
-def ticks() -> Ticks:
-    return Ticks()
-
-
-@pytest.fixture
 def others_ticks() -> Ticks:
     return Ticks()
 

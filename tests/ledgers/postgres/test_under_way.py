@@ -14,27 +14,15 @@ from surehook.ledgers.postgres.under_way import Snapshot, UnderWay, snapshot_of
 from surehook.ports.ledger import Skip
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
-from tests.ledgers.postgres.beside import Ticks, beside, opened
+from tests.ledgers.postgres.beside import Ticks, opened
 
 SOMEBODY = Skip(tenants=("crowd",))
-
-
-@pytest.fixture
-def ticks() -> Ticks:
-    """Stands still: nothing looks back a second time."""
-    return Ticks()
 
 
 @pytest.fixture
 def book(place: str, runner: asyncio.Runner, ticks: Ticks) -> Iterator[PostgresLedger]:
     with opened(place, runner, clock=ticks) as ledger:
         yield ledger
-
-
-@pytest.fixture
-def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
-    with beside(desk, place, runner) as second:
-        yield second
 
 
 # -- the rule --------------------------------------------------------------------------------------------
