@@ -103,6 +103,16 @@ def test_one_endpoint_may_hold_less_than_half_of_the_bytes() -> None:
     assert kept.has_share(route("a"))
 
 
+def test_an_endpoint_that_holds_nothing_is_promised_no_more_than_it_may_hold() -> None:
+    """What is taken back beyond that is parked again, and taken back again."""
+    for accepts in (True, False):
+        kept = memory("a", "b", memory_deliveries=100, endpoint_share=5, accepts=accepts)
+        slow = route("a")
+        promised = kept.share(slow)
+        assert 0 < promised < 100
+        assert fill(kept, slow) <= promised
+
+
 def test_a_tenant_with_many_endpoints_leaves_half_of_the_bytes_and_rows() -> None:
     for bounds in ({"memory_bytes": 1000 * KIB}, {"memory_deliveries": 100, "endpoint_share": 5}):
         kept = memory("a", "b", **bounds)

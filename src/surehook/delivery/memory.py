@@ -122,9 +122,7 @@ class Memory:
         """How many more deliveries the endpoint may hold. The first one of a tenant always fits where there is room,
         however large."""
         rows, held, settings = self.tenant_share(route.endpoint.tenant), route.held, self._settings
-        if rows <= 0 or not held:
-            return rows
-        if route.held_bytes >= (settings.memory_bytes - self.held_bytes) * 3 >> 2:
+        if held and route.held_bytes >= (settings.memory_bytes - self.held_bytes) * 3 >> 2:
             return 0
         most = settings.endpoint_share
         if settings.accepts:

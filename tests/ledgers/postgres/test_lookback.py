@@ -16,6 +16,7 @@ from surehook.ledgers.postgres.claim import Parked, _Place
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
+from surehook.ledgers.postgres.under_way import UnderWay
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 from tests.ledgers.postgres.beside import Ticks, opened
@@ -157,6 +158,8 @@ async def test_how_far_a_look_back_was_is_told_by_the_entries_that_it_walked_ove
 ) -> None:
     """While somebody holds a snapshot, every row that was taken is walked over."""
     monkeypatch.setattr(lookback, "ENTRIES_PER_S", 1)
+    # Transactions of the server's other databases, where tests run beside, end too, and are looked after.
+    monkeypatch.setattr(UnderWay, "saw", lambda self, snapshot, place: [])
     await desk.ledger.prepare_handing()
 
     async def take() -> int:
