@@ -241,9 +241,16 @@ def test_a_decision_is_newer_than_all_that_was_known_by_whatever_clock() -> None
 
 def test_a_newer_opening_brings_its_probe_along() -> None:
     breaker = a_breaker()
-    call(breaker, failed=20, ok=0)
+    hear(breaker, "open", NOW)
     assert not hear(breaker, "open", NOW + 60_000, opened_at=NOW + 60_000)
     assert (breaker.opened_at, breaker.probe_at) == (NOW + 60_000, NOW + 60_009)
+
+
+def test_who_hears_that_a_probe_may_go_sooner_is_told_so() -> None:
+    breaker = a_breaker()
+    hear(breaker, "open", NOW, opened_at=NOW)
+    assert not hear(breaker, "open", NOW + 1, opened_at=NOW)
+    assert hear(breaker, "open", NOW + 2, opened_at=NOW - 1)
 
 
 def test_after_a_restart_what_was_known_is_not_undone_by_older_news() -> None:

@@ -103,6 +103,28 @@ def test_what_was_being_handed_back_as_its_endpoint_was_deleted_is_cancelled() -
     in_house(story, ledger=Slow)
 
 
+def test_what_a_dead_node_held_as_its_endpoint_was_deleted_is_cancelled() -> None:
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = answers(200, after=500.0)
+        endpoint = await town.endpoint(A)
+        await town.engines["dead"].changed()
+        living, town.engine = town.engine, town.engines["dead"]
+        await town.publish(3)
+        await town.wait(1)
+        dead, town.engine = town.engines.pop("dead"), living
+        for task in dead.loops.tasks:
+            task.cancel()
+        dead.deliver.halted = True
+        for clock in (town.clock, *town.clocks.values()):
+            clock.step(-3_600_000)  # so that nothing of it is due for an hour
+        await delete(town, endpoint)
+        assert await town.states() == {"sending": 3}
+        await town.wait(16 + LOOKED_S)
+        assert await town.states() == {"cancelled:deleted": 3}
+
+    in_town(story, living=ALL, dead=ALL, stops=False)
+
+
 def test_a_ledger_that_is_away_at_the_look_is_asked_again() -> None:
     async def story(house: House) -> None:
         def faults(step: str) -> None:

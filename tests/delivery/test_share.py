@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from surehook.delivery.asking import ASKING_MOST
 from surehook.health.local import LocalHealth
 from surehook.ports.health import HealthAway, Turn
 from tests.delivery.house import REFUSES, answers
-from tests.delivery.nodes import ALL, Town, in_town
+from tests.delivery.nodes import ALL, API, Town, in_town
 
 A = "https://a.example/hook"
 KEY = ("acme", A)
@@ -141,6 +142,55 @@ def test_a_failed_probe_puts_the_next_one_off_for_all() -> None:
         assert breakers(town) == ["open"] * 3
 
     in_town(story, health=Store(), **THREE)
+
+
+def _waits_for_minutes() -> dict[str, Any]:
+    return BREAKS | {"breaker": {"calls": 20, "probe_after": 300}}
+
+
+@pytest.mark.parametrize("mend", ["resume", "policy"])
+def test_mending_hastens_the_probe_on_whichever_node_delivers_retries(mend: str) -> None:
+    """It was hastened in the memory of the node that was asked, and what all share refused that node the probe."""
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        endpoint = await town.endpoint(policy=_waits_for_minutes())
+        await publish_everywhere(town, 12)
+        await town.wait(3)
+        await town.publish(5)
+        await town.wait(1)
+        assert breakers(town) == ["open"] * 3
+        town.receivers.scripts[A] = answers(200)
+        if mend == "resume":
+            town.engine.probe_now(endpoint)
+        else:
+            await town.set(endpoint, policy=json.dumps(BREAKS).encode())
+            await town.wait(35)
+        await town.wait(15)
+        assert breakers(town) == ["closed"] * 3
+
+    in_town(story, health=Store(), one=API, two=ALL, three=ALL)
+
+
+def test_hastening_waits_for_a_store_that_is_away_and_not_for_a_probe_that_came_since() -> None:
+    store = Store()
+
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = REFUSES
+        endpoint = await town.endpoint(policy=_waits_for_minutes())
+        await publish_everywhere(town, 12)
+        await town.wait(3)
+        await town.publish(5)
+        await town.wait(1)
+        before = calls(town)
+        store.is_away = True
+        town.engine.probe_now(endpoint)
+        await town.wait(5)
+        store.is_away = False
+        await town.wait(60)
+        assert calls(town) == before + 1
+
+    in_town(story, health=store, one=API, two=ALL, three=ALL)
 
 
 async def fail_while_away(town: Town, store: Store) -> None:

@@ -26,6 +26,10 @@ def closed(*, at=NOW, again=False, key=KEY):
     return Turn("acme", key, "closed", None, at, 0, at, again)
 
 
+def hastened(*, to):
+    return Turn("acme", KEY, "open", "failures", NOW, to, NOW, hastened=True)
+
+
 async def say(health, node=A, *, counts=(), turns=(), busy=(), since=0, now=NOW):
     return await health.exchange(node=node, counted=counts, turns=turns, busy=busy, since=since, now=now)
 
@@ -124,6 +128,33 @@ async def test_only_the_probe_opens_an_open_breaker_again(health):
     assert only(await say(health, B, turns=[opened(at=due)], now=due)).opened_at == NOW
     assert only(await say(health, A, turns=[opened(at=due + 9)], now=due + 9)).opened_at == due + 9
     assert not await health.take_probe("acme", KEY, node=B, until=due + 40_000, now=due + 10), "not due again"
+
+
+async def test_a_hastened_breaker_is_probed_sooner_by_anybody_and_everybody_learns_of_it(health):
+    before = only(await say(health, A, turns=[opened()]))
+    own = only(await say(health, B, turns=[hastened(to=NOW + 40)], now=NOW + 50))
+    heard = only(await say(health, A, now=NOW + 60))
+    assert own == heard
+    assert heard.generation > before.generation
+    assert (heard.state, heard.opened_at, heard.probe_at, heard.author) == ("open", NOW, NOW + 40, A.hex())
+    assert not await health.take_probe("acme", KEY, node=A, until=NOW + 9_000, now=NOW + 39)
+    assert await health.take_probe("acme", KEY, node=A, until=NOW + 9_000, now=NOW + 60)
+
+
+async def test_hastening_puts_no_probe_off_and_takes_nobodys_right(health):
+    await say(health, A, turns=[opened()])
+    due = NOW + 300_000
+    assert await health.take_probe("acme", KEY, node=A, until=due + 20_000, now=due)
+    assert only(await say(health, B, turns=[hastened(to=due + 9)], now=due)).probe_at == due
+    assert only(await say(health, B, turns=[hastened(to=due - 9)], now=due)).probe_at == due - 9
+    assert not await health.take_probe("acme", KEY, node=B, until=due + 20_000, now=due)
+
+
+async def test_hastening_opens_nothing(health):
+    assert only(await say(health, A, turns=[hastened(to=NOW)])).generation == 0
+    await say(health, A, turns=[opened(), closed()])
+    view = only(await say(health, B, turns=[hastened(to=NOW)]))
+    assert (view.state, view.probe_at) == ("closed", 0)
 
 
 async def test_a_closed_breaker_has_no_probe_and_an_unknown_one_may_be_probed(health):

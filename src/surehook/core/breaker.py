@@ -171,17 +171,17 @@ class Breaker:
     def hear(
         self, *, is_open: bool, reason: str | None, opened_at: int, probe_at: int, generation: int
     ) -> bool:
-        """Take over what was decided elsewhere, where it is newer than what is known here. Answers whether it opened or
-        closed by that."""
+        """Take over what was decided elsewhere, where it is newer than what is known here. Answers whether it opened,
+        closed, or may be probed sooner by that."""
         if generation < self.generation or (generation == self.generation and (is_open or self.is_closed)):
             return False
-        was_closed = self.is_closed
+        was_closed, was_probe_at = self.is_closed, self.probe_at
         self.generation = generation
         if is_open:
             self.take_over(reason, opened_at, probe_at)
         elif not was_closed:
             self._shut()
-        return self.is_closed is not was_closed
+        return self.is_closed is not was_closed or (is_open and self.probe_at < was_probe_at)
 
     def _shut(self) -> None:
         self.state, self.reason, self.probe = "closed", None, None

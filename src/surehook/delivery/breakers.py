@@ -36,7 +36,7 @@ class UrlBreaker(Breaker):
         return (self.tenant, self.key)
 
     def hear_view(self, view: View) -> bool:
-        """Another node said this; whether it changed anything here (`Breaker.hear`)."""
+        """Another node said this; whether that calls for anything here (`Breaker.hear`)."""
         return self.hear(
             is_open=view.state == "open", reason=view.reason, opened_at=view.opened_at, probe_at=view.probe_at,
             generation=view.generation,

@@ -19,7 +19,7 @@ from surehook.ports.ledger import Ledger
 
 
 class ClusterHealth:
-    """`changed` is told of what opened or closed here by the word of others."""
+    """`changed` is told of what opened or closed here by the word of others, or may be probed sooner."""
 
     def __init__(
         self, *, ledger: Ledger, clock: Clock, directory: Directory, changed: Callable[[UrlBreaker], None]

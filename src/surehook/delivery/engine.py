@@ -258,6 +258,7 @@ class Engine:
             ledger=self.ledger, clock=self.clock, directory=self.directory, endings=self.endings
         )
         self.record.goes_on, self.record.went_on = self.neighbours.goes_on, self.orphans.went_on
+        self.this_node.returned = self.lost.returned = self.orphans.returned
         self.looks = Looks(
             **common,
             directory=self.directory,
@@ -309,7 +310,8 @@ class Engine:
             cluster=self.cluster_health,
             opened=self._breaker_heard,
         )
-        self.deliver.turned, self.park.asking.may_probe = share.turned, share.may_probe
+        self.deliver.turned = share.turned
+        self.park.asking.may_probe, self.park.hastened = share.may_probe, share.hastened
         return share
 
     # -- start and stop ---------------------------------------------------------------------------------
@@ -418,9 +420,7 @@ class Engine:
         route = self.directory.routes.get(endpoint)
         if route is None or route.breaker.is_closed:
             return
-        route.breaker.hasten(self.clock.now())
-        for each in route.breaker.routes:
-            self.park.hungry(each)
+        self.park.probe_now(route.breaker)
 
     def wake(self) -> None:
         """There is due work: let everybody who delivers look for it now."""
@@ -540,7 +540,7 @@ class Engine:
         self.park.heed(breaker)
 
     def _breaker_heard(self, breaker: UrlBreaker) -> None:
-        """Others opened or closed it, or all together did."""
+        """Others opened, closed or hastened it, or all together did."""
         if breaker.is_unheeded:
             self.closing.close(breaker)
         else:

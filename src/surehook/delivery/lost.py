@@ -56,6 +56,9 @@ class Lost:
         self._went: set[bytes] | None = None  # rows let go during the look under way
         self.going_back: set[bytes] = set()  # rows on their way back into the book
         self.told: Callable[[list[bytes]], None] = lambda ids: None  # who else keeps count of rows in memory
+        self.returned: Callable[[Collection[bytes]], None] = lambda endpoints: (
+            None
+        )  # rows of these were freed
         self.released = 0
 
     # -- what those who hold rows tell ------------------------------------------------------------------
@@ -143,6 +146,6 @@ class Lost:
         self._before = set(self._leasing)
         for start in range(0, len(lost), FREED_ROWS):
             some = lost[start : start + FREED_ROWS]
-            await self._ledger.free(some, node=node, now=self._clock.now())
+            self.returned(await self._ledger.free(some, node=node, now=self._clock.now()))
             self.released += len(some)
             self._wake()

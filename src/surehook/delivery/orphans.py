@@ -11,7 +11,7 @@ this is known by now, and who deletes one after it walks over rows that are in t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
@@ -37,6 +37,10 @@ class Orphans:
         # Endpoints of which rows went on to a time to come, since the last look; as an ordered set.
         self._went_on: dict[bytes, None] = {}
 
+    def returned(self, endpoints: Collection[bytes]) -> None:
+        """Rows of these were freed, whoever held them."""
+        self._went_on.update(dict.fromkeys(endpoints))
+
     def went_on(self, endpoint: bytes) -> None:
         """The book has a row of it again that nobody holds, to be sent later."""
         self._went_on[endpoint] = None
@@ -44,8 +48,7 @@ class Orphans:
     async def hand_back(self, deliveries: Sequence[Delivery], *, node: bytes) -> None:
         """Give held rows back to the book until their time is near."""
         await self._ledger.release(deliveries, node=node, now=self._clock.now())
-        for delivery in deliveries:
-            self.went_on(delivery.endpoint)
+        self.returned({delivery.endpoint for delivery in deliveries})
 
     async def end_claimed(
         self,
@@ -57,16 +60,20 @@ class Orphans:
     ) -> None:
         """Hand claimed rows back, and let the ledger end what it has of endpoints that are gone. `behind` is called
         where memory has to catch up, `known` when nothing is left to do: before that, they would be claimed in vain."""
+        endpoints = {delivery.endpoint for delivery in deliveries}
         try:
             await self._ledger.release(deliveries, node=node, now=self._clock.now())
             is_behind = False
-            for endpoint in sorted({delivery.endpoint for delivery in deliveries}):
+            for endpoint in sorted(endpoints):
                 if await self._ledger.endpoint(endpoint) is not None:
                     is_behind = True
                 else:
                     await self._endings.end_endpoint(endpoint, limit=ENDED_ROWS, now=self._clock.now())
             if is_behind:
                 await behind()
+        except LedgerUnavailable:
+            self.returned(endpoints)  # the next look asks
+            raise
         finally:
             known(deliveries)
 

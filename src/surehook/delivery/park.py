@@ -27,6 +27,7 @@ from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.turns import Line
 from surehook.ports.clock import Clock
+from surehook.ports.health import OVERLAP_MS
 from surehook.ports.ledger import ParkedGroup, is_full
 
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
@@ -65,6 +66,9 @@ class Park:
         self.deliver: Deliver | None = None
         self.claim: Claim | None = None
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
+        self.hastened: Callable[[UrlBreaker], None] = lambda breaker: (
+            None
+        )  # it may be probed sooner, by whoever can
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
             self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
         )
@@ -101,6 +105,13 @@ class Park:
         """Its breaker does not hold it: what this and other processes parked for that may be taken back."""
         route.may_have_parked(*BREAKER_REASONS)
         self.hungry(route)
+
+    def probe_now(self, breaker: UrlBreaker) -> None:
+        """What opened it may be mended."""
+        breaker.hasten(self._clock.now())
+        self.hastened(breaker)
+        for route in breaker.routes:
+            self.hungry(route)
 
     async def drained(self) -> None:
         await self._batches.drained()
@@ -175,7 +186,7 @@ class Park:
     async def look(self) -> None:
         """Every (endpoint, reason) group that the ledger has is known here again."""
         for breaker in self._directory.breakers.unclosed:
-            breaker.mind_the_clock(self._clock.now())
+            self._mind_the_clock(breaker, self._clock.now())
         self.groups = await self._ledger.parked_groups()
         for number, group in enumerate(self.groups, 1):
             if number % GROUPS_A_TURN == 0:
@@ -184,6 +195,13 @@ class Park:
             if route is not None:
                 route.may_have_parked(group.reason)
                 self.hungry(route)
+
+    def _mind_the_clock(self, breaker: UrlBreaker, now: int) -> None:
+        before = breaker.probe_at
+        breaker.mind_the_clock(now)
+        # Where it opened in the future, this clock was set back; what is less may be the distance of clocks.
+        if breaker.opened_at <= now and before - breaker.probe_at > OVERLAP_MS:
+            self.hastened(breaker)
 
     async def _round(self) -> None:
         while self.asking.waiting and self.asking.is_free:

@@ -61,6 +61,7 @@ class Share:
         self._turned: dict[Place, Told] = {}  # not known to the others yet
         self._untold: dict[Place, Told] = {}  # … and not in the book either
         self._newer: dict[Place, UrlBreaker] = {}  # of which we know better than the store
+        self._hastened: dict[Place, Turn] = {}  # to be probed sooner, which nobody else knows yet
         self._wake = asyncio.Event()
         self._since = 0
         self._rounds = 0
@@ -71,6 +72,12 @@ class Share:
     def turned(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None:
         """A breaker turned here, by a call of the endpoint."""
         self._turned[breaker.place] = self._untold[breaker.place] = (breaker, change, endpoint)
+        self._hastened.pop(breaker.place, None)
+        self._wake.set()
+
+    def hastened(self, breaker: UrlBreaker) -> None:
+        """It may be probed sooner, by whichever node delivers the patient lane."""
+        self._hastened[breaker.place] = _turn(breaker, hastened=True)
         self._wake.set()
 
     def gone(self, breaker: UrlBreaker) -> None:
@@ -129,6 +136,8 @@ class Share:
         turns = [_turn(breaker) for breaker, _, _ in turned.values()]
         newer, self._newer = self._newer, {}
         turns += [_turn(one, again=True) for place, one in newer.items() if place not in turned]
+        hastened = {place: self._hastened.pop(place) for place in list(self._hastened)[:REPORTS_MAX]}
+        turns += hastened.values()
         if self._rounds % AGAIN_EVERY == 0:
             turns += self._again(turned.keys() | newer.keys())
         self._rounds += 1
@@ -148,6 +157,7 @@ class Share:
                 breaker.alone()
             for place, turn in turned.items():
                 self._turned.setdefault(place, turn)  # a newer one holds
+            self._hastened = hastened | self._hastened
             self._forget_gone()
             self.stop()
             return
@@ -215,6 +225,9 @@ class Share:
         of_all = self._directory.breakers
         self._turned = {place: told for place, told in self._turned.items() if of_all.get(place) is told[0]}
         self._newer = {place: one for place, one in self._newer.items() if of_all.get(place) is one}
+        self._hastened = {
+            place: turn for place, turn in self._hastened.items() if of_all.get(place) is not None
+        }
 
     def _opened_together(self, breaker: UrlBreaker) -> None:
         """No single node's calls would have opened it."""
@@ -233,7 +246,7 @@ class Share:
             self._telemetry.fact("health.back")
 
 
-def _turn(breaker: UrlBreaker, *, again: bool = False) -> Turn:
+def _turn(breaker: UrlBreaker, *, again: bool = False, hastened: bool = False) -> Turn:
     return Turn(
         tenant=breaker.tenant,
         key=breaker.key,
@@ -243,4 +256,5 @@ def _turn(breaker: UrlBreaker, *, again: bool = False) -> Turn:
         probe_at=breaker.probe_at,
         generation=breaker.generation,
         again=again,
+        hastened=hastened,
     )

@@ -77,7 +77,7 @@ class LedgerHealth:
         views = {(row["tenant"], row["key"]): _view(row, counts) for row in rows}
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
-            views[place] = View(*place, "closed", None, 0, 0, 0, "", *counts[place])
+            views[place] = View(*place, "closed", None, 0, 0, 0, "", *counts.get(place, (None, None)))
         return Word(
             views=list(views.values()), sharers=sharers, since=max(since, min(newest, now) - OVERLAP_MS)
         )
@@ -91,6 +91,9 @@ class LedgerHealth:
     @staticmethod
     async def _turn(connection: Connection, turn: Turn, node: bytes, now: int) -> None:
         place, values = (turn.tenant, turn.key), (turn.state, turn.reason, turn.opened_at, turn.probe_at)
+        if turn.hastened:
+            await connection.execute(_query("hasten"), *place, turn.probe_at, now, turn.generation)
+            return
         if turn.again:
             state = await connection.fetchval(_query("turn_again"), *place, *values, node, turn.generation)
         else:

@@ -94,6 +94,11 @@ class LocalHealth:
 
     def _turn(self, turn: Turn, node: bytes, now: int) -> None:
         entry = self._entries.setdefault((turn.tenant, turn.key), Entry())
+        if turn.hastened:
+            if entry.state == "open" and turn.probe_at < entry.probe_at:
+                entry.probe_at = turn.probe_at
+                entry.generation = max(now, entry.generation + 1, turn.generation)
+            return
         if turn.again and turn.generation <= entry.generation:
             return
         news = entry.state == "closed" or entry.reason != turn.reason

@@ -35,6 +35,8 @@ class Turn(Struct, frozen=True):
     """A breaker's state as this node has just decided it.
 
     `again` says that nothing new was decided: the store is told because it knows nothing, or something older.
+    `hastened` that the open breaker of all may be probed from `probe_at` on, if that is sooner: its receiver may be mended,
+    or its policy waits for less.
     """
 
     tenant: str
@@ -45,6 +47,7 @@ class Turn(Struct, frozen=True):
     probe_at: int
     generation: int
     again: bool = False
+    hastened: bool = False
 
 
 class View(Struct, frozen=True):
@@ -99,7 +102,8 @@ class Health(Protocol):
         `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
         this node's probe, or for another reason, and else raises the generation alone, to one that who told it has not;
         closing always counts and forgets the window, and of several who close it the first is the author. What is told
-        `again` counts where it is newer than what is known, and keeps its generation. `busy` are endpoints that this
+        `again` counts where it is newer than what is known, and keeps its generation. Hastening raises the generation of
+        an open breaker, so that everybody learns of it, and leaves a probe under way its right. `busy` are endpoints that this
         node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
         """
         ...

@@ -16,7 +16,7 @@ argument down to the SQL. A call either commits everything it reports or raises:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -63,10 +63,11 @@ class Taken(Struct, gc=False):
 
 
 class Burial(Struct, gc=False):
-    """Answer to `bury`: the nodes that were marked dead, in order, and how many rows were freed."""
+    """Answer to `bury`: the nodes that were marked dead, in order, how many rows were freed, and of which endpoints."""
 
     nodes: list[bytes]
     freed: int
+    endpoints: Collection[bytes]
 
 
 class Receipt(Struct, gc=False):
@@ -284,9 +285,9 @@ class Ledger(Receipts, Protocol):
         """Ids of deliveries this node holds, oldest first."""
         ...
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
         """Unhold rows this node holds in the book but has forgotten in memory: like a burial of these rows
-        alone (whether they were sent is unknown, so the `interrupted` entry is written)."""
+        alone (whether they were sent is unknown, so the `interrupted` entry is written). Returns their endpoints."""
         ...
 
     async def parked_groups(self) -> list[ParkedGroup]:

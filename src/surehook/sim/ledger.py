@@ -119,7 +119,8 @@ class SimLedger:
         """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
         nothing may be forgotten and a process that stops in order leaves nothing behind. `homes`, of all processes of
         a world: in which one each node lives. `wrote` is told of batches that were accepted, `trying` stands around
-        those that are to be, whatever becomes of them. `late`: what was written of breakers comes once more."""
+        those that are to be, whatever becomes of them, and around reading the configuration, which one may have to wait
+        for. `late`: what was written of breakers comes once more."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -155,9 +156,9 @@ class SimLedger:
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         if not self._process.alive:
             await self._never()
-        if name != "accept":
+        if name not in ("accept", "changes", "configuration"):
             return await self._go(name, method, args, named)
-        with self._trying(self._process.name, args[0]):
+        with self._trying(self._process.name, args[0] if name == "accept" else ()):
             return await self._go(name, method, args, named)
 
     async def _go(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
@@ -351,7 +352,7 @@ class SimLedger:
     def _saw_breakers(self, rows: Sequence[BreakerRow], asked: Any = ()) -> None:
         self._book.breakers_read(rows, asked)
 
-    def _saw_free(self, result: None, ids: Any, *, node: bytes, now: int) -> None:
+    def _saw_free(self, result: Any, ids: Any, *, node: bytes, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
         if self._honest and not self._leaving():
             self._book.find(f"{self._process.name} forgot {len(ids)} deliveries that it holds")

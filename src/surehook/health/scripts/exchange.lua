@@ -11,12 +11,18 @@ local function text(value) if value == cjson.null or value == nil then return ''
 
 for _, turn in ipairs(ask.turns) do
   local at = place(turn.tenant, turn.key)
-  local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober', 'author')
+  local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober', 'author', 'probe_at')
   local generation = tonumber(old[3]) or 0
   local told = turn.generation
   local news = turn.state == 'closed' or (old[1] or 'closed') == 'closed' or (old[2] or '') ~= text(turn.reason)
     or ((old[4] or '') == node and not turn.again)
-  if turn.again and told <= generation then -- it is known, or something newer is
+  if turn.hastened then
+    if old[1] == 'open' and turn.probe_at < tonumber(old[6]) then
+      generation = math.max(now, generation + 1, told)
+      redis.call('HSET', at, 'probe_at', turn.probe_at, 'generation', generation)
+      redis.call('ZADD', CHANGED, generation, cjson.encode({turn.tenant, turn.key}))
+    end
+  elseif turn.again and told <= generation then -- it is known, or something newer is
   elseif not news then -- what is known is not older than what was told, and its author takes it over
     if not turn.again then told = told + 1 end
     redis.call('HSET', at, 'generation', math.max(generation, told))

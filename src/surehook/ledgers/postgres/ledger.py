@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surehook.core import ids as ids_
@@ -98,8 +98,10 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self._marks.lower(due_at)
         return burial
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
-        self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
+        endpoints, due_at = await self._surely(nodes_.free, ids, node=node, now=now)
+        self._marks.lower(due_at)
+        return endpoints
 
     async def held_count(self, node: bytes) -> int:
         return await self._write(self._held_from.count, node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -83,8 +83,9 @@ class SqliteLedger(Registering, Reads):
         bury = self._others.lowering(nodes_.bury, others.LONG_AGO)
         return await self._write(bury, nodes, now=now, judged=judged or {})
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
-        await self._write(self._others.lowering(nodes_.free, others.LONG_AGO), ids, node=node, now=now)
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
+        free = self._others.lowering(nodes_.free, others.LONG_AGO)
+        return await self._write(free, ids, node=node, now=now)
 
     async def held_count(self, node: bytes) -> int:
         return await self._read(nodes_.held_count, node)

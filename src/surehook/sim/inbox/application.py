@@ -142,8 +142,8 @@ class Application:
             await self._asgi(scope, receive, send)
         finally:
             self._in_flight -= 1
-        start, content = said
-        return start["status"], start["headers"], content["body"]
+        start, *content = said
+        return start["status"], start["headers"], b"".join(piece["body"] for piece in content)
 
     async def start(self) -> None:
         self.inbox.start(self._workers)

@@ -1,0 +1,1 @@
+select distinct endpoint from delivery where holder = ?
