@@ -7,6 +7,9 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import asyncpg
+import psycopg
+import pydantic_core
 import pytest
 
 from surehook import pytest_plugin
@@ -14,6 +17,9 @@ from tests.budget import every
 from tests.docs.pages import ROOT, examples, first_column, section
 
 pytest_plugins = ["pytester"]
+
+# Pytester forgets what a suite imported first; whoever imports a part in C once more, after that, has errors of two kinds.
+LOADED = (asyncpg, psycopg, pydantic_core)
 
 PAGE = "docs/testing.md"
 INI = """
