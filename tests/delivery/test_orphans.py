@@ -125,6 +125,26 @@ def test_what_a_dead_node_held_as_its_endpoint_was_deleted_is_cancelled() -> Non
     in_town(story, living=ALL, dead=ALL, stops=False)
 
 
+def test_a_retry_that_a_node_wrote_and_died_before_it_looked_is_cancelled() -> None:
+    async def story(town: Town) -> None:
+        town.receivers.scripts[A] = answers(500, after=0.1)
+        endpoint = await town.endpoint(A, policy=LATER)
+        await town.engines["dead"].changed()
+        living, town.engine = town.engine, town.engines["dead"]
+        await town.publish()
+        dead, town.engine = town.engines.pop("dead"), living
+        await town.wait(0.05)
+        await delete(town, endpoint)
+        await town.wait(0.1)
+        assert await town.states() == {"retrying": 1}
+        for task in dead.loops.tasks:
+            task.cancel()
+        await town.wait(16 + LOOKED_S)
+        assert await town.states() == {"cancelled:deleted": 1}
+
+    in_town(story, hears=False, stops=False, living=ALL, dead=ALL)
+
+
 def test_a_ledger_that_is_away_at_the_look_is_asked_again() -> None:
     async def story(house: House) -> None:
         def faults(step: str) -> None:

@@ -203,3 +203,18 @@ async def test_a_delivery_that_finished_meanwhile_is_not_overdue(desk: Desk) -> 
     await desk.record(desk.make.delivered(late))
     await desk.ledger.mark_overdue(found, [desk.make.notice("delivery.overdue", delivery=late.id)], now=NOW)
     assert await desk.notice_kinds() == []
+
+
+async def test_a_walk_meets_the_endpoints_of_all_that_nobody_holds(desk: Desk) -> None:
+    parked, scheduled, held = [await desk.new_endpoint() for _ in range(3)]
+    await desk.publish_one(parked, parked="share")
+    await desk.publish_one(scheduled, at=NOW + 86_400_000)
+    await desk.publish_one(held, held=True)
+    after: bytes | None = b""
+    found: set[bytes] = set()
+    while after is not None:
+        before = after
+        some, after = await desk.ledger.unheld_endpoints(after)
+        found.update(some)
+        assert after is None or after > before
+    assert found == {parked, scheduled}

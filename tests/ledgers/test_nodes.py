@@ -225,20 +225,6 @@ async def test_forgotten_rows_are_freed_like_a_burial_of_these_rows_alone(desk: 
     assert row.freed == 1
 
 
-async def test_who_frees_rows_is_told_of_which_endpoints_they_are(desk: Desk) -> None:
-    """Those may have been deleted meanwhile: whoever deletes one ends what nobody holds."""
-    other, second = await desk.new_node(), await desk.new_endpoint()
-    mine = [await desk.hold_one(), await desk.hold_one()]
-    for endpoint in (desk.endpoint, second, second):
-        await desk.publish_one(endpoint, held=True, node=other)
-    await desk.publish_one(await desk.new_endpoint())
-    freed = await desk.ledger.free([*(one.id for one in mine), desk.make.id()], node=desk.node, now=NOW)
-    assert list(freed) == [desk.endpoint]
-    assert list(await desk.ledger.free([desk.make.id()], node=desk.node, now=NOW)) == []
-    burial = await desk.ledger.bury([other, desk.node], now=NOW)
-    assert sorted(burial.endpoints) == sorted([desk.endpoint, second])
-
-
 async def test_the_result_of_a_freed_row_comes_too_late(desk: Desk) -> None:
     held = await desk.hold_one()
     await desk.ledger.free([held.id], node=desk.node, now=NOW)

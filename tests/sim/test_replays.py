@@ -59,4 +59,5 @@ class Anywhere(MemoryLedger):
 
 
 def test_a_walker_that_moves_a_job_back_is_found_out() -> None:
-    assert walked(Anywhere(), *FREEZES).finding is not None
+    """In which of the worlds it is frozen on its way is chance."""
+    assert any(walked(Anywhere(), *FREEZES, seed=seed).finding is not None for seed in range(8))

@@ -258,7 +258,7 @@ class Engine:
             ledger=self.ledger, clock=self.clock, directory=self.directory, endings=self.endings
         )
         self.record.goes_on, self.record.went_on = self.neighbours.goes_on, self.orphans.went_on
-        self.this_node.returned = self.lost.returned = self.orphans.returned
+        self.this_node.buried = self.lost.freed = self.orphans.look_everywhere
         self.looks = Looks(
             **common,
             directory=self.directory,

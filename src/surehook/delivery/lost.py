@@ -56,9 +56,7 @@ class Lost:
         self._went: set[bytes] | None = None  # rows let go during the look under way
         self.going_back: set[bytes] = set()  # rows on their way back into the book
         self.told: Callable[[list[bytes]], None] = lambda ids: None  # who else keeps count of rows in memory
-        self.returned: Callable[[Collection[bytes]], None] = lambda endpoints: (
-            None
-        )  # rows of these were freed
+        self.freed: Callable[[], None] = lambda: None  # rows are in the book again, of whichever endpoints
         self.released = 0
 
     # -- what those who hold rows tell ------------------------------------------------------------------
@@ -146,6 +144,7 @@ class Lost:
         self._before = set(self._leasing)
         for start in range(0, len(lost), FREED_ROWS):
             some = lost[start : start + FREED_ROWS]
-            self.returned(await self._ledger.free(some, node=node, now=self._clock.now()))
+            await self._ledger.free(some, node=node, now=self._clock.now())
             self.released += len(some)
+            self.freed()
             self._wake()

@@ -7,7 +7,7 @@ ends the engine (`failure` says why): the process should stop and be started aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from surehook.core import ids
 from surehook.core.errors import NodeBuried
@@ -51,9 +51,7 @@ class ThisNode:
         self._forget = forget
         self._begun = begun
         self._freed = freed
-        self.returned: Callable[[Collection[bytes]], None] = lambda endpoints: (
-            None
-        )  # rows of these were freed
+        self.buried: Callable[[], None] = lambda: None  # what others knew is gone with them
         self._id = b""
         self._reborn = False  # a burial is being answered
         self.running = False
@@ -126,6 +124,7 @@ class ThisNode:
         """Free what dead nodes hold."""
         burial = await self._ledger.bury(nodes, now=self._clock.now(), judged=judged)
         self._telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
+        if burial.nodes:
+            self.buried()
         if burial.freed:
-            self.returned(burial.endpoints)
             self._freed()

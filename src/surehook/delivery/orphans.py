@@ -23,6 +23,7 @@ from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup, ParkedGroup
 
 ENDED_ROWS = 1_000  # unheld rows of one endpoint ended at a time
+REST_S = 0.02  # between two steps of a walk over everything: accepts go first
 WHENEVER = 1 << 47  # later than every birth, in milliseconds
 
 
@@ -36,6 +37,11 @@ class Orphans:
         self._endings = endings
         # Endpoints of which rows went on to a time to come, since the last look; as an ordered set.
         self._went_on: dict[bytes, None] = {}
+        self._everywhere = True
+
+    def look_everywhere(self) -> None:
+        """Rows may be in the book of which nobody here knows the endpoint."""
+        self._everywhere = True
 
     def returned(self, endpoints: Collection[bytes]) -> None:
         """Rows of these were freed, whoever held them."""
@@ -80,6 +86,8 @@ class Orphans:
     async def end_returned(self, current: Callable[[], Awaitable[None]]) -> None:
         """End what came back to the book as its endpoint was deleted: nobody else would before it is due. `current` makes
         sure that memory is the book's word."""
+        if self._everywhere:
+            await self._walk()
         asked, self._went_on = self._went_on, {}
         if not asked:
             return
@@ -91,6 +99,19 @@ class Orphans:
                         await self._clock.sleep(0)
         except LedgerUnavailable:
             self._went_on = asked | self._went_on  # the next look asks again
+            raise
+
+    async def _walk(self) -> None:
+        """Find the endpoints that memory does not know. What comes to the book meanwhile, somebody living has brought."""
+        self._everywhere = False
+        after: bytes | None = b""
+        try:
+            while after is not None:
+                endpoints, after = await self._ledger.unheld_endpoints(after)
+                self.returned([one for one in endpoints if one not in self._directory.routes])
+                await self._clock.sleep(REST_S)
+        except LedgerUnavailable:
+            self._everywhere = True
             raise
 
     async def end_parked(self, groups: Sequence[ParkedGroup]) -> None:

@@ -63,11 +63,10 @@ class Taken(Struct, gc=False):
 
 
 class Burial(Struct, gc=False):
-    """Answer to `bury`: the nodes that were marked dead, in order, how many rows were freed, and of which endpoints."""
+    """Answer to `bury`: the nodes that were marked dead, in order, and how many rows were freed."""
 
     nodes: list[bytes]
     freed: int
-    endpoints: Collection[bytes]
 
 
 class Receipt(Struct, gc=False):
@@ -285,9 +284,9 @@ class Ledger(Receipts, Protocol):
         """Ids of deliveries this node holds, oldest first."""
         ...
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         """Unhold rows this node holds in the book but has forgotten in memory: like a burial of these rows
-        alone (whether they were sent is unknown, so the `interrupted` entry is written). Returns their endpoints."""
+        alone (whether they were sent is unknown, so the `interrupted` entry is written)."""
         ...
 
     async def parked_groups(self) -> list[ParkedGroup]:
@@ -330,6 +329,11 @@ class Ledger(Receipts, Protocol):
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
         """Cancel up to `limit` unheld deliveries of an endpoint; returns how many (0: none left unheld)."""
+        ...
+
+    async def unheld_endpoints(self, after: bytes) -> tuple[Collection[bytes], bytes | None]:
+        """One step of a walk over all unfinished deliveries, from after this id on: the endpoints of those that nobody
+        holds, and where it stopped (None: at the end)."""
         ...
 
     async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:

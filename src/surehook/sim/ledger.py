@@ -352,7 +352,7 @@ class SimLedger:
     def _saw_breakers(self, rows: Sequence[BreakerRow], asked: Any = ()) -> None:
         self._book.breakers_read(rows, asked)
 
-    def _saw_free(self, result: Any, ids: Any, *, node: bytes, now: int) -> None:
+    def _saw_free(self, result: None, ids: Any, *, node: bytes, now: int) -> None:
         self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
         if self._honest and not self._leaving():
             self._book.find(f"{self._process.name} forgot {len(ids)} deliveries that it holds")

@@ -9,7 +9,7 @@ over everything walks over while somebody holds a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -103,11 +103,10 @@ class MarkedLedger:
         self._lower(held)
         return burial
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
-        endpoints = await self._inner.free(ids, node=node, now=now)
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        await self._inner.free(ids, node=node, now=now)
         self._note(ids, now)
         self._lower(ids)
-        return endpoints
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
         await self._inner.release(deliveries, node=node, now=now)

@@ -136,7 +136,7 @@ async def test_a_burial_that_meets_a_beat_waits_and_leaves_the_node_alone(
     burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW, judged={desk.node: 1}))
     await _until_someone_waits(beside, 1)
     await beside.execute("commit")
-    assert await burying == Burial([], 0, ())
+    assert await burying == Burial([], 0)
     assert await desk.state(held) == "sending"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, takewhile
 
 from msgspec import structs
@@ -39,6 +39,12 @@ class Endings(Hooked):
         rows = (self.book.rows[delivery] for delivery in self.book.of_endpoint[endpoint].ascending())
         unheld = list(islice((row for row in rows if row.holder is None), limit))
         return len(self._end(unheld, state="cancelled", reason=reason, now=now))
+
+    @reads
+    def unheld_endpoints(self, after: bytes) -> tuple[Collection[bytes], bytes | None]:
+        return {
+            row.endpoint for row in self.book.rows.values() if row.holder is None and row.id > after
+        }, None
 
     @reads
     def parked_groups(self) -> list[ParkedGroup]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from surehook.core.errors import Problem
 from surehook.core.instants import SECOND_MS
@@ -46,8 +46,7 @@ class Nodes(Hooked):
 
     @writes
     def bury(self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None) -> Burial:
-        buried: list[bytes] = []
-        freed: list[bytes] = []
+        buried, freed = [], 0
         for node in sorted(set(nodes)):
             if node not in self.book.nodes:
                 continue
@@ -57,13 +56,13 @@ class Nodes(Hooked):
             del self.book.nodes[node], self.book.beats[node]
             freed += self._free((self.book.rows[row] for row in list(self.book.held[node].ascending())), now)
             del self.book.held[node]
-        return Burial(buried, len(freed), set(freed))
+        return Burial(buried, freed)
 
     @writes
-    def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
+    def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         self.book.fence(node)
         rows = (self.book.rows.get(delivery) for delivery in ids)
-        return set(self._free((row for row in rows if row is not None and row.holder == node), now))
+        self._free((row for row in rows if row is not None and row.holder == node), now)
 
     @reads
     def held_count(self, node: bytes) -> int:
@@ -83,10 +82,9 @@ class Nodes(Hooked):
     def backup(self, path: str) -> None:
         raise Problem("backup_unsupported", "a book in memory has nothing to copy to a file", status=409)
 
-    def _free(self, rows: Iterable[Row], now: int) -> list[bytes]:
-        """Unhold rows of which nobody knows whether they were sent; they keep their place in the schedule. The endpoint of
-        each."""
-        freed = []
+    def _free(self, rows: Iterable[Row], now: int) -> int:
+        """Unhold rows of which nobody knows whether they were sent; they keep their place in the schedule."""
+        freed = 0
         for row in rows:
             with self.book.moving(row):
                 row.holder = None
@@ -97,5 +95,5 @@ class Nodes(Hooked):
                 delivery=row.id, number=row.attempt, kind="interrupted", lane=row.lane, started_at=now
             )
             self.book.history[row.id].append(entry)
-            freed.append(row.endpoint)
+            freed += 1
         return freed

@@ -97,6 +97,12 @@ class EndpointWalks:
         return len(ended) or (None if found else 0)
 
 
+async def unheld_endpoints(session: Session, after: bytes) -> tuple[list[bytes], bytes | None]:
+    found = await session.row(query("unheld_endpoints"), after, WALK_ROWS)
+    assert found is not None
+    return found["endpoints"], found["last"]
+
+
 async def parked_groups(session: Session) -> list[ParkedGroup]:
     return [ParkedGroup(*row) for row in await session.rows(query("parked_groups"))]
 

@@ -98,10 +98,8 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self._marks.lower(due_at)
         return burial
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
-        endpoints, due_at = await self._surely(nodes_.free, ids, node=node, now=now)
-        self._marks.lower(due_at)
-        return endpoints
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))
 
     async def held_count(self, node: bytes) -> int:
         return await self._write(self._held_from.count, node)
@@ -278,6 +276,9 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             ended = await self._surely(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
+
+    async def unheld_endpoints(self, after: bytes) -> tuple[Collection[bytes], bytes | None]:
+        return await self._read(endings.unheld_endpoints, after)
 
     # -- what receivers said later ----------------------------------------------------------------------
 

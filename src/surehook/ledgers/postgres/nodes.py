@@ -60,24 +60,22 @@ async def bury(
             query("bury"), sorted(set(nodes)), now, list(judged), list(judged.values())
         )
         if not buried:
-            return Burial([], 0, ()), None
+            return Burial([], 0), None
         found = await session.row(query("free_nodes"), [row[0] for row in buried], now)
         assert found is not None
-        count, due_at, freed, endpoints = found
+        count, due_at, freed = found
         await tell(session, freed or (), now)
-        return Burial(sorted(row[1] for row in buried), count, endpoints or ()), due_at
+        return Burial(sorted(row[1] for row in buried), count), due_at
 
 
-async def free(
-    session: Session, ids: Sequence[bytes], *, node: bytes, now: int
-) -> tuple[list[bytes], int | None]:
-    """Like a burial of these rows alone: their endpoints, and the earliest instant that one of them is due."""
+async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:
+    """Like a burial of these rows alone; the earliest instant that one of them is due."""
     async with session.writing():
         found = await session.rows(query("free"), node, sorted(set(ids)), now)
         check_fence(found, node)
-        due_at, freed, endpoints = found[0]
-        await tell(session, freed, now)
-    return endpoints, due_at
+        due_at: int | None = found[0][0]
+        await tell(session, found[0][1], now)
+    return due_at
 
 
 class HeldFrom:

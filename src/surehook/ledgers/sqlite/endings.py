@@ -20,6 +20,7 @@ from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
 AHEAD_MS = 5 * MINUTE_MS
 # Rows one look walks over, about ten milliseconds' worth, before others get their turn.
 WALK_ROWS = 10_000
+STEP_ROWS = 2_000  # … of all endpoints, which nobody hurries: a millisecond or two of the one connection
 
 
 def end(
@@ -76,6 +77,12 @@ class EndpointWalks:
             return len(ids) or None
         self.places.drop(endpoint)
         return len(ids) or (None if found else 0)
+
+
+def unheld_endpoints(session: Session, after: bytes) -> tuple[set[bytes], bytes | None]:
+    rows = (after, STEP_ROWS)
+    found = {row[0] for row in session.rows(query("unheld_endpoints"), rows)}
+    return found, session.value(query("walk_end"), rows)
 
 
 def parked_groups(session: Session) -> list[ParkedGroup]:

@@ -83,9 +83,8 @@ class SqliteLedger(Registering, Reads):
         bury = self._others.lowering(nodes_.bury, others.LONG_AGO)
         return await self._write(bury, nodes, now=now, judged=judged or {})
 
-    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> Collection[bytes]:
-        free = self._others.lowering(nodes_.free, others.LONG_AGO)
-        return await self._write(free, ids, node=node, now=now)
+    async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+        await self._write(self._others.lowering(nodes_.free, others.LONG_AGO), ids, node=node, now=now)
 
     async def held_count(self, node: bytes) -> int:
         return await self._read(nodes_.held_count, node)
@@ -224,6 +223,9 @@ class SqliteLedger(Registering, Reads):
             ended = await self._later(step, endpoint, reason=reason, limit=limit, now=now)
             if ended is not None:
                 return ended
+
+    async def unheld_endpoints(self, after: bytes) -> tuple[Collection[bytes], bytes | None]:
+        return await self._read(endings.unheld_endpoints, after)
 
     # -- what receivers said later ----------------------------------------------------------------------
 

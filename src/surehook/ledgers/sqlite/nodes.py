@@ -8,7 +8,7 @@ from surehook.core.model import Node
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Burial
 
 
@@ -31,7 +31,6 @@ def nodes(session: Session) -> list[Node]:
 
 def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Burial:
     buried, freed = [], 0
-    endpoints: set[bytes] = set()
     with session.writing():
         counters = dict(session.rows(query("beats"))) if judged else {}
         for node in sorted(set(nodes)):
@@ -41,20 +40,15 @@ def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[
             buried.append(node)
             session.run(query("bury_node"), (now, number))
             session.run(query("interrupted"), (now, number))
-            endpoints.update(row[0] for row in session.rows(query("endpoints_of_held"), (number,)))
             freed += session.run(query("free"), (now, number))
-    return Burial(buried, freed, endpoints)
+    return Burial(buried, freed)
 
 
-def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> set[bytes]:
-    endpoints: set[bytes] = set()
+def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
     with session.writing():
         number = fence(session, node).number
-        for sql, parameters in batch("endpoints_among").pieces(list(ids), after=(number,)):
-            endpoints.update(row[0] for row in session.rows(sql, parameters))
         run_batch(session, "interrupted_among", list(ids), before=(now,), after=(number,))
         run_batch(session, "free_among", list(ids), before=(now,), after=(number,))
-    return endpoints
 
 
 def held_count(session: Session, node: bytes) -> int:

@@ -17,4 +17,4 @@ freed as (
   from freed
   on conflict (delivery, seq) do update set lane = excluded.lane, started_at = excluded.started_at
 )
-select (select min(due_at) from freed), array(select id from freed), array(select distinct endpoint from freed) from fence
+select (select min(due_at) from freed), array(select id from freed) from fence

@@ -15,4 +15,4 @@ with freed as (
   from freed
   on conflict (delivery, seq) do update set lane = excluded.lane, started_at = excluded.started_at
 )
-select count(*), min(due_at), array_agg(id), array_agg(distinct endpoint) from freed
+select count(*), min(due_at), array_agg(id) from freed

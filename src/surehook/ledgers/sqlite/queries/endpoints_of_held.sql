@@ -1,1 +1,0 @@
-select distinct endpoint from delivery where holder = ?
