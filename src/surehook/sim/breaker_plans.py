@@ -41,7 +41,9 @@ def jump(options: Options, *, join: Callable[..., None]) -> None:
     tenants = {customer.tenant for customer in options.customers}
     if options.nodes > 1 or not options.has("steps") or crowd.BUSY in tenants or chance.random() < 0.5:
         return
-    far = chance.choice((60.0, 120.0))  # its retries come after the storm even then
+    # Its retries come after the storm even then; and a process that stood still for as long (one minute, two) would have what
+    # it counted before in its window again.
+    far = chance.choice((90.0, 150.0))
     ahead = chance.uniform(1.0, options.storm_s * 0.2)
     back = ahead + chance.uniform(1.5, 4.0)
     options.blows = [blow for blow in options.blows if blow.what != "step"]

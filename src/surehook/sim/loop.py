@@ -276,6 +276,9 @@ class SimLoop(asyncio.BaseEventLoop):
             for _, task in sorted(process.tasks.items()):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 self._buried.add(task)
+                heard = task._fut_waiter  # type: ignore[attr-defined]
+                if heard is not None and heard.done() and not heard.cancelled():
+                    heard.exception()  # the answer came, and the process died before it was read
                 coro = task.get_coro()
                 # A dead process's clean-up may fail in any way it likes, and what it had not begun is never awaited.
                 with suppress(BaseException), warnings.catch_warnings():
