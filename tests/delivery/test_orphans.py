@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import endpoints
 from surehook.delivery.chores import Chores
@@ -143,6 +145,39 @@ def test_a_retry_that_a_node_wrote_and_died_before_it_looked_is_cancelled() -> N
         assert await town.states() == {"cancelled:deleted": 1}
 
     in_town(story, hears=False, stops=False, living=ALL, dead=ALL)
+
+
+@pytest.mark.parametrize("call", ["end_endpoint", "changes"])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_deletion_that_meets_trouble_after_its_commit_leaves_nothing_behind(
+    call: str, is_full: bool
+) -> None:
+    """The endpoint is gone, so asking again is answered 404: nobody else would end what it has."""
+
+    async def story(house: House) -> None:
+        def faults(step: str) -> None:
+            if step == f"before {call}":
+                raise LedgerUnavailable("no answer")
+
+        house.receivers.scripts[A] = answers(500)
+        endpoint = await house.endpoint(A, policy=LATER)
+        await house.publish(3)
+        await house.wait(1)
+        chores = Chores()
+        if is_full:
+            await chores.stop()
+        house.faults = faults
+        if call == "changes":
+            with pytest.raises(LedgerUnavailable):
+                await endpoints.remove(house.engine, chores, endpoint)
+        else:
+            await endpoints.remove(house.engine, chores, endpoint)
+        house.faults = lambda step: None
+        await house.wait(LOOKED_S)
+        assert await house.states() == {"cancelled:deleted": 3}
+        await chores.stop()
+
+    in_house(story)
 
 
 def test_a_ledger_that_is_away_at_the_look_is_asked_again() -> None:

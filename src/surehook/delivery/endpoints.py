@@ -7,6 +7,7 @@ leave this file twice: when an endpoint is made and when its secret is rotated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -135,15 +136,26 @@ async def remove(manager: Manager, chores: Chores, endpoint: bytes) -> None:
     """Delete the endpoint and cancel its open deliveries (reason `deleted`); a long backlog goes on being
     cancelled after the answer. Requests under way end as they end."""
     _there(await manager.ledger.remove_endpoint(endpoint))
-    await manager.changed()
-    manager.endpoint_removed(endpoint)
-    for _ in range(END_ROUNDS):
-        if not await _end_some(manager, endpoint):
-            return
-    # Where the line is full, looks and claims find the rest.
-    chores.begin(
-        lambda: end_all(manager, endpoint), name="cancel deliveries of a deleted endpoint", about=endpoint
-    )
+    try:
+        await manager.changed()
+    except LedgerUnavailable:
+        manager.endpoint_removed(endpoint)  # who asks again is told that there is none
+        raise
+    manager.wake()
+    work, name = partial(end_all, manager, endpoint), "cancel deliveries of a deleted endpoint"
+    if await _some_are_left(manager, endpoint) and not chores.begin(work, name=name, about=endpoint):
+        manager.endpoint_removed(endpoint)
+
+
+async def _some_are_left(manager: Manager, endpoint: bytes) -> bool:
+    """Cancel a few rounds of its deliveries. It is deleted, whatever the ledger answers to that."""
+    try:
+        for _ in range(END_ROUNDS):
+            if not await _end_some(manager, endpoint):
+                return False
+    except LedgerUnavailable:
+        pass
+    return True
 
 
 async def end_all(manager: Manager, endpoint: bytes) -> None:

@@ -413,8 +413,8 @@ class Engine:
         self.loops.keep("reload after a change", self.changed)
 
     def endpoint_removed(self, endpoint: bytes) -> None:
-        """Nothing to do beyond `changed`: kept apart so that the door says what it means."""
-        self.wake()
+        """Something may be left of it: the next look ends that."""
+        self.orphans.went_on(endpoint)
 
     def probe_now(self, endpoint: bytes) -> None:
         route = self.directory.routes.get(endpoint)

@@ -90,8 +90,7 @@ class Manager(Protocol):
         ...
 
     def endpoint_removed(self, endpoint: bytes) -> None:
-        """An endpoint was deleted: what waits for it in memory is cancelled (reason `deleted`) and the rest
-        of its unheld deliveries in the book is ended by the caller."""
+        """An endpoint was deleted, and whoever deleted it could not end its deliveries: the next look does."""
         ...
 
     def probe_now(self, endpoint: bytes) -> None:
