@@ -214,14 +214,6 @@ def test_patterns_choose_handlers_and_all_that_fit_are_called(house):
     assert [len(seen) for seen in (exact, prefix, every)] == [1, 2, 4]
 
 
-def test_an_event_that_nobody_wants_is_ignored_and_kept(house):
-    house.on(pattern="invoice.*")
-    house.receive("evt_1")
-    house.work()
-    (event,) = house.events()
-    assert (event.state, event.code) == ("ignored", "no_handler")
-
-
 def test_a_failing_handler_is_undone_tried_again_with_backoff_and_dead_in_the_end(houses):
     house = houses(backoff=QUICK)
     seen = house.on(lambda event: 1 / 0)

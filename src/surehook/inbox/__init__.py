@@ -14,9 +14,9 @@
 **Authority.** The application's database is the only truth. A unique constraint on (source, tenant, event id) decides what is a
 repeat; a row's lease token decides who may process it; nothing is remembered in memory that would have to be right.
 
-**States.** `accepted` → `processed` → `finalized`, or `rejected`; besides these `held` (too early), `parked` (a schema version
-nobody knows yet), `ignored` and `dead`. They are states of a run, of which an event has one for its arrival and one for each
-replay. What came over the wire is never changed.
+**States.** `accepted` → `processed` → `finalized`, or `rejected`; besides these `held` (too early), `parked` (nobody here has a
+handler, or knows its schema version, yet), `ignored` and `dead`. They are states of a run, of which an event has one for its
+arrival and one for each replay. What came over the wire is never changed.
 
 **Failure.** Before the commit of a request nothing was said to the sender, who sends again. After it the event is processed by
 whoever is alive, any number of times, and takes effect once, because effects and mark are one commit. A worker that lost its
@@ -30,6 +30,7 @@ lease cannot commit.
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
+    unhandled.py    what waits for a handler       seldom.py    what is said once in a while
     asgi.py, wsgi.py, sources/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.

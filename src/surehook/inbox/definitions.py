@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from surehook.core import ids
@@ -25,6 +27,7 @@ from surehook.inbox.refusals import Sample
 from surehook.inbox.sources.source import Source
 from surehook.inbox.storing import unstored
 from surehook.inbox.transitions import Observer, Transitions
+from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.watch import Watch
 from surehook.inbox.work import Rules, Steps
 from surehook.inbox.workflow import Workflow
@@ -70,7 +73,10 @@ class Definitions:
         ends = Ends(self.handlers, self.backoff, self._fraction, self.clock.now)
         self.owing = Owing(self.receiver.sources, self.clock.now)
         self.letters = Letters(self.receiver.sources, self.owing, self.clock.now, self._bits, self._fraction)
-        processor = Processor(ends, self.receiver.sources, self.following, self.owing)
+        self.unhandled = Unhandled(
+            self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
+        )
+        processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.unhandled)
         self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told, self._look)
         for source in sources:
             self.add(source)
@@ -94,12 +100,16 @@ class Definitions:
     ) -> Callable[[F], F]:
         """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
 
+        Raises SettingsError for a source that is not there, and for a function that cannot be called so.
+
         pattern  `document.signed`, `document.*`, `*`
         version  of what it does; None: made from its text
         final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
         name     in the rows; None: module and name
         timeout_s  of a coroutine: cancelled after that, undone, and tried again like any failure; None: no bound
         """
+
+        self._check_source(source)
 
         def define(function: F) -> F:
             return self.handlers.add(
@@ -111,11 +121,17 @@ class Definitions:
     def follow(self, workflow: Workflow | Table, source: str, pattern: str = "*") -> Workflow:
         """Let a workflow decide what the events of a source mean; handlers hear of those that move something.
 
-        Raises WorkflowError for a second table of one document type.
+        Raises WorkflowError for a second table of one document type, SettingsError for a source that is not there.
         """
+        self._check_source(source)
         made = Workflow(workflow) if isinstance(workflow, Table) else workflow
         self.following.add(made, source, pattern)
         return made
+
+    @property
+    def handles_nothing(self) -> bool:
+        """Whether no handler is defined, and no workflow: everything would wait."""
+        return not self.handlers and not list(self.following.workflows)
 
     def samples(self, source: str) -> list[Sample]:
         """The last refused messages of a source, redacted."""
@@ -202,24 +218,35 @@ class Definitions:
         self.receiver.refusals.count(taken.source.name, code)
         return reply
 
-    def _look(self, book: Book) -> None:
-        """What a worker does while it is there, if somebody scrapes. A look that fails keeps nobody from working."""
-        now = self.clock.now()
-        if self._collector is None or 0 <= now - self._looked < DEPTH_MS:
+    def _check_source(self, name: str) -> None:
+        sources = self.receiver.sources
+        if name == "*" or name in sources:
             return
-        self._looked = now
-        try:
-            with book.savepoint():
+        near = get_close_matches(name[:64], sources, n=1)
+        known = ", ".join(sources) or "none; add(source) comes first"
+        hint = f"did you mean {near[0]!r}?" if near else f"sources: {known}"
+        raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
+
+    def _look(self, book: Book) -> bool:
+        """What a worker does while it is there, now and then: take up parked events that have a handler by now (whether
+        there were any), and look at depth, if somebody scrapes. What fails here keeps nobody from working."""
+        taken = False
+        if self.unhandled.is_due:
+            with _trying(book, lambda error: log.warning("parked events could not be looked at: %s", error)):
+                taken = self.unhandled.look(book)
+        now = self.clock.now()
+        if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
+            self._looked = now
+            with _trying(book, self.unseen):
                 self.looking()(book)
-        except StoreError:  # the connection or the transaction is lost, and the work with it
-            raise
-        except Exception as error:
-            self.unseen(error)
+        return taken
 
     def _told(self, done: Done) -> None:
         self.watch.told(done)
         self.transitions.told(done)
         for run, ended in done.settlements:
+            if ended.state == "parked":
+                self.unhandled.told(run, ended)
             if ended.state == "dead":
                 log.error("dead: %s of %s (%s)", ids.text(PREFIX, run.event), run.source, ended.error_code)
         for run in done.changed:
@@ -238,3 +265,14 @@ class Definitions:
     def _bits(self, count: int) -> bytes:
         with self._drawing:
             return self._entropy.bits(count)
+
+
+@contextmanager
+def _trying(book: Book, failed: Callable[[Exception], object]) -> Iterator[None]:
+    try:
+        with book.savepoint():
+            yield
+    except StoreError:  # the connection or the transaction is lost, and the work with it
+        raise
+    except Exception as error:
+        failed(error)

@@ -106,6 +106,7 @@ class Handlers:
         timeout_s: float | None,
     ) -> F:
         check_pattern(pattern)
+        _check_call(function)
         is_async = inspect.iscoroutinefunction(function)
         if is_async and not self._may_wait:
             raise SettingsError(
@@ -128,6 +129,9 @@ class Handlers:
         self.fitting.cache_clear()
         return function
 
+    def __len__(self) -> int:
+        return len(self._all)
+
     def adopt(self, other: Handlers, change: Callable[[Handler], Handler]) -> None:
         """Take over what another one has, each changed by `change`."""
         self._all.extend(change(one) for one in other._all)
@@ -135,6 +139,19 @@ class Handlers:
 
     def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
         return tuple(one for one in self._all if one.fits(source, type))
+
+
+def _check_call(function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind("event", "tx")
+    except TypeError as error:
+        raise SettingsError(
+            "handler",
+            f"{getattr(function, '__qualname__', function)!s} cannot be called as handler(event, tx): {error}",
+            hint="def handler(event, tx): …",
+        ) from None
+    except ValueError:  # one of C, which does not say what it takes
+        return
 
 
 def _check_timeout(timeout_s: float, *, is_async: bool) -> None:

@@ -5,6 +5,7 @@ anybody asked stands in the request's own headers, which were stored with it; wh
 and nothing of a request is looked at for that.
 
     accepted, held   accepted, with the code: it is stored, and not done yet
+    parked           likewise: nobody can do it yet
     processed        processed
     finalized        finalized
     ignored          finalized, with the code: nothing more will come
@@ -31,6 +32,7 @@ DELIVERY = "webhook-delivery-id"
 _STAGES: dict[State, Stage] = {
     "accepted": "accepted",
     "held": "accepted",
+    "parked": "accepted",
     "processed": "processed",
     "finalized": "finalized",
     "ignored": "finalized",

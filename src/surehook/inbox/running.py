@@ -79,7 +79,14 @@ def pruned(inbox: Inbox | AsyncInbox, *, bodies_days: float, events_days: float)
 
 
 def until_stopped(inbox: Inbox | AsyncInbox, workers: int) -> None:
-    """Process until SIGTERM or SIGINT; ends after the batches that are under way."""
+    """Process until SIGTERM or SIGINT; ends after the batches that are under way. Raises SettingsError where nothing is
+    handled: each event would wait for ever."""
+    if inbox.handles_nothing:
+        raise SettingsError(
+            "MODULE:INBOX",
+            "this inbox has no handler",
+            hint="name the module in which they are, or import it where the inbox is",
+        )
     if isinstance(inbox, AsyncInbox):
         asyncio.run(_until_stopped(inbox, workers))
         return

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -59,8 +60,9 @@ class Steps:
         now: Callable[[], int],
         token: Callable[[], bytes],
         told: Callable[[Done], None],
-        look: Callable[[Book], None],
+        look: Callable[[Book], bool],
     ) -> None:
+        """`look` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
         self.rules = rules
         self.now = now
@@ -71,9 +73,11 @@ class Steps:
     def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
         def work(book: Book) -> Claimed:
             rules = self.rules
-            runs = book.claim(now=self.now(), lease_ms=rules.lease_ms, token=token, limit=rules.batch)
+            bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": rules.batch}
+            runs = book.claim(now=self.now(), **bounds)
             waking = book.waking(now=self.now(), limit=rules.batch)
-            self.look(book)
+            if self.look(book) and not runs:
+                runs = book.claim(now=self.now(), **bounds)
             return Claimed(runs, waking, None if runs or waking else book.next_due())
 
         return work

@@ -29,12 +29,17 @@ State = Literal["accepted", "held", "parked", "processed", "finalized", "rejecte
 OPEN: tuple[State, ...] = ("accepted", "held")  # a worker has them to do, now or later
 # accepted   stored; waits for a worker, at first or again
 # held       came before its predecessor, which it waits for
-# parked     stored and answered, of a schema version that nobody here knows yet
+# parked     stored and answered, and nobody here can do it yet: no handler, no such source, an unknown schema version
 # processed  its effects are committed; somebody still has to say `finalize` or `reject`
 # finalized  its effects are committed and stand
 # rejected   refused after processing, or by a handler for good; may be replayed
 # ignored    nothing to do, and recorded as that
 # dead       all attempts failed; may be replayed
+
+
+NO_HANDLER = "no_handler"
+UNKNOWN_SOURCE = "unknown_source"
+UNHANDLED = (NO_HANDLER, UNKNOWN_SOURCE)  # why a run is parked until the code here is changed
 
 
 class StoreError(SurehookError):
@@ -290,6 +295,14 @@ class Book(ReceiptBook, Protocol):
 
     def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
         """Say `finalized` or `rejected` of the newest run, if it is `processed`; whether it was."""
+        ...
+
+    def unhandled(self, *, after: bytes, limit: int) -> list[tuple[bytes, str, str | None]]:
+        """Runs that are parked as `UNHANDLED`, by id, from after this one on, with source and type."""
+        ...
+
+    def take_up(self, runs: Sequence[bytes], *, now: int) -> int:
+        """Let parked runs be processed; how many of them were still parked."""
         ...
 
     def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:

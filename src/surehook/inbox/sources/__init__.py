@@ -86,7 +86,8 @@ def of(provider: Provider, *, secret: Keys, name: str | None = None, **choices: 
 
 _CHOICES = (
     "tolerance_s", "dedupe_by", "known", "networks", "trusted_proxies", "require", "body_bytes", "tenant",
-    "correlation_id", "schema_version", "schema_versions", "unknown_schema", "on_conflict", "receipts",
+    "correlation_id", "schema_version", "schema_versions", "unknown_schema", "on_conflict", "ignore",
+    "receipts",
 )  # fmt: skip
 
 

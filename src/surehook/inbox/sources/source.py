@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import structs
 
+from surehook.core.errors import SettingsError
 from surehook.core.sources import callers, greeting, proof
 from surehook.core.sources.judge import Judge
 from surehook.core.sources.message import Message
@@ -22,6 +23,7 @@ from surehook.core.sources.provider import (
     Token,
 )
 from surehook.core.verification import Headers, Key, Keys, VerifyError
+from surehook.inbox.handlers import check_pattern, matches
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 
 TENANT_CHARS = 128  # it stands in the key of every event
@@ -52,6 +54,8 @@ class Source:
                      `schema_versions` has it)
     on_conflict      what to answer to another body under a known id, which is kept in either case: `refuse` (409, terminal)
                      or `accept` (as if it were new, for senders that would stop sending)
+    ignore           types that are not wanted (`invoice.paid`, `invoice.*`): recorded as ignored where no handler fits. Anything
+                     else for which there is no handler waits, parked, until there is one
     receipts         where to tell a sender that asks what became of its events; None: nowhere, whoever asks
     """
 
@@ -74,6 +78,7 @@ class Source:
         schema_versions: Iterable[str] = (),
         unknown_schema: Literal["refuse", "park"] = "refuse",
         on_conflict: Literal["refuse", "accept"] = "refuse",
+        ignore: Iterable[str] = (),
         receipts: ReceiptsTo | None = None,
     ) -> None:
         self.name = provider.name if name is None else name
@@ -100,6 +105,7 @@ class Source:
             raise SourceError("on_conflict", "refuse or accept")
         self.unknown_schema = unknown_schema
         self.on_conflict = on_conflict
+        self._ignored = _patterns(ignore)
         try:
             self._judge = Judge(provider, secret, tolerance_s=tolerance_s, known=known)
         except VerifyError as error:
@@ -124,6 +130,10 @@ class Source:
     def proven(self) -> frozenset[str]:
         """What the scheme covers of every message."""
         return proof.proven(self.provider)
+
+    def ignores(self, type: str | None) -> bool:
+        """Whether events of this type are not wanted."""
+        return any(matches(one, type) for one in self._ignored)
 
     def admits(self, peer: str, forwarded_for: Sequence[str] = ()) -> bool:
         """Whether the caller may send to this source at all (403 if not): its address, seen through trusted proxies."""
@@ -158,6 +168,15 @@ def _check_required(provider: Provider, required: frozenset[str]) -> None:
         raise SourceError(
             "require", f"{provider.name} does not prove {', '.join(sorted(missing))}", hint=provider.caveat
         )
+
+
+def _patterns(types: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(types, str):
+        raise SourceError("ignore", "a list of types", hint=f"ignore=[{types!r}]")
+    try:
+        return tuple(check_pattern(one) for one in types)
+    except SettingsError as error:
+        raise SourceError("ignore", error.detail, hint=error.hint) from None
 
 
 def _tenant(provider: Provider, tenant: str | Place) -> str | Field | Header:

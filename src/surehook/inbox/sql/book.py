@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
-from surehook.inbox.sql import arriving, claiming, depth, documenting, settling, showing
+from surehook.inbox.sql import arriving, claiming, depth, documenting, parking, settling, showing
 from surehook.inbox.sql.owing import Owing
 from surehook.ports.inbox import (
     Conflict,
@@ -90,8 +90,14 @@ class SqlBook(Owing):
     def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
         return settling.decide(self.connection, event, state=state, code=code, note=note, now=now)
 
+    def unhandled(self, *, after: bytes, limit: int) -> list[tuple[bytes, str, str | None]]:
+        return parking.unhandled(self.connection, after=after, limit=limit)
+
+    def take_up(self, runs: Sequence[bytes], *, now: int) -> int:
+        return parking.take_up(self.connection, runs, now=now)
+
     def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
-        return settling.unpark(self.connection, source, versions, now=now)
+        return parking.unpark(self.connection, source, versions, now=now)
 
     def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
         return showing.entries(self.connection, wanted, limit=limit)

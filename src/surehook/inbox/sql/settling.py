@@ -84,16 +84,6 @@ def decide(
     return True
 
 
-def unpark(connection: Connection, source: str, versions: Sequence[str], *, now: int) -> int:
-    known = select(events.c.id).where(events.c.source == source, events.c.schema_version.in_(versions))
-    done = connection.execute(
-        update(runs)
-        .where(runs.c.state == "parked", runs.c.event.in_(known))
-        .values(state="accepted", due_at=now)
-    )
-    return max(done.rowcount, 0)
-
-
 def is_open() -> Any:
     """Whether a run still has something to come: due, waiting for a predecessor, or for its schema version."""
     return or_(runs.c.due_at.is_not(None), runs.c.state.in_(("parked", "held")))
