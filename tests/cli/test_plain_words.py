@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from surehook.cli.faults import explain
 from surehook.client.errors import Unreachable
-from surehook.inbox.work import Away
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, EVENT, T0, attempt, delivery, endpoint, fake_api
 
@@ -106,20 +104,6 @@ def test_a_notice_about_an_endpoint_names_the_endpoint(surehook: Run) -> None:
         ran = surehook("notices", "list", env=api.env)
     assert ENDPOINT in ran.out
     assert DELIVERY not in ran.out
-
-
-def test_an_inbox_without_tables_is_told_once_with_its_cure(caplog: pytest.LogCaptureFixture) -> None:
-    away = Away()
-    with caplog.at_level(logging.WARNING, "surehook.inbox"):
-        for _ in range(5):
-            away.wait_s(Exception("no such table: inbox_runs"))
-        away.over()
-        away.over()
-        away.wait_s(Exception("no such table: inbox_runs"))
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 3
-    assert "surehook inbox ddl" in told[0]
-    assert "is back" in told[1]
 
 
 def test_a_server_that_stands_still_is_told_from_none() -> None:

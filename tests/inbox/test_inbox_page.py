@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import text
 
+import surehook.inbox
+from surehook.inbox import following
 from surehook.inbox.answers import CODES
+from surehook.ports.inbox import UNHANDLED
 from surehook.verify import sign
-from tests.docs.pages import examples, section
-from tests.inbox.house import SECRET
+from tests.docs.pages import examples, first_column, section
+from tests.inbox.house import SECRET, call, message, partner
 from tests.inbox.signers import hex_of
 
 PAGE = "docs/inbox.md"
@@ -130,3 +134,36 @@ def test_the_table_of_answers_is_that_of_the_code():
     assert {code: (int(status), again == "yes") for code, status, again in rows} == {
         code: (status, retryable) for code, (status, _, retryable, _) in CODES.items()
     }
+
+
+def test_every_code_of_a_run_is_in_the_table():
+    text = "".join(path.read_text() for path in sorted(Path(surehook.inbox.__file__).parent.glob("*.py")))
+    codes = set(re.findall(r'\.end\([^()]*code="([a-z_]+)"', text))
+    codes |= set(re.findall(r'\.(?:failed|badly)\([^()"]*"([a-z_]+)"', text))
+    codes |= {
+        "handler_failed",
+        *following._ENDS,
+        *UNHANDLED,
+    }  # the default of `badly`, and names in their place
+    assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (
+        "it still finds them"
+    )
+    told = set(first_column(section(PAGE, "States")))
+    assert told == codes
+
+
+def test_the_example_of_on_dead_is_told(tmp_path):
+    from surehook.inbox import Backoff, Inbox
+
+    paged = []
+    inbox = Inbox(f"sqlite:///{tmp_path / 'inbox.db'}", [partner()], backoff=Backoff(attempts=1))
+    inbox.create_tables()
+    scope = {"inbox": inbox, "page": lambda *words: paged.append(words)}
+    exec(compile(examples(PAGE)["on_dead"], PAGE, "exec"), scope)
+    inbox.on("partner")(lambda event, tx: 1 / 0)
+    inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+    inbox.work()
+    inbox.close()
+    ((title, detail),) = paged
+    assert title.startswith("document.signed of partner, inb_") and title.endswith("handler_failed")
+    assert "ZeroDivisionError" in detail

@@ -86,7 +86,7 @@ class AsyncInbox(Definitions):
             AsyncWorker(self.store, self.steps, self.woken) for _ in range(workers)
         ]
         if self.letters.are_wanted:
-            working.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s))
+            working.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
         for worker in working:
             self._workers.append((worker, asyncio.get_running_loop().create_task(worker.run())))
 
@@ -106,7 +106,7 @@ class AsyncInbox(Definitions):
 
     async def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
-        teller, tried = AsyncTeller(self.store, self.letters, self.steps.rules.idle_s), 0
+        teller, tried = AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble), 0
         try:
             while self.letters.are_wanted and (count := await teller.turn()):
                 tried += count

@@ -17,6 +17,7 @@ from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
+from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Handlers, named
 from surehook.inbox.letters import Letters
@@ -25,8 +26,8 @@ from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.sources.source import Source
-from surehook.inbox.storing import unstored
 from surehook.inbox.transitions import Observer, Transitions
+from surehook.inbox.trouble import Trouble
 from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.watch import Watch
 from surehook.inbox.work import Rules, Steps
@@ -76,8 +77,12 @@ class Definitions:
         self.unhandled = Unhandled(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )
+        self.failures = Failures(self.clock.boot)
+        self.trouble = Trouble(self.clock.boot)
         processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.unhandled)
-        self.steps = Steps(processor, rules or Rules(), self.clock.now, self._token, self._told, self._look)
+        self.steps = Steps(
+            processor, rules or Rules(), self.clock.now, self._token, self._told, self._look, self.trouble
+        )
         for source in sources:
             self.add(source)
 
@@ -162,6 +167,14 @@ class Definitions:
         self.transitions.observe(observer)
         return observer
 
+    def on_dead(self, hook: Hook) -> Hook:
+        """Call `hook(failure)` after the commit by which an event was given up (`inbox.failures.Failure`), as to tell people.
+
+        It runs in the worker: what it raises is logged, what it waits for is waited for.
+        """
+        self.failures.dead(hook)
+        return hook
+
     def collector(self) -> Collector:
         """A collector for a registry of `prometheus_client`; depth in it is looked at by workers, every ten seconds.
 
@@ -191,6 +204,7 @@ class Definitions:
 
     def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
         """Count what became of a stored request, and say it where it is not as usual."""
+        self.trouble.over()
         self.watch.arrived(taken.source.name, ends)
         for event, end in zip(taken.request.events, ends, strict=True):
             if end.kind == "new":
@@ -214,7 +228,7 @@ class Definitions:
 
     def unstored(self, taken: Taken, error: Exception) -> Reply:
         """What to answer when nothing was committed, or nobody knows; counted as a refusal."""
-        reply, code = unstored(error)
+        reply, code = self.trouble.unstored(error)
         self.receiver.refusals.count(taken.source.name, code)
         return reply
 
@@ -247,8 +261,8 @@ class Definitions:
         for run, ended in done.settlements:
             if ended.state == "parked":
                 self.unhandled.told(run, ended)
-            if ended.state == "dead":
-                log.error("dead: %s of %s (%s)", ids.text(PREFIX, run.event), run.source, ended.error_code)
+            else:
+                self.failures.told(run, ended)
         for run in done.changed:
             log.warning(
                 "a replay of %s gave another result than before: see handler_version",

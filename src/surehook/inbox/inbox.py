@@ -123,7 +123,7 @@ class Inbox(Definitions):
         """Process, and tell senders that asked, in threads of this process."""
         working: list[Worker | Teller] = [Worker(self.store, self.steps, self.woken) for _ in range(workers)]
         if self.letters.are_wanted:
-            working.append(Teller(self.store, self.letters, self.steps.rules.idle_s))
+            working.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
         for number, worker in enumerate(working):
             thread = threading.Thread(
                 target=self.labour, args=(worker,), name=f"surehook-inbox-{number}", daemon=True
@@ -152,7 +152,7 @@ class Inbox(Definitions):
 
     def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
-        teller, tried = Teller(self.store, self.letters, self.steps.rules.idle_s), 0
+        teller, tried = Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble), 0
         try:
             while self.letters.are_wanted and (count := teller.turn()):
                 tried += count

@@ -1,4 +1,4 @@
-"""What may be said seldom: once in so many seconds for each key, and for a bounded number of keys."""
+"""How often something may be said: seldom, that is once in so many seconds for each key, or steadily, so many a second."""
 
 from __future__ import annotations
 
@@ -27,3 +27,25 @@ class Seldom:
             return False
         self._said[key] = now
         return True
+
+
+class Steady:
+    """So many in a second, and how many were left out. `boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float], most: int) -> None:
+        self._boot = boot
+        self._most = most
+        self._second = 0.0
+        self._count = self._left_out = 0
+
+    def may(self) -> int | None:
+        """Whether one more may be said now: then how many were left out since the last that was; else None."""
+        now = self._boot()
+        if not 0 <= now - self._second < 1:
+            self._second, self._count = now, 0
+        if self._count >= self._most:
+            self._left_out += 1
+            return None
+        self._count += 1
+        left_out, self._left_out = self._left_out, 0
+        return left_out

@@ -7,7 +7,6 @@ another that says the same again, which changes nothing. When the sender is away
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Iterator
 
@@ -16,13 +15,11 @@ from surehook.client.errors import Unreachable
 from surehook.client.sockets import Sockets
 from surehook.client.streams import Streams
 from surehook.inbox.letters import Letter, Letters, token_of
-from surehook.ports.inbox import AsyncStore, Store, StoreError
+from surehook.inbox.trouble import Away, Trouble
+from surehook.ports.inbox import AsyncStore, Store
 from surehook.ports.inbox_receipts import Owed
 
-log = logging.getLogger("surehook.inbox")
-
 CONNECTIONS = 2  # to one sender: letters go one after another, and one may be left over
-AWAY_S = 5.0  # until the next look while the database is away
 
 
 class _Sent:
@@ -54,8 +51,8 @@ class _Sent:
 class Teller:
     """One thread that tells. `stop` ends it after the letter that it is at."""
 
-    def __init__(self, store: Store, letters: Letters, idle_s: float) -> None:
-        self._store, self._letters, self._idle_s = store, letters, idle_s
+    def __init__(self, store: Store, letters: Letters, idle_s: float, trouble: Trouble) -> None:
+        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble)
         self._wires: dict[str, Sockets] = {}
         self._stopping = threading.Event()
 
@@ -76,12 +73,11 @@ class Teller:
 
     def _guarded(self) -> float:
         try:
-            return 0.0 if self.turn() else self._idle_s
-        except StoreError as error:
-            log.warning("receipts wait for the database of the inbox: %s", error)
-        except Exception:
-            log.exception("telling receipts failed; it goes on")
-        return AWAY_S
+            wait_s = 0.0 if self.turn() else self._idle_s
+        except Exception as error:
+            return self._away.wait_s(error)
+        self._away.over()
+        return wait_s
 
     def turn(self) -> int:
         """Tell what is due; how many receipts were tried."""
@@ -110,8 +106,8 @@ class Teller:
 class AsyncTeller:
     """One task that tells; the twin of `Teller`."""
 
-    def __init__(self, store: AsyncStore, letters: Letters, idle_s: float) -> None:
-        self._store, self._letters, self._idle_s = store, letters, idle_s
+    def __init__(self, store: AsyncStore, letters: Letters, idle_s: float, trouble: Trouble) -> None:
+        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble)
         self._wires: dict[str, Streams] = {}
         self._stopping = asyncio.Event()
 
@@ -132,12 +128,11 @@ class AsyncTeller:
 
     async def _guarded(self) -> float:
         try:
-            return 0.0 if await self.turn() else self._idle_s
-        except StoreError as error:
-            log.warning("receipts wait for the database of the inbox: %s", error)
-        except Exception:
-            log.exception("telling receipts failed; it goes on")
-        return AWAY_S
+            wait_s = 0.0 if await self.turn() else self._idle_s
+        except Exception as error:
+            return self._away.wait_s(error)
+        self._away.over()
+        return wait_s
 
     async def turn(self) -> int:
         """Tell what is due; how many receipts were tried."""

@@ -110,7 +110,7 @@ def line(one: Transition) -> str:
     return " ".join(
         [
             one.kind,
-            *(f"{name}={_said(value)}" for name, value in _fields(one).items() if name != "kind"),
+            *(f"{name}={quoted(value)}" for name, value in _fields(one).items() if name != "kind"),
         ]
     )
 
@@ -120,7 +120,8 @@ def _fields(one: Transition) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _said(value: object) -> str:
+def quoted(value: object) -> str:
+    """A value that a sender chose, safe in a line of a log."""
     text = str(value)
     return text if _BARE.fullmatch(text) else json.dumps(text)
 

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.inbox.process import Done, Processor
+from surehook.inbox.trouble import Away, Trouble
 from surehook.ports.inbox import (
     AsyncStore,
     Book,
@@ -33,7 +34,6 @@ BATCH = 64  # runs in one transaction: handlers are the larger part of its cost 
 LEASE_MS = 60_000  # after that, work of a worker that died or hangs is taken up by another
 IDLE_S = 1.0  # how late work is found that another process stored
 BUSY_S = 0.1  # until the next look at what others have locked
-AWAY_S = (0.2, 10.0)  # first and longest wait while the database is away
 
 
 class Rules(Struct, frozen=True):
@@ -61,6 +61,7 @@ class Steps:
         token: Callable[[], bytes],
         told: Callable[[Done], None],
         look: Callable[[Book], bool],
+        trouble: Trouble,
     ) -> None:
         """`look` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
@@ -69,6 +70,7 @@ class Steps:
         self.token = token
         self.told = told
         self.look = look
+        self.trouble = trouble
 
     def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
         def work(book: Book) -> Claimed:
@@ -102,38 +104,6 @@ class Steps:
         return min(wait if wait > 0 else BUSY_S, self.rules.idle_s)
 
 
-class Away:
-    """How long to wait while the database is away, and one line in the log for each different trouble of an episode."""
-
-    def __init__(self) -> None:
-        self._wait = AWAY_S[0]
-        self._told = ""
-
-    def wait_s(self, error: Exception) -> float:
-        if str(error) != self._told:
-            self._told = str(error)
-            log.warning("the database of the inbox is away: %s%s", error, cure(error))
-        wait, self._wait = self._wait, min(self._wait * 2, AWAY_S[1])
-        return wait
-
-    def over(self) -> None:
-        self._wait = AWAY_S[0]
-        if self._told:
-            self._told = ""
-            log.warning("the database of the inbox is back")
-
-
-def cure(error: Exception) -> str:
-    """What to do about a database that is there and has no tables of the inbox, in the words of each driver."""
-    said = str(error).lower()
-    is_bare = (
-        "no such table" in said
-        or ("relation" in said and "does not exist" in said)
-        or "doesn't exist" in said
-    )
-    return "; its tables are missing: `surehook inbox ddl` prints them" if is_bare else ""
-
-
 class Worker:
     """One thread that processes. `stop` ends it after the batch it is in."""
 
@@ -147,7 +117,7 @@ class Worker:
 
     def run(self) -> None:
         """Until stopped."""
-        away = Away()
+        away = Away(self._steps.trouble)
         while not self._stopping.is_set():
             try:
                 idle = self.turn()
@@ -155,11 +125,8 @@ class Worker:
             except Contended as error:
                 log.info("workers wanted the same rows, and this one waits: %s", error)
                 self._stopping.wait(BUSY_S)
-            except StoreUnavailable as error:
+            except Exception as error:
                 self._stopping.wait(away.wait_s(error))
-            except Exception:
-                log.exception("a worker of the inbox failed; it goes on")
-                self._stopping.wait(AWAY_S[0])
             else:
                 if idle is not None and self._woken.wait(idle):
                     self._woken.clear()
@@ -215,7 +182,7 @@ class AsyncWorker:
 
     async def run(self) -> None:
         """Until stopped."""
-        away = Away()
+        away = Away(self._steps.trouble)
         while not self._stopping:
             try:
                 idle = await self.turn()
@@ -223,11 +190,8 @@ class AsyncWorker:
             except Contended as error:
                 log.info("workers wanted the same rows, and this one waits: %s", error)
                 await self._wait(BUSY_S)
-            except StoreUnavailable as error:
+            except Exception as error:
                 await self._wait(away.wait_s(error))
-            except Exception:
-                log.exception("a worker of the inbox failed; it goes on")
-                await self._wait(AWAY_S[0])
             else:
                 if idle is not None:
                     await self._wait(idle)

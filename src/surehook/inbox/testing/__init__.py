@@ -16,6 +16,6 @@ With pytest nothing has to be imported: the fixtures of `surehook.pytest_plugin`
 from surehook.inbox.testing import scenarios
 from surehook.inbox.testing.scenarios import Played
 from surehook.inbox.testing.sending import Message, Sender
-from surehook.inbox.testing.trial import Clock, Trial
+from surehook.inbox.testing.trial import Clock, HandlerFailed, Trial
 
-__all__ = ["Clock", "Message", "Played", "Sender", "Trial", "scenarios"]
+__all__ = ["Clock", "HandlerFailed", "Message", "Played", "Sender", "Trial", "scenarios"]

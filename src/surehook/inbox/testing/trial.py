@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, TypeVar
 
 from msgspec import structs
 
+from surehook.core.errors import SurehookError
 from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.event import Event
+from surehook.inbox.failures import Failure
 from surehook.inbox.inbox import Inbox
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
@@ -54,6 +56,19 @@ class Clock:
         self.at_ms += round(seconds * 1000)
 
 
+class HandlerFailed(SurehookError, AssertionError):
+    """A handler failed in a test that did not expect it. `failures` are all of them (`inbox.failures.Failure`)."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        first = failures[0]
+        more = f"\n… and {len(failures) - 1} more failures" if len(failures) > 1 else ""
+        super().__init__(
+            f"{first.event_id} ({first.type}) of {first.source}: {first.code}, attempt {first.attempt}"
+            f"; work(raises=False) goes on\n{first.error.rstrip()}{more}"
+        )
+        self.failures = list(failures)
+
+
 class _Died(BaseException):
     """The process ended here."""
 
@@ -79,6 +94,7 @@ class Trial:
         self._loop = _Loop() if isinstance(definitions, AsyncInbox) else None
         self._numbers = count(1)
         self._definitions = definitions
+        self._failed: list[Failure] = []
         self._own: list[Callable[[Inbox | AsyncInbox], object]] = []
         self.inbox = self._made()
         for source in sources:
@@ -157,9 +173,13 @@ class Trial:
 
     # -- handlers ---------------------------------------------------------------------------------------------
 
-    def work(self) -> int:
-        """Process what is due, until nothing is; how many turns it took."""
+    def work(self, *, raises: bool = True) -> int:
+        """Process what is due, until nothing is; how many turns it took. Raises HandlerFailed where attempts failed, after
+        all is done; not with `raises=False`, for a test of what follows."""
+        self._failed.clear()
         turns: int = self._do(self.inbox.work())
+        if raises and self._failed:
+            raise HandlerFailed(self._failed)
         return turns
 
     # -- what may happen to a process --------------------------------------------------------------------------
@@ -235,6 +255,7 @@ class Trial:
         for step in self._own:
             step(made)
         made.observe(self._committed)
+        made.failures.each(self._failed.append)
         return made
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,115 @@
+"""Failures of handlers, told after the commit that wrote them down: a warning each, with its traceback; the last one is an error.
+
+Bounded: ten lines a second, and then how many more there were. Those who asked (`on_dead`) hear of every event that was given up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from surehook.core import ids, instants
+from surehook.inbox.event import PREFIX
+from surehook.inbox.seldom import Steady
+from surehook.inbox.transitions import quoted
+from surehook.ports.inbox import Run, Settlement
+
+log = logging.getLogger("surehook.inbox")
+
+LINES_S = 10  # a second: a handler that fails for every event would fill a disk
+SAID = frozenset({"later", "line_full"})  # put off, and no failure
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """An attempt that failed.
+
+    ref, event_id  the event's name here (`inb_…`), and the sender's
+    attempt        its number, from 1 on
+    code           `handler_failed`, `handler_timeout`, `commit_failed`, `unreadable`, `workflow_error`, `attempts_exhausted`
+    error          the traceback, or what is known
+    again_at       when it is tried again, RFC 3339; None: it was given up (`dead`)
+    """
+
+    ref: str
+    source: str
+    tenant: str
+    event_id: str
+    type: str | None
+    attempt: int
+    replay: int
+    code: str
+    error: str
+    handler: str | None
+    handler_version: str | None
+    correlation_id: str | None
+    again_at: str | None
+
+
+Hook = Callable[[Failure], object]
+
+
+class Failures:
+    """Who is told. A hook that fails is logged, and spoils nothing."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._lines = Steady(boot, LINES_S)
+        self._hooks: list[Hook] = []
+        self._dead: list[Hook] = []
+
+    def each(self, hook: Hook) -> None:
+        """Tell of every failure."""
+        self._hooks.append(hook)
+
+    def dead(self, hook: Hook) -> None:
+        """Tell of every event that was given up."""
+        self._dead.append(hook)
+
+    def told(self, run: Run, ended: Settlement) -> None:
+        """Tell of one run, if it failed."""
+        if ended.state == "dead" or (ended.state == "accepted" and ended.error_code not in SAID):
+            self._tell(_failure(run, ended))
+
+    def _tell(self, one: Failure) -> None:
+        given_up = one.again_at is None
+        left_out = self._lines.may()
+        if left_out is not None:
+            log.log(
+                logging.ERROR if given_up else logging.WARNING,
+                "%s %s of %s: attempt %d failed (%s), %s%s\n%s",
+                one.ref,
+                quoted(one.type or "an event without a type"),
+                one.source,
+                one.attempt,
+                one.code,
+                "it is given up: replay it once the cause is mended"
+                if given_up
+                else f"again at {one.again_at}",
+                f"; {left_out} failures before it were not written" if left_out else "",
+                one.error.rstrip(),
+                extra={name: getattr(one, name) for name in Failure.__struct_fields__},
+            )
+        for hook in (*self._hooks, *(self._dead if given_up else ())):
+            try:
+                hook(one)
+            except Exception:
+                log.exception("a hook of the inbox failed; it goes on")
+
+
+def _failure(run: Run, ended: Settlement) -> Failure:
+    return Failure(
+        ref=ids.text(PREFIX, run.event),
+        source=run.source,
+        tenant=run.tenant,
+        event_id=run.event_id,
+        type=run.type,
+        attempt=run.attempts,
+        replay=run.number,
+        code=ended.error_code or "",
+        error=ended.error or "",
+        handler=ended.handler,
+        handler_version=ended.handler_version,
+        correlation_id=run.correlation_id,
+        again_at=instants.render_optional(ended.due_at),
+    )

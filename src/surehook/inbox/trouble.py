@@ -1,0 +1,112 @@
+"""Trouble with the inbox's database: told once when it begins, once a minute while it lasts, and once when it is over.
+
+Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was told. What a
+person can mend (no tables, a database, user or right that is missing) is an error, and says what to do; what passes by itself is
+a warning. Other kinds of failure are told with their traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+
+from surehook.core.errors import Overloaded
+from surehook.core.sources.provider import Reply
+from surehook.inbox.answers import problem
+from surehook.inbox.seldom import Seldom
+from surehook.ports.inbox import StoreError, StoreUnavailable
+
+log = logging.getLogger("surehook.inbox")
+
+AGAIN_S = 60.0  # while it lasts
+GAP_S = 1.0  # between two lines about one kind, however often it comes and goes
+AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
+
+# In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
+_CURES = [
+    (r"no such table|relation .* does not exist|table .* doesn't exist",
+     "its tables are missing: create_tables() makes them, `surehook inbox ddl` prints them"),
+    (r"no such column|column .* does not exist|unknown column",
+     "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
+    (r"database .* does not exist|unknown database|unable to open database file",
+     "there is no such database: make it, or mend the URL"),
+    (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
+     "the URL's user or password is wrong"),
+    (r"permission denied|command denied|readonly database|read-only transaction",
+     "its user needs SELECT, INSERT, UPDATE and DELETE on the tables surehook_inbox_*"),
+    (r"connection refused|connect call failed|can't connect|could not translate host name|name or service not known",
+     "is it running, and are host and port of the URL right?"),
+]  # fmt: skip
+
+
+def cure(error: BaseException) -> str | None:
+    """What to do about it, where that is known."""
+    said = str(error).lower()
+    return next((words for pattern, words in _CURES if re.search(pattern, said)), None)
+
+
+class Trouble:
+    """What was told of it. `boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._boot = boot
+        self._often = Seldom(boot, AGAIN_S)
+        self._gap = Seldom(boot, GAP_S)
+        self._began: float | None = None
+        self._telling = threading.Lock()
+
+    def met(self, error: Exception) -> None:
+        """It was met, in place of what was to be done."""
+        help = cure(error)
+        with self._telling:
+            if self._began is None:
+                self._began, self._often = self._boot(), Seldom(self._boot, AGAIN_S)
+            kind = (type(error), help)
+            if not self._often.may(kind) or not self._gap.may(kind):
+                return
+            lasts_s = self._boot() - self._began
+        known = isinstance(error, StoreError)
+        passes = isinstance(error, StoreUnavailable) and (help is None or help.endswith("?"))
+        log.log(
+            logging.WARNING if passes else logging.ERROR,
+            "the inbox cannot use its database: %s%s%s",
+            error,
+            "" if help is None else f"; {help}",
+            f" (for {lasts_s:.0f} s)" if lasts_s >= 1 else "",
+            exc_info=None if known else error,
+        )
+
+    def over(self) -> None:
+        """The database has done what it was asked for."""
+        if self._began is None:
+            return
+        with self._telling:
+            began, self._began = self._began, None
+        if began is not None and self._gap.may("over"):
+            log.warning("the inbox can use its database again, after %.0f s", self._boot() - began)
+
+    def unstored(self, error: Exception) -> tuple[Reply, str]:
+        """What to answer a sender when nothing was committed, or nobody knows; and its code."""
+        if isinstance(error, Overloaded):
+            return problem("overloaded"), "overloaded"
+        self.met(error)
+        return problem("storage_unavailable"), "storage_unavailable"
+
+
+class Away:
+    """One worker's waits while its turns fail, each twice as long."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self._trouble = trouble
+        self._wait = AWAY_S[0]
+
+    def wait_s(self, error: Exception) -> float:
+        self._trouble.met(error)
+        wait, self._wait = self._wait, min(self._wait * 2, AWAY_S[1])
+        return wait
+
+    def over(self) -> None:
+        self._wait = AWAY_S[0]
+        self._trouble.over()

@@ -1,0 +1,238 @@
+"""What fails is said aloud, with what to do, and never as a flood."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from typing import Any
+
+import pytest
+from sqlalchemy import make_url
+
+from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures
+from surehook.inbox.seldom import Steady
+from surehook.inbox.testing import HandlerFailed, Trial
+from surehook.inbox.trouble import Away, Trouble, cure
+from surehook.ports.inbox import StoreError, StoreUnavailable
+from tests import servers
+from tests.inbox.house import Clock, call, message, partner
+
+TWICE = Backoff(first_s=10, attempts=2, jitter=0)
+MISSING = StoreError("UndefinedTable: relation surehook_inbox_runs does not exist")
+
+
+@pytest.fixture
+def told(caplog) -> Any:
+    caplog.set_level(logging.INFO, "surehook.inbox")
+    return lambda: [
+        (one.levelname, one.getMessage()) for one in caplog.records if one.name == "surehook.inbox"
+    ]
+
+
+# -- handlers -------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_attempt_is_a_warning_and_the_last_one_an_error(houses, told, caplog):
+    house = houses(backoff=TWICE)
+    house.on(lambda event: 1 / 0)
+    house.receive("evt_1")
+    house.work()
+    (level, said), ref = told()[0], house.events()[0].ref
+    assert level == "WARNING"
+    first = said.splitlines()[0]
+    assert first == (
+        f"{ref} document.signed of partner: attempt 1 failed (handler_failed), again at 2025-11-24T16:00:10.000Z"
+    )
+    assert "Traceback" in said and said.endswith("ZeroDivisionError: division by zero")
+    assert caplog.records[0].__dict__["event_id"] == "evt_1", "for those who log JSON"
+    house.clock.passes(11)
+    house.work()
+    level, said = told()[1]
+    assert level == "ERROR"
+    assert "attempt 2 failed (handler_failed), it is given up" in said and "ZeroDivisionError" in said
+
+
+def test_what_a_handler_says_is_no_failure(house, told):
+    says = iter([Later("30s"), Ignore("no"), Refuse("never")])
+
+    def say(event):
+        raise next(says)
+
+    house.on(say)
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert told() == []
+
+
+def test_many_failures_are_ten_lines_a_second_and_a_number(house, told):
+    house.on(lambda event: 1 / 0)
+    for n in range(25):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert len(told()) == failures.LINES_S
+    house.clock.passes(1)
+    house.receive("evt_99")
+    house.work()
+    assert "; 15 failures before it were not written" in told()[10][1]
+
+
+def test_who_asked_hears_of_the_dead_after_the_commit(houses, told):
+    house = houses(backoff=TWICE)
+    heard = []
+
+    @house.inbox.on_dead
+    def tell(failure):
+        heard.append((failure.event_id, failure.attempt, failure.code))
+        raise ValueError("cannot be told")
+
+    house.on(lambda event: 1 / 0)
+    house.receive("evt_1")
+    house.work()
+    assert heard == []
+    house.clock.passes(11)
+    house.work()
+    assert heard == [("evt_1", 2, "handler_failed")]
+    assert house.states() == {"evt_1": "dead"}
+    assert told()[-1][1] == "a hook of the inbox failed; it goes on"
+
+
+def test_a_sender_s_words_cannot_make_a_line_of_the_log(house, told):
+    house.on(lambda event: 1 / 0)
+    house.receive("evt_1", "paid of bank: attempt 1")
+    house.work()
+    assert told()[0][1].partition(" ")[2].startswith('"paid of bank: attempt 1" of partner: attempt 1')
+
+
+def test_a_trial_raises_what_a_handler_raised(tmp_path):
+    with Trial(f"sqlite:///{tmp_path / 'trial.db'}", sources=[partner()]) as trial:
+        trial.on("partner", "document.*")(lambda event, tx: {}["contract"])
+        for _ in range(2):
+            trial.send(trial.sign("partner", "document.signed", {}))
+        with pytest.raises(HandlerFailed, match=r"evt_1 \(document.signed\) of partner") as caught:
+            trial.work()
+        assert "KeyError: 'contract'" in str(caught.value) and "1 more" in str(caught.value)
+        assert [one.event_id for one in caught.value.failures] == ["evt_1", "evt_2"]
+        trial.clock.passes(60)
+        trial.work(raises=False)
+        assert {one.attempts for one in trial.events()} == {2}
+
+
+# -- the database ---------------------------------------------------------------------------------------------
+
+
+def test_trouble_is_told_once_a_minute_and_when_it_is_over(told):
+    clock = Clock()
+    trouble = Trouble(clock.boot)
+    away = Away(trouble)
+    for _ in range(50):
+        assert away.wait_s(MISSING) <= 10
+        trouble.unstored(MISSING)
+        clock.passes(1)
+    assert [level for level, _ in told()] == ["ERROR"]
+    assert "create_tables() makes them" in told()[0][1]
+    clock.passes(11)
+    trouble.met(MISSING)
+    assert told()[1][1].endswith("(for 61 s)")
+    away.over()
+    away.over()
+    assert told()[2:] == [("WARNING", "the inbox can use its database again, after 61 s")]
+
+
+def test_trouble_that_comes_and_goes_is_at_most_a_line_a_second(told):
+    clock = Clock()
+    trouble = Trouble(clock.boot)
+    for _ in range(100):
+        trouble.met(StoreUnavailable("locked"))
+        trouble.over()
+        clock.passes(0.1)
+    assert len(told()) <= 2 * 10
+    assert {level for level, _ in told()} == {"WARNING"}
+
+
+def test_what_nobody_knows_is_told_with_its_traceback(told, caplog):
+    trouble = Trouble(Clock().boot)
+    try:
+        raise KeyError("a defect")
+    except KeyError as error:
+        trouble.met(error)
+    assert caplog.records[0].exc_info is not None
+    assert caplog.records[0].levelname == "ERROR"
+
+
+def test_steady_says_how_many_it_left_out():
+    clock = Clock()
+    lines = Steady(clock.boot, 2)
+    assert [lines.may() for _ in range(5)] == [0, 0, None, None, None]
+    clock.passes(1)
+    assert [lines.may() for _ in range(3)] == [3, 0, None]
+
+
+def tables_of(url: str) -> Inbox:
+    inbox = Inbox(url, [partner()])
+    inbox.create_tables()
+    inbox.close()
+    return inbox
+
+
+def drops(url: str) -> str:
+    return url
+
+
+def no_database(url: str) -> str:
+    return url.rpartition("/")[0] + "/nowhere"
+
+
+@pytest.mark.parametrize(
+    ("database", "broken", "words"),
+    [
+        ("sqlite", drops, "create_tables() makes them"),
+        ("postgresql", drops, "create_tables() makes them"),
+        ("mariadb", drops, "create_tables() makes them"),
+        ("postgresql", no_database, "make it, or mend the URL"),
+        ("mariadb", no_database, "make it, or mend the URL"),
+    ],
+)
+def test_what_a_person_can_mend_says_how_in_one_line(database, broken, words, ground_of, told):
+    _, url = ground_of(database, "sync")
+    inbox = Inbox(broken(url), [partner()])
+    inbox.on("partner")(lambda event, tx: None)
+    for n in range(5):
+        assert inbox.receive(call(*message(f"evt_{n}"), at=inbox.clock.now())).status == 503
+    inbox.close()
+    ((level, said),) = told()
+    assert level == "ERROR"
+    assert words in said and "\n" not in said
+
+
+def test_a_file_that_may_not_be_written_says_so(tmp_path, told):
+    path = tmp_path / "inbox.db"
+    tables_of(f"sqlite:///{path}")
+    inbox = Inbox(f"sqlite:///file:{path}?mode=ro&uri=true", [partner()])
+    inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+    inbox.close()
+    assert "SELECT, INSERT, UPDATE and DELETE" in told()[0][1]
+
+
+def test_a_role_without_rights_is_told_which_it_needs(ground_of, told):
+    _, url = ground_of("postgresql", "sync")
+    tables_of(url)
+    servers.postgres().ask("drop role if exists poor; create role poor login")
+    poor = make_url(url).set(username="poor", password=None)
+    inbox = Inbox(poor.render_as_string(hide_password=False), [partner()])
+    inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+    inbox.close()
+    assert "SELECT, INSERT, UPDATE and DELETE" in told()[0][1]
+
+
+def test_a_closed_port_asks_whether_it_is_running(told):
+    inbox = Inbox("postgresql://127.0.0.1:1/app", [partner()])
+    inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+    inbox.close()
+    ((level, said),) = told()
+    assert (level, "is it running" in said) == ("WARNING", True)
+
+
+def test_words_of_drivers_that_say_what_is_wrong():
+    assert cure(sqlite3.OperationalError("no such table: surehook_inbox_runs"))
+    assert cure(ValueError("anything else")) is None
