@@ -39,7 +39,8 @@ class Clock:
 
 
 def partner(**choices: Any) -> sources.Source:
-    """A source of Standard Webhooks named `partner`."""
+    """A source of Standard Webhooks named `partner`, which hears of conflicts."""
+    choices.setdefault("on_conflict", "refuse")
     return sources.named("standard", name="partner", secret=SECRET, **choices)
 
 

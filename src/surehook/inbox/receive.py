@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -166,7 +167,9 @@ class Receiver:
             if found is None:
                 raise VerifyError("malformed", "the tenant is not where it should be")
             tenant = found
-        raw = message.raw if item is None else msgspec.json.encode(message.body, order="sorted")
+        raw = message.raw if item is None else _sorted(message.body)
+        if (lasting := payload.without(message.body, source.provider.volatile)) is not message.body:
+            raw = _sorted(lasting)
         return Event(
             id=self._identify(now),
             source=source.name,
@@ -187,6 +190,10 @@ class Receiver:
 
 class UnknownSchema(Exception):
     """A schema version that the source refuses."""
+
+
+def _sorted(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
 def _found(place: Field | Header | None, message: Message, headers: Pairs, chars: int) -> str | None:

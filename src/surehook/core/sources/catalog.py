@@ -88,6 +88,7 @@ _OTHERS = (
         occurred_at=Clock(Field("created")),
         tolerance_s=300,
         data="data",
+        volatile=(Field("pending_webhooks"),),  # how many receivers have not answered yet
     ),
     Provider(
         name="github",
@@ -180,6 +181,7 @@ _OTHERS = (
         occurred_at=Clock(Field("occurred_at"), "rfc3339"),
         tolerance_s=300,
         data="data",
+        volatile=(Field("notification_id"),),  # another one for each replay of an event
     ),
     Provider(
         name="linear",
@@ -190,6 +192,7 @@ _OTHERS = (
         occurred_at=Clock(Field("createdAt"), "rfc3339"),
         tolerance_s=60,
         data="data",
+        volatile=(Field("webhookTimestamp"),),
         caveat="the delivery id is a header that is not signed",
     ),
     Provider(

@@ -76,6 +76,7 @@ DOCUSIGN = Provider(
     type=(Field("event"),),
     occurred_at=Clock(Field("generatedDateTime"), "rfc3339"),
     data="data",
+    volatile=(Field("retryCount"),),
     bounds=Bounds(body_bytes=26_214_400),  # may carry the documents
     caveat="there is no event id (one is made of envelope, event, time and recipient), and the signature has no age",
 )

@@ -203,6 +203,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     body          json, form, or multipart (`part` names the part that holds JSON)
     correlation   where an id stands by which a document is followed through systems, or None
     data          dotted path of the business data in the body; empty, or not there: all of it
+    volatile      fields that describe a delivery and not the event (a count of tries): repeats of one event may differ in them
     batch         the body is a list, each item an event
     handshake     what the provider asks for, or None
     success       what it wants to hear
@@ -221,6 +222,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     part: str = ""
     correlation: Field | Header | None = None
     data: str = ""
+    volatile: tuple[Field, ...] = ()
     batch: bool = False
     handshake: Handshake | None = None
     success: Reply = Reply()
@@ -236,6 +238,8 @@ class Provider(Struct, frozen=True, kw_only=True):
             raise SourceError("tolerance_s", "more than 0 and at most a day, and only where there is a time")
         if (self.body == "multipart") != bool(self.part):
             raise SourceError("part", "names the part of a multipart body, and only of one")
+        if taken := {*self.id, *self.type}.intersection(self.volatile):
+            raise SourceError("volatile", f"{', '.join(str(one) for one in taken)} says which event it is")
         if isinstance(self.scheme, Signed):
             _check_scheme(self.scheme)
 

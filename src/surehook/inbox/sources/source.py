@@ -53,7 +53,8 @@ class Source:
     unknown_schema   what to do with others: `refuse` (terminal answer), or `park` (stored, answered 2xx, processed once
                      `schema_versions` has it)
     on_conflict      what to answer to another body under a known id, which is kept in either case: `refuse` (409, terminal)
-                     or `accept` (as if it were new, for senders that would stop sending)
+                     or `accept` (as if it were new: most senders would repeat it for days, or stop sending). None: `refuse`
+                     for surehook's own messages, `accept` for all others
     ignore           types that are not wanted (`invoice.paid`, `invoice.*`): recorded as ignored where no handler fits. Anything
                      else for which there is no handler waits, parked, until there is one
     receipts         where to tell a sender that asks what became of its events; None: nowhere, whoever asks
@@ -77,7 +78,7 @@ class Source:
         schema_version: Place | None = None,
         schema_versions: Iterable[str] = (),
         unknown_schema: Literal["refuse", "park"] = "refuse",
-        on_conflict: Literal["refuse", "accept"] = "refuse",
+        on_conflict: Literal["refuse", "accept"] | None = None,
         ignore: Iterable[str] = (),
         receipts: ReceiptsTo | None = None,
     ) -> None:
@@ -101,6 +102,8 @@ class Source:
             raise SourceError("schema_version", "the place where an event says its version is needed")
         if unknown_schema not in ("refuse", "park"):
             raise SourceError("unknown_schema", "refuse or park")
+        if on_conflict is None:
+            on_conflict = "refuse" if provider.name == "surehook" else "accept"
         if on_conflict not in ("refuse", "accept"):
             raise SourceError("on_conflict", "refuse or accept")
         self.unknown_schema = unknown_schema
