@@ -101,6 +101,17 @@ async def test_what_another_node_makes_ready_is_claimed_at_the_next_poll_without
     assert await desk.claim() == []
 
 
+async def test_a_transaction_that_ends_meanwhile_hides_no_note_from_the_claim_that_sees_it_ended(
+    desk: Desk, other: Desk, ticks: Ticks, beside: Any
+) -> None:
+    """What it brought is looked for from the beginning by the next claim; notes of the time since are this one's."""
+    await beside.execute("begin; select txid_current()")
+    await look_back_no_more(desk, ticks)
+    made = await buried(desk, other)
+    await beside.execute("commit")
+    assert [row.id for row in await desk.claim()] == [one.id for one in made]
+
+
 @ALL_WAYS
 async def test_it_is_claimed_out_of_the_depth_of_anothers_backlog(
     make_ready: Any, desk: Desk, other: Desk, beside: Any
