@@ -148,6 +148,7 @@ class SmallEngine:
         self.unready: str | None = None
         self.warned: str | None = None
         self.views: list[BreakerView] = []
+        self.removed: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
         self.endings = Endings(ledger=ledger, watch=self.watch, notify=lambda notice: None)
@@ -160,7 +161,8 @@ class SmallEngine:
 
     def probe_now(self, endpoint: bytes) -> None: ...
 
-    def endpoint_removed(self, endpoint: bytes) -> None: ...
+    def endpoint_removed(self, endpoint: bytes) -> None:
+        self.removed.append(endpoint)
 
     def wake(self) -> None:
         self.woken += 1

@@ -189,6 +189,7 @@ def test_deleting_an_endpoint_cancels_its_open_deliveries_and_keeps_its_finished
     assert {(row["state"], row["reason"]) for row in seen} == {("cancelled", "deleted")}
     assert house.get(f"/v1/deliveries/{done}")["state"] == "delivered"
     assert house.get(f"/v1/deliveries/{kept}")["state"] == "scheduled"
+    assert house.engine.removed == [], "nothing is left for a look"
     assert house.call("GET", f"/v1/endpoints/{made['id']}").status_code == 404
 
 

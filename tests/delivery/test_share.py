@@ -144,8 +144,16 @@ def test_a_failed_probe_puts_the_next_one_off_for_all() -> None:
     in_town(story, health=Store(), **THREE)
 
 
-def _waits_for_minutes() -> dict[str, Any]:
-    return BREAKS | {"breaker": {"calls": 20, "probe_after": 300}}
+async def open_for_minutes(town: Town) -> bytes:
+    """An endpoint whose breaker is open on all nodes, and holds what was published since."""
+    town.receivers.scripts[A] = REFUSES
+    endpoint = await town.endpoint(policy=BREAKS | {"breaker": {"calls": 20, "probe_after": 300}})
+    await publish_everywhere(town, 12)
+    await town.wait(3)
+    await town.publish(5)
+    await town.wait(1)
+    assert breakers(town) == ["open"] * 3
+    return endpoint
 
 
 @pytest.mark.parametrize("mend", ["resume", "policy"])
@@ -153,13 +161,7 @@ def test_mending_hastens_the_probe_on_whichever_node_delivers_retries(mend: str)
     """It was hastened in the memory of the node that was asked, and what all share refused that node the probe."""
 
     async def story(town: Town) -> None:
-        town.receivers.scripts[A] = REFUSES
-        endpoint = await town.endpoint(policy=_waits_for_minutes())
-        await publish_everywhere(town, 12)
-        await town.wait(3)
-        await town.publish(5)
-        await town.wait(1)
-        assert breakers(town) == ["open"] * 3
+        endpoint = await open_for_minutes(town)
         town.receivers.scripts[A] = answers(200)
         if mend == "resume":
             town.engine.probe_now(endpoint)
@@ -176,12 +178,7 @@ def test_hastening_waits_for_a_store_that_is_away_and_not_for_a_probe_that_came_
     store = Store()
 
     async def story(town: Town) -> None:
-        town.receivers.scripts[A] = REFUSES
-        endpoint = await town.endpoint(policy=_waits_for_minutes())
-        await publish_everywhere(town, 12)
-        await town.wait(3)
-        await town.publish(5)
-        await town.wait(1)
+        endpoint = await open_for_minutes(town)
         before = calls(town)
         store.is_away = True
         town.engine.probe_now(endpoint)

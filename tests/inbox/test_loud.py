@@ -137,6 +137,9 @@ def test_trouble_is_told_once_a_minute_and_when_it_is_over(told):
     away.over()
     away.over()
     assert told()[2:] == [("WARNING", "the inbox can use its database again, after 61 s")]
+    clock.passes(2)
+    trouble.met(MISSING)
+    assert "create_tables() makes them" in told()[3][1], "another trouble is told at once"
 
 
 def test_trouble_that_comes_and_goes_is_at_most_a_line_a_second(told):

@@ -7,11 +7,14 @@ Who deletes an endpoint ends what nobody holds of it. A row that was held then c
 result was on its way, or its node had not heard. By its due time a claim finds it, which may be days later. So those
 who gave rows back look once more whether the endpoints are there, and ask only then: whatever was deleted before
 this is known by now, and who deletes one after it walks over rows that are in the book.
+
+What a process knew of that dies with it, and who frees rows does not know their endpoints. So one that starts, buries another or
+frees rows after a lost answer looks once at the endpoints of all rows that nobody holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
@@ -43,18 +46,14 @@ class Orphans:
         """Rows may be in the book of which nobody here knows the endpoint."""
         self._everywhere = True
 
-    def returned(self, endpoints: Collection[bytes]) -> None:
-        """Rows of these were freed, whoever held them."""
+    def went_on(self, *endpoints: bytes) -> None:
+        """The book has rows of these that nobody holds, to be sent later."""
         self._went_on.update(dict.fromkeys(endpoints))
-
-    def went_on(self, endpoint: bytes) -> None:
-        """The book has a row of it again that nobody holds, to be sent later."""
-        self._went_on[endpoint] = None
 
     async def hand_back(self, deliveries: Sequence[Delivery], *, node: bytes) -> None:
         """Give held rows back to the book until their time is near."""
         await self._ledger.release(deliveries, node=node, now=self._clock.now())
-        self.returned({delivery.endpoint for delivery in deliveries})
+        self.went_on(*{delivery.endpoint for delivery in deliveries})
 
     async def end_claimed(
         self,
@@ -78,7 +77,7 @@ class Orphans:
             if is_behind:
                 await behind()
         except LedgerUnavailable:
-            self.returned(endpoints)  # the next look asks
+            self.went_on(*endpoints)  # the next look asks
             raise
         finally:
             known(deliveries)
@@ -108,9 +107,9 @@ class Orphans:
         try:
             while after is not None:
                 endpoints, after = await self._ledger.unheld_endpoints(after)
-                self.returned([one for one in endpoints if one not in self._directory.routes])
+                self.went_on(*(one for one in endpoints if one not in self._directory.routes))
                 await self._clock.sleep(REST_S)
-        except LedgerUnavailable:
+        except Exception:
             self._everywhere = True
             raise
 

@@ -66,9 +66,8 @@ class Park:
         self.deliver: Deliver | None = None
         self.claim: Claim | None = None
         self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
-        self.hastened: Callable[[UrlBreaker], None] = lambda breaker: (
-            None
-        )  # it may be probed sooner, by whoever can
+        # It may be probed sooner, by whichever node can.
+        self.hastened: Callable[[UrlBreaker], None] = lambda breaker: None
         self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
             self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
         )

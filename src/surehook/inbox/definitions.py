@@ -79,7 +79,7 @@ class Definitions:
         )
         self.failures = Failures(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
-        processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.unhandled)
+        processor = Processor(ends, self.receiver.sources, self.following, self.owing)
         self.steps = Steps(
             processor, rules or Rules(), self.clock.now, self._token, self._told, self._look, self.trouble
         )

@@ -102,6 +102,10 @@ class Ends:
         )
         return structs.replace(ended, due_at=None if wait is None else self.now() + wait)
 
+    def parked(self, run: Run, code: str) -> Settlement:
+        """Nobody here can handle it yet; the attempt was none."""
+        return structs.replace(self.end(run, "parked", code=code), attempts=max(run.attempts - 1, 0))
+
     def end(
         self,
         run: Run,

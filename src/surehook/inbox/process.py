@@ -22,7 +22,6 @@ from surehook.inbox.event import Event
 from surehook.inbox.following import Decided, Desk, Following
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
-from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Book, DocumentKey, Run, Settlement, StoreError
 
@@ -58,19 +57,11 @@ class Todo(Struct):
 class Processor:
     """Handlers, sources, workflows and rules, ready to process."""
 
-    def __init__(
-        self,
-        ends: Ends,
-        sources: Mapping[str, Source],
-        following: Following,
-        owing: Owing,
-        unhandled: Unhandled,
-    ) -> None:
+    def __init__(self, ends: Ends, sources: Mapping[str, Source], following: Following, owing: Owing) -> None:
         self._ends = ends
         self._owing = owing
         self._sources = sources
         self._following = following
-        self._unhandled = unhandled
 
     def process(
         self, book: Book, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
@@ -114,7 +105,7 @@ class Processor:
         try:
             event = self.read(run)
         except KeyError:
-            return Todo(run, ended=self._unhandled.park(ends, run, UNKNOWN_SOURCE))
+            return Todo(run, ended=ends.parked(run, UNKNOWN_SOURCE))
         except VerifyError as error:  # it was read before it was stored: the source was changed since
             return Todo(run, ended=ends.failed(run, "unreadable", str(error)))
         workflow = self._following.of(run.source, run.type)
@@ -143,7 +134,7 @@ class Processor:
         if not self._ends.handlers.fitting(run.source, run.type):
             if self._sources[run.source].ignores(run.type):
                 return self._ends.end(run, "ignored", code="not_wanted")
-            return self._unhandled.park(self._ends, run, NO_HANDLER)
+            return self._ends.parked(run, NO_HANDLER)
         try:
             with book.savepoint():
                 called = self._ends.call(book, run, event)

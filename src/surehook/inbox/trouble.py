@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from surehook.core.errors import Overloaded
 from surehook.core.sources.provider import Reply
@@ -25,7 +25,7 @@ GAP_S = 1.0  # between two lines about one kind, however often it comes and goes
 AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
 
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
-_CURES = [
+_MENDED = [
     (r"no such table|relation .* does not exist|table .* doesn't exist",
      "its tables are missing: create_tables() makes them, `surehook inbox ddl` prints them"),
     (r"no such column|column .* does not exist|unknown column",
@@ -36,15 +36,22 @@ _CURES = [
      "the URL's user or password is wrong"),
     (r"permission denied|command denied|readonly database|read-only transaction",
      "its user needs SELECT, INSERT, UPDATE and DELETE on the tables surehook_inbox_*"),
+]  # fmt: skip
+# What may also pass by itself.
+_ASKED = [
     (r"connection refused|connect call failed|can't connect|could not translate host name|name or service not known",
      "is it running, and are host and port of the URL right?"),
 ]  # fmt: skip
 
 
 def cure(error: BaseException) -> str | None:
-    """What to do about it, where that is known."""
-    said = str(error).lower()
-    return next((words for pattern, words in _CURES if re.search(pattern, said)), None)
+    """What to do about it, where only a person can."""
+    return _found(_MENDED, error)
+
+
+def _found(words: Sequence[tuple[str, str]], error: BaseException) -> str | None:
+    text = str(error).lower()
+    return next((told for pattern, told in words if re.search(pattern, text)), None)
 
 
 class Trouble:
@@ -59,7 +66,8 @@ class Trouble:
 
     def met(self, error: Exception) -> None:
         """It was met, in place of what was to be done."""
-        help = cure(error)
+        mended = cure(error)
+        help = mended or _found(_ASKED, error)
         with self._telling:
             if self._began is None:
                 self._began, self._often = self._boot(), Seldom(self._boot, AGAIN_S)
@@ -67,15 +75,14 @@ class Trouble:
             if not self._often.may(kind) or not self._gap.may(kind):
                 return
             lasts_s = self._boot() - self._began
-        known = isinstance(error, StoreError)
-        passes = isinstance(error, StoreUnavailable) and (help is None or help.endswith("?"))
+        passes = isinstance(error, StoreUnavailable) and mended is None
         log.log(
             logging.WARNING if passes else logging.ERROR,
             "the inbox cannot use its database: %s%s%s",
             error,
             "" if help is None else f"; {help}",
             f" (for {lasts_s:.0f} s)" if lasts_s >= 1 else "",
-            exc_info=None if known else error,
+            exc_info=None if isinstance(error, StoreError) else error,
         )
 
     def over(self) -> None:

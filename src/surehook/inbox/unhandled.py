@@ -12,10 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from msgspec import structs
-
 from surehook.core import ids
-from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
@@ -50,11 +47,6 @@ class Unhandled:
         self._after = b""
         self._looks_at = -PASS_MS
         self._telling = Seldom(boot, TELL_S)
-
-    def park(self, ends: Ends, run: Run, code: str) -> Settlement:
-        """How such a run ends for now. The attempt was none."""
-        parked = ends.end(run, "parked", code=code)
-        return structs.replace(parked, attempts=max(run.attempts - 1, 0))
 
     def told(self, run: Run, ended: Settlement) -> None:
         """Say that it waits, once in a while for each type."""

@@ -42,24 +42,20 @@ async def claim(
     """What became ready out of order first, and as much of the rest as there is room for."""
     bounds: dict[str, Any] = {"node": node, "limit": limit, "due_by": due_by, "size": size}
     if not strays.are_here(lane):
-        leased, reached = await _claim_on(session, marks, strays, lane, now=now, **bounds)
+        leased = await _claim_on(session, marks, strays, lane, now=now, **bounds)
         if not strays.are_here(lane) or is_full(leased, limit=limit, size=size):
             return leased
-        return await _more(leased, strays.take(session, lane, before=reached, **_rest(bounds, leased)))
+        before = marks.reached(lane)
+        return await _more(leased, strays.take(session, lane, before=before, **_rest(bounds, leased)))
     leased = await strays.take(session, lane, before=marks.at(lane), **bounds)
     if is_full(leased, limit=limit, size=size):
         return leased
-    rest = _claim_on(session, marks, strays, lane, now=now, **_rest(bounds, leased))
-    return await _more(leased, _first(rest))
+    return await _more(leased, _claim_on(session, marks, strays, lane, now=now, **_rest(bounds, leased)))
 
 
 def _rest(bounds: dict[str, Any], leased: Sequence[Delivery]) -> dict[str, Any]:
     """What may still be leased."""
     return bounds | {"limit": bounds["limit"] - len(leased), "size": bounds["size"] - weight(leased)}
-
-
-async def _first(work: Awaitable[tuple[list[Delivery], int]]) -> list[Delivery]:
-    return (await work)[0]
 
 
 async def _more(leased: list[Delivery], work: Awaitable[list[Delivery]]) -> list[Delivery]:
@@ -84,16 +80,15 @@ async def _claim_on(
     due_by: int,
     now: int,
     size: int,
-) -> tuple[list[Delivery], int]:
-    """From where the last one ended, and where this one did: a transaction that is over now may have lowered the mark since."""
+) -> list[Delivery]:
+    """From where the last one ended."""
     begin = marks.begin(lane)
     rows = await session.change(query("claim"), lane, strays.since(lane), node, begin, due_by, limit, size)
     leased = leased_of([row[:-3] for row in rows], node)
     *_, walked, has_notes, snapshot = rows[0]
     marks.ended(lane, leased, walked=walked - len(leased), limit=limit, size=size, due_by=due_by, now=now)
-    reached = marks.at(lane)
     strays.saw(lane, has_notes=has_notes, snapshot=snapshot, place=now - LATE_MS)
-    return leased, reached
+    return leased
 
 
 async def next_due(session: Session, marks: Marks, lane: Lane) -> int | None:

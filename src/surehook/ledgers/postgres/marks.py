@@ -26,6 +26,7 @@ class Marks:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._from = [BEGINNING for _ in LANES]
+        self._reached = [BEGINNING for _ in LANES]
         self._lowered = [END for _ in LANES]  # since the last claim began, which may have passed by
         self._look_backs = [LookBack(clock) for _ in LANES]
 
@@ -38,6 +39,10 @@ class Marks:
     def at(self, lane: Lane) -> int:
         """Nothing that is due earlier is known of."""
         return self._from[lane]
+
+    def reached(self, lane: Lane) -> int:
+        """Where the last claim ended, although the mark was lowered since, say by a transaction that it saw was over."""
+        return self._reached[lane]
 
     def begin(self, lane: Lane) -> int:
         """A claim begins: from which due time on."""
@@ -59,4 +64,5 @@ class Marks:
         self._look_backs[lane].ended(walked)
         is_cut = is_full(leased, limit=limit, size=size)
         reached = min(leased[-1].due_at, now - SLACK_MS) if is_cut else min(due_by, now) - SLACK_MS
+        self._reached[lane] = reached
         self._from[lane] = min(reached, self._lowered[lane])
