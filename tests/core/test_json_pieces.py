@@ -7,7 +7,7 @@ import time
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from surehook.core import json_pieces, json_text
@@ -48,6 +48,9 @@ TEXTS = some.builds(lambda value: json.dumps(value).encode(), VALUES)
     TEXTS | some.lists(TOKENS, max_size=30).map(b"".join) | some.tuples(TEXTS, TOKENS, TEXTS).map(b",".join),
     some.integers(1, 40),
 )
+@example(b"[,1e999", 1)
+@example(b"{,1e999", 1)
+@example(b"[[1,[ ,2]],1e999", 1)
 @settings(max_examples=examples(2_000))
 def test_the_first_piece_with_a_fault_has_the_fault_of_the_whole(data: bytes, size: int) -> None:
     faults = (found_by_one(piece) for piece, _ in json_pieces.cut(data, size))

@@ -46,9 +46,10 @@ def cut(text: bytes, size: int) -> Iterator[tuple[bytes, int]]:
         end = found.end()
         brackets = _brackets(text[begin:end])
         still = _left_open(opened, brackets)
-        if not still:
-            break  # at this comma at the latest it is no JSON
-        piece = b"".join((before, text[begin : end - 1], still[::-1].translate(_CLOSING)))
+        upto = text[begin : end - 1].rstrip(b" \t\n\r")
+        if not still or upto[-1:] in _OPENING:
+            break  # at this comma at the latest it is no JSON: closed here, `[` would be, and hide that a value is missing
+        piece = b"".join((before, upto, still[::-1].translate(_CLOSING)))
         yield piece, _cost(end - begin, len(brackets), text.count(b",", begin, end))
         begin, opened, before = end, still, _before(still)
     rest = text[begin:]
