@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.slots import LaneState
 from surehook.delivery.turns import Turns
+from surehook.ledgers.memory.ledger import MemoryLedger
 
 from .house import TENANT, House, answers, in_house
 from .nodes import API, WORKER, Town, in_town
@@ -218,6 +221,53 @@ def test_one_event_to_many_endpoints_stops_nobody_else() -> None:
         assert len(house.receivers.calls) == 520
 
     in_house(story, settings=settings)
+
+
+class WhileTakingBack(MemoryLedger):
+    """Calls what a test has put there when rows are out of parking, and not in memory yet."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.then: Callable[[], None] = lambda: None
+        self.out: set[bytes] = set()
+        self.again: set[bytes] = set()
+
+    async def unpark(self, *args: Any, **options: Any) -> list[Delivery]:
+        rows = await super().unpark(*args, **options)
+        self.out |= {row.id for row in rows}
+        self.then()
+        return rows
+
+    async def park(self, deliveries: Sequence[Delivery], reason: str, **options: Any) -> None:
+        self.again |= self.out & {row.id for row in deliveries}
+        await super().park(deliveries, reason, **options)
+
+
+def test_what_was_taken_back_is_kept_although_a_claim_took_its_room_meanwhile() -> None:
+    """Both count on the room that is free: of a few rows it went round and round (world 50000071)."""
+    settings = EngineSettings(memory_deliveries=20, endpoint_share=10)
+
+    async def story(house: House) -> None:
+        assert isinstance(house.ledger, WhileTakingBack)
+        memory, loop = house.engine.dispatch.memory, asyncio.get_running_loop()
+        house.receivers.scripts[A] = answers(200, after=0.1)
+        await house.endpoint(A)
+        (route,) = house.engine.directory.routes.values()
+
+        def claimed() -> None:
+            rows = [delivery(1 << 20 | number) for number in range(20 - memory.held)]
+            for row in rows:
+                memory.hold(route, row)
+            loop.call_later(0.05, memory.let_all_go, [(route, row) for row in rows])
+
+        house.ledger.then = claimed
+        await house.publish(100)
+        await house.wait(60)
+        assert len(house.receivers.calls) == 100
+        assert house.ledger.out
+        assert not house.ledger.again
+
+    in_house(story, settings=settings, ledger=WhileTakingBack)
 
 
 def test_large_bodies_leave_in_slices() -> None:

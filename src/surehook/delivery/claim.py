@@ -307,9 +307,12 @@ class Claim:
         """Whether the lane's slots can use a batch of rows soon, whosever they are."""
         return not self._dispatch.has_startable(lane, self._free(lane) - AHEAD_LEAST + 1)
 
-    def take(self, rows: list[Delivery]) -> int:
+    def take(self, rows: list[Delivery], *, out_of_parking: bool = False) -> int:
         """Leased rows come into memory: queued, timed, or parked where their endpoint cannot take them now. Returns
-        how many of them went back to the ledger, because another node delivers their lane."""
+        how many of them went back to the ledger, because another node delivers their lane.
+
+        What came out of parking was asked for while it had a share, and is kept although a claim under way took that
+        first: of two that count on the same room, one would be parked and taken back for ever."""
         orphans: list[Delivery] = []
         later: list[Delivery] = []
         strays = 0
@@ -328,7 +331,7 @@ class Claim:
             if delivery.due_at > soon:  # taken out of parking, and its time is far: the book keeps it
                 later.append(delivery)
                 continue
-            has_share = self._dispatch.memory.has_share(route)
+            has_share = out_of_parking or self._dispatch.memory.has_share(route)
             self._dispatch.memory.hold(route, delivery)
             reason = route.takes or (None if has_share else "share")
             if reason is not None:

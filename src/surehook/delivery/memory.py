@@ -9,6 +9,9 @@ Every bound goes by what is free, so that nobody has to be told of others: a ten
 of all when it is alone, a third each when two are greedy), and one of its endpoints three quarters of that. Whoever
 comes next finds room, whatever the others are owed. Where there is one tenant only, nothing is kept for a second. On a
 node that only claims, an endpoint has a fixed number of rows: what is not in its memory another node may send.
+
+What is asked of the ledger is asked for as room is free, and comes a moment later: beside what an accept promised
+meanwhile, memory is over its bounds by one call of those that take back at most (`park.PULL_ROWS`, `park.PULL_BYTES`).
 """
 
 from __future__ import annotations

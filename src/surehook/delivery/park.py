@@ -323,7 +323,7 @@ class Park:
             if node != self._node():
                 return [], 0  # buried before the answer came: they are free again
             if queue:
-                return rows, self.claim.take(rows)
+                return rows, self.claim.take(rows, out_of_parking=True)
             for delivery in rows:
                 self._dispatch.memory.hold(route, delivery)
             return rows, 0
