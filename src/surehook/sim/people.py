@@ -114,7 +114,7 @@ class People:
         self._moves += 1
         tenant, before = world.checkers.urls[endpoint]
         after = f"{before.rpartition('/')[0]}/moved{self._moves}"
-        world.verdicts.at(endpoint, f"{before}?id={number}", f"{after}?id={number}")
+        world.verdicts.moves(endpoint, f"{after}?id={number}")
         changes = {"url": f"{after}?id={number}", "status": "active"}
         with world.checkers.hastening(endpoint, world.loop.time, moves_to=after):
             await machine.call(lambda server: server.change_endpoint(endpoint, changes))

@@ -46,9 +46,13 @@ class Verdicts:
         if window_s is not None:
             self._windows[endpoint.tenant, endpoint.url.partition("?")[0]] = window_s
 
-    def at(self, endpoint: bytes, *urls: str) -> None:
-        """The endpoint has one of these URLs from now on."""
-        self._urls[endpoint] = set(urls)
+    def at(self, endpoint: bytes, url: str) -> None:
+        """The endpoint has this URL from now on."""
+        self._urls[endpoint] = {url}
+
+    def moves(self, endpoint: bytes, url: str) -> None:
+        """It is asked to have this one: from some moment on, or never, as long as nobody is told."""
+        self._urls[endpoint].add(url)
 
     def answered(self, tenant: str, url: str) -> None:
         place = (tenant, url.partition("?")[0])
