@@ -218,7 +218,7 @@ class Checkers:
         # By a clock that was set ahead meanwhile, all of it may be long over.
         waited = bool(earlier) and (
             seen.wrote_at - earlier[-1].wrote_at >= min([wait_s(breaker), *(one.seconds for one in waits)])
-            or clock.advanced(earlier[-1].wrote_at, seen.wrote_at)
+            or clock.advanced(earlier[-1].wrote_at - DIAL_S, seen.wrote_at)
         )
         may = waited or was_hastened or any(probe.shows_life(seen.wrote_at) for probe in earlier)
         if earlier and not may:
