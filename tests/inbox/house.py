@@ -61,6 +61,12 @@ def call(event_id: str, body: bytes, *, at: int, source: str = "partner", secret
     )
 
 
+def known_as_quick(inbox: Any) -> None:
+    """As if each handler had been seen at work before: those of several events share a transaction."""
+    for handler in inbox.handlers._all:
+        inbox.steps.pace.took(handler, 0.0)
+
+
 class House:
     """One inbox on one database, and a table `effects` that its handlers write to."""
 
@@ -158,6 +164,7 @@ class House:
         return tx.execute(insert, {"id": event_id, "word": word})
 
     def work(self) -> int:
+        known_as_quick(self.inbox)
         return self.do(self.inbox.work())
 
     # -- looks ------------------------------------------------------------------------------------------------

@@ -32,9 +32,21 @@ PLANTED = {
         "test_inbox.py::test_one_that_fails_spoils_nothing_for_those_beside_it",
     ),
     "the answer is given without a commit": (
-        "sql/stores.py", "with self.turn, translated(), self.engine.begin() as connection:\n            return",
-        "with self.turn, translated(), self.engine.connect() as connection:\n            return",
+        "sql/stores.py", "with translated(), self.engine.begin() as connection:\n                book",
+        "with translated(), self.engine.connect() as connection:\n                book",
         "test_inbox.py::test_what_was_answered_2xx_is_in_the_database_byte_for_byte",
+    ),
+    "a lease is not looked at again as SQLite's transaction begins": (
+        "sql/late.py", "if claiming.hold(connection, runs, token) != mine:", "if False:",
+        "test_bounded.py::TestOnSqlite::test_who_lost_the_lease_before_its_transaction_began_writes_nothing",
+    ),
+    "a document is not looked at again as SQLite's transaction begins": (
+        "sql/late.py", "if documenting.locked(connection, keys) != rows:", "if False:",
+        "test_bounded.py::TestOnSqlite::test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew",
+    ),
+    "the transaction of a handler that hangs is left open": (
+        "sql/late.py", "            if self.has_begun:\n                own.rollback()", "            pass",
+        "test_hanging.py::test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept",
     ),
     "a handler may commit": (
         "sql/stores.py", 'event.listen(engine, "commit", refuse)', "",
@@ -63,7 +75,7 @@ PLANTED = {
 
 def found(source: Path, test: str) -> bool:
     """Whether a test fails with the product of this folder, on SQLite with blocking handlers."""
-    name = test.partition("::")[2]
+    name = test.rpartition("::")[2]
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", f"tests/inbox/{test}", "-k", f"{name} and sqlite and sync and not async",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import AsyncInbox, Backoff, Inbox
+from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules
 from tests.budget import every
 
 HANGS_S = 0.05
@@ -94,8 +94,25 @@ def test_a_timeout_that_cannot_be_meant_is_refused(seconds, tmp_path):
     asyncio.run(inbox.close())
 
 
-def test_an_ordinary_function_has_none_as_a_thread_cannot_be_stopped(tmp_path):
-    inbox = Inbox(f"sqlite:///{tmp_path / 'inbox.db'}")
-    with pytest.raises(SettingsError, match="only a coroutine"):
-        inbox.on("*", timeout_s=5)(lambda event, tx: None)
+def test_a_timeout_longer_than_half_a_lease_is_refused_with_the_lease_that_it_needs(tmp_path):
+    """The work of a handler that is still at it would be given to another worker."""
+    inbox = Inbox(f"sqlite:///{tmp_path / 'inbox.db'}", rules=Rules(lease_ms=30_000))
+    inbox.on("*", timeout_s=15)(lambda event, tx: None)
+    with pytest.raises(SettingsError, match="half a lease") as caught:
+        inbox.on("*", timeout_s=16)(lambda event, tx: None)
+    assert "lease_ms=32000" in (caught.value.hint or "")
     inbox.close()
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted", "got"),
+    [
+        (Rules(), None, 20.0),
+        (Rules(), 29, 29),
+        (Rules(timeout_s=5), None, 5),
+        (Rules(lease_ms=4_000), None, 2.0),
+        (Rules(lease_ms=7_200_000), 3_600, 3_600),
+    ],
+)
+def test_what_a_handler_gets_that_wants_this(rules, wanted, got):
+    assert rules.timeout(wanted) == got

@@ -57,7 +57,8 @@ def work(
     inbox = _inbox(place)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
     note(f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
-    until_stopped(inbox, workers)
+    if not until_stopped(inbox, workers):
+        raise typer.Exit(1)  # the log says why
 
 
 @app.command()

@@ -27,6 +27,8 @@ lease cannot commit.
     handlers.py     who does what                  process.py   runs, in one transaction
     following.py    documents and their workflows  ends.py      how one run ends
     work.py         workers                        event.py     what a handler sees
+    rules.py        how workers work               pace.py      which runs share a transaction
+    calls.py        handlers at work               threads.py   workers in threads; tasks.py in tasks
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
+    from surehook.inbox.rules import Rules as Rules
     from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
-    from surehook.inbox.work import Rules as Rules
 
 _PLACES = {
     "AsyncInbox": "async_inbox",
@@ -60,7 +62,7 @@ _PLACES = {
     "Later": "handlers",
     "ReceiptsTo": "sources.receipts_to",
     "Refuse": "handlers",
-    "Rules": "work",
+    "Rules": "rules",
 }
 
 

@@ -19,11 +19,13 @@ from surehook.inbox.desk import Listed
 from surehook.inbox.ends import Backoff
 from surehook.inbox.line import AsyncLine
 from surehook.inbox.receive import Call
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import AsyncSqlStore
+from surehook.inbox.tasks import WorkerTasks
 from surehook.inbox.telling import AsyncTeller
-from surehook.inbox.work import AsyncWorker, Rules
+from surehook.inbox.work import AsyncWorker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import AsyncStore, Depth, Pruned, StoreError
@@ -50,9 +52,15 @@ class AsyncInbox(Definitions):
         self.store: AsyncStore = (
             AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         )
+        if isinstance(self.store, AsyncSqlStore):
+            self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = AsyncLine(self.store.run)
         self.woken = asyncio.Event()
-        self._workers: list[tuple[AsyncWorker | AsyncTeller, asyncio.Task[None]]] = []
+        self.tasks = WorkerTasks(
+            lambda left: AsyncWorker(self.store, self.steps, self.woken, left),
+            self.store.cut if isinstance(self.store, AsyncSqlStore) else lambda task: False,
+            self.calls, stop_s=self.steps.rules.stop_s,
+        )  # fmt: skip
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -82,20 +90,13 @@ class AsyncInbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in tasks of this loop."""
-        working: list[AsyncWorker | AsyncTeller] = [
-            AsyncWorker(self.store, self.steps, self.woken) for _ in range(workers)
-        ]
-        if self.letters.are_wanted:
-            working.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
-        for worker in working:
-            self._workers.append((worker, asyncio.get_running_loop().create_task(worker.run())))
+        telling = [AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble)]
+        self.tasks.start(workers, telling if self.letters.are_wanted else [])
 
     async def stop(self) -> None:
-        """End the workers after the batch that each is in."""
-        for worker, _ in self._workers:
-            worker.stop()
-        await asyncio.gather(*(task for _, task in self._workers))
-        self._workers.clear()
+        """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
+        cancelled, told, and done anew."""
+        await self.tasks.stop()
 
     async def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""

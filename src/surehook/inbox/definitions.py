@@ -15,6 +15,7 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
+from surehook.inbox.calls import Calls
 from surehook.inbox.ends import Backoff, Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
@@ -22,15 +23,17 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Handlers, named
 from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
+from surehook.inbox.pace import Pace
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
 from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.watch import Watch
-from surehook.inbox.work import Rules, Steps
+from surehook.inbox.work import Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -64,14 +67,20 @@ class Definitions:
         self._drawing = threading.Lock()
         self._counted = self._count = 0
         self.receiver = Receiver(self.identify)
-        self.handlers = Handlers(may_wait=may_wait)
+        rules = rules or Rules()
+        self.handlers = Handlers(rules, may_wait=may_wait)
         self.watch = Watch()
         self.transitions = Transitions()
         self._collector: Collector | None = None
         self._looked = -DEPTH_MS  # when a worker last looked at depth, Unix milliseconds
         self.following = Following(lambda: self.identify(self.clock.now()))
         self.backoff = backoff or Backoff()
-        ends = Ends(self.handlers, self.backoff, self._fraction, self.clock.now)
+        pace = Pace(self.handlers, self.clock.boot)
+        self.calls = Calls(self.clock.boot)
+        ends = Ends(
+            self.handlers, self.backoff, self._fraction, self.clock.now,
+            pace=pace, calls=self.calls, within_s=rules.within_s,
+        )  # fmt: skip
         self.owing = Owing(self.receiver.sources, self.clock.now)
         self.letters = Letters(self.receiver.sources, self.owing, self.clock.now, self._bits, self._fraction)
         self.unhandled = Unhandled(
@@ -81,7 +90,7 @@ class Definitions:
         self.trouble = Trouble(self.clock.boot)
         processor = Processor(ends, self.receiver.sources, self.following, self.owing)
         self.steps = Steps(
-            processor, rules or Rules(), self.clock.now, self._token, self._told, self._look, self.trouble
+            processor, rules, pace, self.clock.now, self._token, self._told, self._look, self.trouble
         )
         for source in sources:
             self.add(source)
@@ -111,7 +120,7 @@ class Definitions:
         version  of what it does; None: made from its text
         final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
         name     in the rows; None: module and name
-        timeout_s  of a coroutine: cancelled after that, undone, and tried again like any failure; None: no bound
+        timeout_s  after that it is given up, undone, and tried again like any failure; None: that of the inbox's rules, 20
         """
 
         self._check_source(source)

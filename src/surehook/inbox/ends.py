@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
+from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
+from surehook.inbox.pace import Pace
 from surehook.ports.inbox import Book, Run, Settlement, State
 
 
@@ -38,7 +40,7 @@ class Backoff(Struct, frozen=True):
 
 
 class HandlerTimeout(SurehookError):
-    """A handler was cancelled, as it was not done in time."""
+    """A handler was cancelled or given up, as it was not done in time."""
 
 
 class Called(Struct, frozen=True):
@@ -52,17 +54,42 @@ class Ends:
     """The rules, with what they need of the world: `fraction()` gives chance for waits, `now()` Unix milliseconds."""
 
     def __init__(
-        self, handlers: Handlers, backoff: Backoff, fraction: Callable[[], float], now: Callable[[], int]
+        self,
+        handlers: Handlers,
+        backoff: Backoff,
+        fraction: Callable[[], float],
+        now: Callable[[], int],
+        *,
+        pace: Pace,
+        calls: Calls,
+        within_s: float,
     ) -> None:
+        """`within_s`: for all handlers of an event together."""
         self.handlers = handlers
         self.backoff = backoff
         self._fraction = fraction
         self.now = now
+        self._pace = pace
+        self._calls = calls
+        self._within_s = within_s
 
     def call(self, book: Book, run: Run, event: Event) -> Called:
         """Give the event to every handler that fits. Raises what they raise or say."""
         fitting = self.handlers.fitting(run.source, run.type)
-        result = [_called(book, handler, event) for handler in fitting]
+        boot = self._pace.boot
+        began = boot()
+        ends = began + self._within_s
+        result = []
+        for handler in fitting:
+            until = min(began + handler.timeout_s, ends)
+            if until <= began:
+                raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
+            try:
+                with self._calls.made(run, handler, until):
+                    result.append(_called(book, handler, event, until - began))
+            finally:
+                before, began = began, boot()
+                self._pace.took(handler, began - before)
         return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
 
     def well(self, run: Run, called: Called) -> Settlement:
@@ -128,11 +155,11 @@ class Ends:
         )
 
 
-def _called(book: Book, handler: Handler, event: Event) -> object:
+def _called(book: Book, handler: Handler, event: Event, seconds: float) -> object:
     with book.tx(is_async=handler.is_async) as tx:
         result = handler.function(event, tx)
         if handler.is_async:
-            result = book.wait(result if handler.timeout_s is None else _bounded(result, handler.timeout_s))
+            result = book.wait(_bounded(result, seconds))
         if isinstance(result, Say):
             raise result
     return result

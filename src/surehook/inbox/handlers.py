@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import Problem, SettingsError, SurehookError
+from surehook.inbox.rules import Rules
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +30,6 @@ NAME_CHARS = 256
 VERSION_CHARS = 64
 CODE_CHARS = 64
 LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was waited for
-TIMEOUT_S = 3_600  # a handler holds the transaction of its batch
 MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
 
@@ -70,7 +70,7 @@ class Handler(Struct, frozen=True, gc=False):
 
     version  of what it does; two results of one event are compared with it
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
-    timeout_s  a coroutine is cancelled after that; None: no bound
+    timeout_s  after that it is given up: a coroutine is cancelled, a thread left behind
     """
 
     function: Callable[..., Any]
@@ -80,7 +80,7 @@ class Handler(Struct, frozen=True, gc=False):
     version: str
     final: bool
     is_async: bool
-    timeout_s: float | None = None
+    timeout_s: float
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -89,8 +89,9 @@ class Handler(Struct, frozen=True, gc=False):
 class Handlers:
     """All handlers, in the order in which they were defined; an event is given to every one that fits."""
 
-    def __init__(self, *, may_wait: bool) -> None:
+    def __init__(self, rules: Rules, *, may_wait: bool) -> None:
         self._all: list[Handler] = []
+        self._rules = rules
         self._may_wait = may_wait
         self.fitting = lru_cache(maxsize=MEMO)(self._fitting)
 
@@ -112,8 +113,6 @@ class Handlers:
             raise SettingsError(
                 "handler", "a coroutine needs an AsyncInbox", hint="AsyncInbox(url), or an ordinary function"
             )
-        if timeout_s is not None:
-            _check_timeout(timeout_s, is_async=is_async)
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
             function=function,
@@ -123,7 +122,7 @@ class Handlers:
             version=(version or _version(function))[:VERSION_CHARS],
             final=final,
             is_async=is_async,
-            timeout_s=timeout_s,
+            timeout_s=self._rules.timeout(timeout_s),
         )
         self._all.append(made)
         self.fitting.cache_clear()
@@ -152,18 +151,6 @@ def _check_call(function: Callable[..., Any]) -> None:
         ) from None
     except ValueError:  # one of C, which does not say what it takes
         return
-
-
-def _check_timeout(timeout_s: float, *, is_async: bool) -> None:
-    """A thread cannot be stopped from outside: an ordinary function would go on, in a transaction that was given up."""
-    if not is_async:
-        raise SettingsError(
-            "timeout_s",
-            "only a coroutine can be stopped",
-            hint="give what it waits for a timeout: the HTTP client, statement_timeout of the database",
-        )
-    if not 0 < timeout_s <= TIMEOUT_S:
-        raise SettingsError("timeout_s", f"more than 0 and at most {TIMEOUT_S} seconds")
 
 
 def check_pattern(pattern: str) -> str:

@@ -21,12 +21,14 @@ from surehook.inbox.desk import Listed
 from surehook.inbox.ends import Backoff
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
 from surehook.inbox.telling import Teller
-from surehook.inbox.work import Rules, Worker
+from surehook.inbox.threads import WorkerThreads
+from surehook.inbox.work import Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -60,9 +62,13 @@ class Inbox(Definitions):
         if isinstance(engine, str):
             engine = engines.engine(engine)
         self.store = engine if isinstance(engine, SqlStore) else SqlStore(engine, sessions=sessions)
+        self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = Line(self.store)
         self.woken = threading.Event()
-        self._workers: list[tuple[Worker | Teller, threading.Thread]] = []
+        self.threads = WorkerThreads(
+            lambda left: Worker(self.store, self.steps, self.woken, left),
+            self.labour, self.store.cut, self.calls, stop_s=self.steps.rules.stop_s,
+        )  # fmt: skip
         self._executor: ThreadPoolExecutor | None = None
         self._loop_store: LoopStore | None = None
         self._async_line: AsyncLine | None = None
@@ -121,27 +127,17 @@ class Inbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
-        working: list[Worker | Teller] = [Worker(self.store, self.steps, self.woken) for _ in range(workers)]
-        if self.letters.are_wanted:
-            working.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
-        for number, worker in enumerate(working):
-            thread = threading.Thread(
-                target=self.labour, args=(worker,), name=f"surehook-inbox-{number}", daemon=True
-            )
-            self._workers.append((worker, thread))
-            thread.start()
+        telling = [Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble)]
+        self.threads.start(workers, telling if self.letters.are_wanted else [])
 
-    def labour(self, worker: Any) -> None:
+    def labour(self, worker: Worker | Teller) -> None:
         """What each thread of `start` does: the place for what a thread has to let go at its end."""
         worker.run()
 
     def stop(self) -> None:
-        """End the workers after the batch that each is in."""
-        for worker, _ in self._workers:
-            worker.stop()
-        for _, thread in self._workers:
-            thread.join()
-        self._workers.clear()
+        """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
+        left behind, told, and done anew."""
+        self.threads.stop()
 
     def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""

@@ -2,7 +2,8 @@
 
 A batch of runs shares a transaction, as requests do on their way in; each has a savepoint of its own, so one that fails is
 undone alone and is still settled with the others. What makes the whole transaction fail is nobody's fault that can be named:
-then each run gets a transaction of its own, and the one that fails there is the one.
+then each run gets a transaction of its own, and the one that fails there is the one. A transaction that has taken its time is
+committed, and what it did not come to is given back: until then all that handlers wrote is locked.
 
 Only runs that the token still owns are begun. They stay locked until the commit, so no other worker can take them meanwhile:
 either the effects and the mark are both there, or neither is.
@@ -10,7 +11,7 @@ either the effects and the mark are both there, or neither is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -32,6 +33,7 @@ class Done(Struct):
     settlements  how each run was settled
     changed      runs that gave another result than the event gave before
     lost         runs that another worker had taken
+    left         how many were given back, for others to take
     decided      every decision about a document
     released     ids of runs that had been held before this batch
     """
@@ -39,6 +41,7 @@ class Done(Struct):
     settlements: list[tuple[Run, Settlement]]
     changed: list[Run]
     lost: int = 0
+    left: int = 0
     decided: Sequence[Decided] = ()
     released: frozenset[bytes] = frozenset()
 
@@ -64,9 +67,20 @@ class Processor:
         self._following = following
 
     def process(
-        self, book: Book, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
+        self,
+        book: Book,
+        runs: Sequence[Run],
+        token: bytes,
+        waking: Sequence[DocumentKey] = (),
+        *,
+        rest: Sequence[Run] = (),
+        is_over: Callable[[], bool] = lambda: False,
     ) -> Done:
-        """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller."""
+        """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
+
+        rest     of the same token, not to be handled: given back
+        is_over  asked after each run: the others are given back as well
+        """
         mine = book.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
         keys = [one.key for one in todo if one.key is not None]
@@ -74,15 +88,22 @@ class Processor:
         desk = Desk(book, self._ends, self.read, [*keys, *(key for key, _ in asleep)])
         for key, workflow in asleep:
             desk.wake(workflow, key)
+        begun = 0
         for one in todo:
+            if begun and is_over():
+                break
             self._one(book, desk, one)
+            begun += 1
+        left = [*(one.run for one in todo[begun:]), *rest]
+        if left:
+            book.release(left, token, due_at=self._ends.now())
         ended = list(desk.settled.values())
         changed = self._changed(book, ended)
         book.settle([settlement for _, settlement in ended])
         self._owing.settled(book, ended)
         desk.keep(self._following.identify)
         released = frozenset(run.id for run, _ in ended) - mine
-        return Done(ended, changed, len(runs) - len(mine), desk.decided, released)
+        return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
         """Settle a run whose transaction could not be committed."""

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +17,8 @@ from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
 from surehook.ports.inbox import Pruned
 
+END_S = 4.0  # after `Rules.stop_s`: for giving back what was not done, and for letting connections go
+STUCK_S = 1.0  # between two looks whether too many handlers hang
 PORTION = 1_000  # rows in one transaction: some tens of milliseconds
 
 
@@ -78,30 +82,68 @@ def pruned(inbox: Inbox | AsyncInbox, *, bodies_days: float, events_days: float)
     return asyncio.run(go())
 
 
-def until_stopped(inbox: Inbox | AsyncInbox, workers: int) -> None:
-    """Process until SIGTERM or SIGINT; ends after the batches that are under way. Raises SettingsError where nothing is
-    handled: each event would wait for ever."""
+def until_stopped(inbox: Inbox | AsyncInbox, workers: int) -> bool:
+    """Process until SIGTERM or SIGINT, or until too many handlers hang; whether it was asked to stop. Ends after the handlers
+    that are at work, and within `Rules.stop_s` and five seconds whatever they do; a second signal ends it at once.
+
+    Raises SettingsError where nothing is handled: each event would wait for ever."""
     if inbox.handles_nothing:
         raise SettingsError(
             "MODULE:INBOX",
             "this inbox has no handler",
             hint="name the module in which they are, or import it where the inbox is",
         )
+    order = Order(inbox.steps.rules.stop_s + END_S)
     if isinstance(inbox, AsyncInbox):
-        asyncio.run(_until_stopped(inbox, workers))
-        return
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
-    inbox.start(workers)
-    stopped.wait()
-    inbox.close()
+        asyncio.run(_until_stopped(inbox, workers, order))
+    else:
+        inbox.start(workers)
+        while not order.stopped.wait(STUCK_S) and not inbox.threads.is_stuck:
+            pass
+        order.ends()
+        inbox.close()
+    return order.stopped.is_set()
 
 
-async def _until_stopped(inbox: AsyncInbox, workers: int) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    order.then = lambda: loop.call_soon_threadsafe(stopped.set)
     inbox.start(workers)
-    await stopped.wait()
+    while not order.stopped.is_set() and not inbox.tasks.is_stuck:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STUCK_S):
+                await stopped.wait()
+    order.ends()
     await inbox.close()
+
+
+class Order:
+    """The order to stop, by a signal. From then on the process has `within_s` seconds: a loop that a handler blocks, or a
+    driver that waits for ever, cannot keep it longer."""
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self.stopped = threading.Event()
+        self.then: Callable[[], object] = lambda: None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._given)
+
+    def _given(self, *_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        self.stopped.set()
+        self.ends()
+        self.then()
+
+    def ends(self) -> None:
+        """It is about to end, and does."""
+        last = threading.Timer(self._within_s, self._end)
+        last.daemon = True
+        last.start()
+
+    def _end(self) -> None:
+        sys.stderr.write(
+            f"ended {self._within_s:g} s after the order to stop, with handlers at work; leases lapse\n"
+        )
+        sys.stderr.flush()
+        os._exit(1)

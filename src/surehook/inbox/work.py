@@ -1,8 +1,11 @@
 """Workers: claim what is due, process it, and wait for more.
 
 Twins of one loop, for threads and for tasks. A worker that finds work looks again at once; one that finds none waits until
-something arrives in this process, the next run is due, or `IDLE_S` is over (another process may have stored something).
+something arrives in this process, the next run is due, or `idle_s` is over (another process may have stored something).
 When the database is away it waits a little longer each time; nothing is lost by that, leases lapse by themselves.
+
+A worker whose handler was given up (calls.py) ends when that comes back. Who takes its place begins with what it left: the run
+of that handler has failed, and what shared its transaction was not tried.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from surehook.inbox.calls import GivenUp
+from surehook.inbox.pace import Pace, Portion
 from surehook.inbox.process import Done, Processor
+from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Away, Trouble
 from surehook.ports.inbox import (
     AsyncStore,
@@ -30,24 +36,44 @@ from surehook.ports.inbox import (
 
 log = logging.getLogger("surehook.inbox")
 
-BATCH = 64  # runs in one transaction: handlers are the larger part of its cost by then
-LEASE_MS = 60_000  # after that, work of a worker that died or hangs is taken up by another
-IDLE_S = 1.0  # how late work is found that another process stored
 BUSY_S = 0.1  # until the next look at what others have locked
-
-
-class Rules(Struct, frozen=True):
-    """How workers work. `batch` runs share a transaction; `lease_ms` must be more than such a batch takes."""
-
-    batch: int = BATCH
-    lease_ms: int = LEASE_MS
-    idle_s: float = IDLE_S
 
 
 class Claimed(Struct):
     runs: list[Run]
     waking: list[DocumentKey]  # documents for which time has passed
     next_due: int | None  # when there is nothing now
+
+
+class Turn(Struct):
+    """What a worker has in its hands: runs that it claimed with this token, to be handled in one transaction."""
+
+    token: bytes = b""
+    runs: Sequence[Run] = ()
+
+
+class Parted(Struct):
+    """What was claimed, as transactions will have it.
+
+    first  given back at once: while a slow handler is at work, others may have them
+    runs   of the next transaction
+    rest   given back with it
+    """
+
+    first: list[Run]
+    runs: list[Run]
+    rest: list[Run]
+
+
+class Left(Struct):
+    """What a worker leaves to who takes its place: its turn, and the run whose handler took too long, if one did."""
+
+    turn: Turn
+    late: Run | None = None
+    error: Exception | None = None
+
+    def untried(self) -> list[Run]:
+        return [run for run in self.turn.runs if run is not self.late]
 
 
 class Steps:
@@ -57,6 +83,7 @@ class Steps:
         self,
         processor: Processor,
         rules: Rules,
+        pace: Pace,
         now: Callable[[], int],
         token: Callable[[], bytes],
         told: Callable[[Done], None],
@@ -66,16 +93,20 @@ class Steps:
         """`look` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
         self.rules = rules
+        self.pace = pace
         self.now = now
         self.token = token
         self.told = told
         self.look = look
         self.trouble = trouble
 
-    def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
+    def claiming(self, token: bytes, limit: int | None = None) -> Callable[[Book], Claimed]:
+        """At most `limit` runs; None: as many as share a transaction."""
+
         def work(book: Book) -> Claimed:
             rules = self.rules
-            bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": rules.batch}
+            most = rules.batch if limit is None else limit
+            bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
             runs = book.claim(now=self.now(), **bounds)
             waking = book.waking(now=self.now(), limit=rules.batch)
             if self.look(book) and not runs:
@@ -84,10 +115,30 @@ class Steps:
 
         return work
 
+    def parted(self, runs: list[Run]) -> Parted:
+        """Those of quick handlers share a transaction, a slow one is alone in its own."""
+        shared = self.pace.together(runs)
+        if shared or not runs:
+            return Parted([], runs[:shared], runs[shared:])
+        return Parted(runs[1:], runs[:1], [])
+
     def processing(
-        self, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
+        self,
+        runs: Sequence[Run],
+        token: bytes,
+        waking: Sequence[DocumentKey] = (),
+        *,
+        rest: Sequence[Run] = (),
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> Callable[[Book], Done]:
-        return lambda book: self.processor.process(book, runs, token, waking)
+        def work(book: Book) -> Done:
+            boot = self.pace.boot
+            until = boot() + self.rules.batch_s
+            return self.processor.process(
+                book, runs, token, waking, rest=rest, is_over=lambda: is_stopping() or boot() >= until
+            )
+
+        return work
 
     def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
         return lambda book: self.processor.fail(book, run, token, error)
@@ -105,19 +156,24 @@ class Steps:
 
 
 class Worker:
-    """One thread that processes. `stop` ends it after the batch it is in."""
+    """One thread that processes. `stop` ends it after the handler it is in. `left`: by the worker whose place it takes."""
 
-    def __init__(self, store: Store, steps: Steps, woken: threading.Event) -> None:
-        self._store, self._steps, self._woken = store, steps, woken
+    def __init__(self, store: Store, steps: Steps, woken: threading.Event, left: Left | None = None) -> None:
+        self._store, self._steps, self._woken, self._left = store, steps, woken, left
+        self._portion = Portion(steps.rules.batch)
         self._stopping = threading.Event()
+        self.turn_now = Turn()
+        self.is_given_up = False
 
     def stop(self) -> None:
         self._stopping.set()
         self._woken.set()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Until stopped, or given up."""
         away = Away(self._steps.trouble)
+        if self._left is not None:
+            self._settle(self._left)
         while not self._stopping.is_set():
             try:
                 idle = self.turn()
@@ -126,6 +182,8 @@ class Worker:
                 log.info("workers wanted the same rows, and this one waits: %s", error)
                 self._stopping.wait(BUSY_S)
             except Exception as error:
+                if self._is_given_up(error):
+                    return
                 self._stopping.wait(away.wait_s(error))
             else:
                 if idle is not None and self._woken.wait(idle):
@@ -134,17 +192,29 @@ class Worker:
     def turn(self) -> float | None:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
-        claimed = self._store.run(steps.claiming(token))
+        claimed = self._store.run(steps.claiming(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
+        parted = steps.parted(claimed.runs)
+        self.turn_now = Turn(token, claimed.runs)
         try:
-            done = self._store.run(steps.processing(claimed.runs, token, claimed.waking))
-        except StoreUnavailable:
-            self._give_back(claimed.runs, token)
-            raise
+            if parted.first:
+                self._store.run(steps.releasing(parted.first, token))
+                self.turn_now = Turn(token, parted.runs)
+            work = steps.processing(
+                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=self._stopping.is_set
+            )
+            done = self._store.run(work)
         except Exception as error:
-            self._one_by_one(claimed.runs, token, error)
+            if self._is_given_up(error):
+                raise
+            if isinstance(error, StoreUnavailable):
+                self._give_back(claimed.runs, token)
+                raise
+            self._give_back(parted.rest, token)
+            self._one_by_one(parted.runs, token, error)
         else:
+            self._portion.met(len(parted.runs) + len(parted.rest) - done.left, done.left + len(parted.first))
             steps.told(done)
         return None
 
@@ -159,10 +229,26 @@ class Worker:
             except StoreUnavailable:
                 raise
             except Exception as own:
+                if self._is_given_up(own):
+                    raise
                 done = self._store.run(self._steps.failing(run, token, own))
             self._steps.told(done)
 
-    def _give_back(self, runs: list[Run], token: bytes) -> None:
+    def _is_given_up(self, error: Exception) -> bool:
+        return self.is_given_up or isinstance(error, GivenUp)
+
+    def _settle(self, left: Left) -> None:
+        steps, token = self._steps, left.turn.token
+        try:
+            if left.late is not None and left.error is not None:
+                steps.told(self._store.run(steps.failing(left.late, token, left.error)))
+            self._store.run(steps.releasing(left.untried(), token))
+        except StoreError as error:
+            log.info("leases of %d runs are left to lapse: %s", len(left.turn.runs), error)
+
+    def _give_back(self, runs: Sequence[Run], token: bytes) -> None:
+        if not runs:
+            return
         try:
             self._store.run(self._steps.releasing(runs, token))
         except StoreError:
@@ -172,17 +258,24 @@ class Worker:
 class AsyncWorker:
     """One task that processes; the twin of `Worker`."""
 
-    def __init__(self, store: AsyncStore, steps: Steps, woken: asyncio.Event) -> None:
-        self._store, self._steps, self._woken = store, steps, woken
+    def __init__(
+        self, store: AsyncStore, steps: Steps, woken: asyncio.Event, left: Left | None = None
+    ) -> None:
+        self._store, self._steps, self._woken, self._left = store, steps, woken, left
+        self._portion = Portion(steps.rules.batch)
         self._stopping = False
+        self.turn_now = Turn()
+        self.is_given_up = False
 
     def stop(self) -> None:
         self._stopping = True
         self._woken.set()
 
     async def run(self) -> None:
-        """Until stopped."""
+        """Until stopped, or given up."""
         away = Away(self._steps.trouble)
+        if self._left is not None:
+            await self._settle(self._left)
         while not self._stopping:
             try:
                 idle = await self.turn()
@@ -191,6 +284,8 @@ class AsyncWorker:
                 log.info("workers wanted the same rows, and this one waits: %s", error)
                 await self._wait(BUSY_S)
             except Exception as error:
+                if self._is_given_up(error):
+                    return
                 await self._wait(away.wait_s(error))
             else:
                 if idle is not None:
@@ -199,17 +294,29 @@ class AsyncWorker:
     async def turn(self) -> float | None:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
-        claimed = await self._store.run(steps.claiming(token))
+        claimed = await self._store.run(steps.claiming(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
+        parted = steps.parted(claimed.runs)
+        self.turn_now = Turn(token, claimed.runs)
         try:
-            done = await self._store.run(steps.processing(claimed.runs, token, claimed.waking))
-        except StoreUnavailable:
-            await self._give_back(claimed.runs, token)
-            raise
+            if parted.first:
+                await self._store.run(steps.releasing(parted.first, token))
+                self.turn_now = Turn(token, parted.runs)
+            work = steps.processing(
+                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=lambda: self._stopping
+            )
+            done = await self._store.run(work)
         except Exception as error:
-            await self._one_by_one(claimed.runs, token, error)
+            if self._is_given_up(error):
+                raise
+            if isinstance(error, StoreUnavailable):
+                await self._give_back(claimed.runs, token)
+                raise
+            await self._give_back(parted.rest, token)
+            await self._one_by_one(parted.runs, token, error)
         else:
+            self._portion.met(len(parted.runs) + len(parted.rest) - done.left, done.left + len(parted.first))
             steps.told(done)
         return None
 
@@ -224,10 +331,26 @@ class AsyncWorker:
             except StoreUnavailable:
                 raise
             except Exception as own:
+                if self._is_given_up(own):
+                    raise
                 done = await self._store.run(self._steps.failing(run, token, own))
             self._steps.told(done)
 
-    async def _give_back(self, runs: list[Run], token: bytes) -> None:
+    def _is_given_up(self, error: Exception) -> bool:
+        return self.is_given_up or isinstance(error, GivenUp)
+
+    async def _settle(self, left: Left) -> None:
+        steps, token = self._steps, left.turn.token
+        try:
+            if left.late is not None and left.error is not None:
+                steps.told(await self._store.run(steps.failing(left.late, token, left.error)))
+            await self._store.run(steps.releasing(left.untried(), token))
+        except StoreError as error:
+            log.info("leases of %d runs are left to lapse: %s", len(left.turn.runs), error)
+
+    async def _give_back(self, runs: Sequence[Run], token: bytes) -> None:
+        if not runs:
+            return
         try:
             await self._store.run(self._steps.releasing(runs, token))
         except StoreError:

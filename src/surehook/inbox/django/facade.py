@@ -14,8 +14,10 @@ from surehook.inbox.django.view import View, view_of
 from surehook.inbox.ends import Backoff
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.line import Line
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.work import Rules, Worker
+from surehook.inbox.telling import Teller
+from surehook.inbox.work import Worker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import Book
@@ -68,7 +70,7 @@ class Inbox(Blocking):
         it = given()
         return cls(it.sources, using=it.using, backoff=it.backoff, rules=it.rules)
 
-    def labour(self, worker: Worker) -> None:
+    def labour(self, worker: Worker | Teller) -> None:
         """Work, then close the thread's connection, which Django would not."""
         try:
             super().labour(worker)

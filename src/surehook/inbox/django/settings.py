@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from msgspec import Struct
 
 from surehook.inbox.ends import Backoff
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.work import Rules
 
 NAME = "SUREHOOK_INBOX"
 

@@ -17,10 +17,12 @@ from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
+from sqlalchemy import Connection
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed
 from surehook.inbox.sql.book import SqlBook
+from surehook.inbox.sql.late import Writer, driver, noted
 from surehook.inbox.sql.stores import SqlStore, translated
 from surehook.inbox.sql.tables import runs
 from surehook.ports.inbox import Book, StoreError
@@ -35,8 +37,10 @@ class Broken(Exception):
 class DjangoBook(SqlBook):
     """`ports.inbox.Book` inside `transaction.atomic`; a handler's `tx` is Django's connection (`tx.alias`, `tx.cursor()`)."""
 
-    def __init__(self, connection: Any, django: Any) -> None:
-        super().__init__(connection)
+    def __init__(
+        self, connection: Any, django: Any, *, idle_ms: int | None = None, writer: Writer | None = None
+    ) -> None:
+        super().__init__(connection, idle_ms=idle_ms, writer=writer)
         self._django = django
 
     @contextmanager
@@ -58,6 +62,55 @@ class DjangoBook(SqlBook):
         yield self._django
 
 
+class Turn:
+    """SQLite's one writer, for the threads of this process: what is to happen on commit happens in here, and may ask the inbox,
+    so a thread may take it twice. It may be given for a thread by another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._taken = 0
+
+    def take(self) -> None:
+        if self._owner != threading.get_ident():
+            self._lock.acquire()
+            self._owner = threading.get_ident()
+        self._taken += 1
+
+    def give(self) -> None:
+        self._taken -= 1
+        if not self._taken:
+            self._owner = None
+            self._lock.release()
+
+
+class DjangoWriter(Writer):
+    """One of Django's transactions on SQLite: it is begun, and has taken nothing yet."""
+
+    def _open(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
+
+    def _undo(self, connection: Connection) -> None:
+        """Nothing: Django rolls back, and nothing was written."""
+
+    def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
+        found = super()._peeked(connection, read)
+        own = driver(connection)
+        own.execute("COMMIT")  # a reader that becomes a writer may be refused at once, without waiting
+        own.execute("BEGIN")
+        return found
+
+    def wrapper(self, connection: Connection) -> Callable[..., Any]:
+        """For Django's statements: the first one takes the writer's place. Savepoints take nothing."""
+
+        def execute(then: Callable[..., Any], sql: str, *rest: Any) -> Any:
+            if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
+                self.about_to(connection)
+            return then(sql, *rest)
+
+        return execute
+
+
 class DjangoStore(SqlStore):
     """`ports.inbox.Store` on a database of Django, by its alias."""
 
@@ -66,9 +119,7 @@ class DjangoStore(SqlStore):
         django: Any = connections[alias]
         driver = django.Database.__name__.partition(".")[0]
         super().__init__(borrowed.engine(driver, lambda: connections[alias].connection))
-        self._one_writer = (
-            threading.RLock()
-        )  # what is to happen on commit happens in here, and may ask the inbox
+        self._one_writer = Turn()
 
     def run(self, work: Callable[[Book], T]) -> T:
         return self._run(work, durable=False)
@@ -79,18 +130,23 @@ class DjangoStore(SqlStore):
 
     def _run(self, work: Callable[[Book], T], *, durable: bool) -> T:
         django: Any = connections[self.alias]
+        writer = DjangoWriter(self._one_writer) if django.vendor == "sqlite" else None
+        is_own = not django.in_atomic_block
         with ExitStack() as stack:
-            if django.vendor == "sqlite" and not django.in_atomic_block:
-                # Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
-                stack.enter_context(self._one_writer)
+            if writer is not None:
+                stack.callback(writer.end)
             stack.enter_context(translated())
             stack.enter_context(self._errors())
             stack.enter_context(transaction.atomic(using=self.alias, durable=durable))
             connection = stack.enter_context(self.engine.connect())
-            if django.vendor == "sqlite":
-                # As a writer from the start: a reader that becomes one later may be refused at once, without waiting.
-                connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
-            result = work(DjangoBook(connection, django))
+            if writer is not None:
+                if not is_own or django.transaction_mode not in (None, "DEFERRED"):
+                    writer.begin(connection)
+                stack.enter_context(django.execute_wrapper(writer.wrapper(connection)))
+            if writer is not None:
+                stack.enter_context(noted(connection, writer))
+            with self._known(connection, writer):
+                result = work(DjangoBook(connection, django, idle_ms=self.idle_ms, writer=writer))
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
             if len(django.atomic_blocks) == 1:

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
 from surehook.inbox.sql import arriving, claiming, depth, documenting, parking, settling, showing
+from surehook.inbox.sql.late import Writer
 from surehook.inbox.sql.owing import Owing
 from surehook.ports.inbox import (
     Conflict,
@@ -32,6 +33,7 @@ from surehook.ports.inbox import (
 T = TypeVar("T")
 
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+_IDLE = "surehook_inbox_idle"  # in a connection's `info`: how long MariaDB keeps its idle transactions
 _SAVEPOINT = "surehook_run"
 
 
@@ -48,8 +50,12 @@ class SqlBook(Owing):
         async_connection: AsyncConnection | None = None,
         *,
         sessions: bool = False,
+        idle_ms: int | None = None,
+        writer: Writer | None = None,
     ) -> None:
         self.connection = connection
+        self.writer = writer
+        self._idle_ms = idle_ms
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
@@ -67,7 +73,12 @@ class SqlBook(Owing):
 
     def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
         self._is_batch = len(runs) > 1
-        return claiming.hold(self.connection, runs, token)
+        if self.writer is not None and not self.writer.has_begun and not self._is_batch:
+            return self.writer.hold(self.connection, runs, token)
+        mine = claiming.hold(self.connection, runs, token)
+        if self._idle_ms is not None:
+            self._end_if_idle(self._idle_ms)
+        return mine
 
     def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
         claiming.release(self.connection, runs, token, due_at=due_at)
@@ -106,6 +117,8 @@ class SqlBook(Owing):
         return showing.conflicting(self.connection, limit=limit)
 
     def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+        if self.writer is not None and not self.writer.has_begun:
+            return self.writer.documents(self.connection, keys)
         return documenting.locked(self.connection, keys)
 
     def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
@@ -173,6 +186,15 @@ class SqlBook(Owing):
                 ) from error
             raise
 
+    def _end_if_idle(self, idle_ms: int) -> None:
+        """A process that freezes with rows locked would keep them from all others for ever."""
+        dialect: Any = self.connection.dialect
+        if dialect.name == "postgresql":
+            self._say(f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}")
+        elif getattr(dialect, "is_mariadb", False) and self.connection.info.get(_IDLE) != idle_ms:
+            self._say(f"SET SESSION idle_transaction_timeout = {-(-idle_ms // 1000)}")
+            self.connection.info[_IDLE] = idle_ms
+
     def _well(self, statement: str) -> None:
         """A statement that an earlier handler of the batch may have made impossible."""
         try:
@@ -182,7 +204,9 @@ class SqlBook(Owing):
 
     def _say(self, statement: str) -> None:
         """A statement without values or rows. asyncpg by itself takes a third of the time for it, and there are two an event."""
-        if self._joins:
+        if self.writer is not None and not self.writer.has_begun:
+            self.writer.say(self.connection, statement)
+        elif self._joins:
             driver: Any = self.connection.connection.driver_connection
             self.wait(driver.execute(statement))
         else:

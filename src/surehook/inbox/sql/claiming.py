@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, bindparam, func, select, update
+from sqlalchemy import Connection, Integer, bindparam, case, func, select, update
 
 from surehook.inbox.sql.tables import documents, events, requests, runs
 from surehook.ports.inbox import Run
@@ -72,10 +72,14 @@ def hold(connection: Connection, ids: Sequence[bytes], token: bytes) -> set[byte
 
 
 def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_at: int) -> None:
+    # What was never tried goes back to its place; where a retry stood is not known any more.
+    place = case((runs.c.attempts == 1, runs.c.accepted_at), else_=due_at)
     connection.execute(
         update(runs)
         .where(runs.c.id.in_([run.id for run in given]), runs.c.lease == token)
-        .values(lease=None, due_at=due_at, attempts=runs.c.attempts - 1)
+        .ordered_values(  # MySQL sees what stands before
+            (runs.c.lease, None), (runs.c.due_at, place), (runs.c.attempts, runs.c.attempts - 1)
+        )
     )
 
 

@@ -34,13 +34,23 @@ def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[Document
     connection.execute(
         _unless_there(connection.dialect.name), [{**row, "state": "", "updated_at": 0} for row in rows]
     )
-    found = connection.execute(
-        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
-        .where(tuple_(*_KEY).in_(ordered))
-        .order_by(*_KEY)
-        .with_for_update()
-    )
+    found = connection.execute(_of_keys(ordered).with_for_update())
     return {row.key: row for row in map(_row, found)}
+
+
+def standing(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+    """What `locked` would give, without locking anything or making what is missing."""
+    ordered = sorted(set(keys))
+    found = {row.key: row for row in map(_row, connection.execute(_of_keys(ordered)))}
+    return {key: found.get(key) or DocumentRow(key=key, body=None, state="") for key in ordered}
+
+
+def _of_keys(keys: Sequence[DocumentKey]) -> Any:
+    return (
+        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
+        .where(tuple_(*_KEY).in_(keys))
+        .order_by(*_KEY)
+    )
 
 
 def _unless_there(dialect: str) -> Any:

@@ -7,8 +7,8 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import (
@@ -22,33 +22,68 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
+from surehook.inbox.sql import cutting, late
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
+from surehook.inbox.sql.late import Writer
 from surehook.inbox.sql.tables import metadata
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
 T = TypeVar("T")
+Open = tuple[Connection, Writer | None]  # a transaction under way
 
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
-# serialization), and lock_not_available.
-_AWAY = ("08", "53", "57", "58", "40", "55P03")
+# serialization), lock_not_available, and transactions that were idle, or open, for too long.
+_AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _CONTENDED = ("40", "55P03")
 # What SQLite, PostgreSQL, and MySQL with MariaDB say of a table of ours that is not there.
 _NO_TABLE = re.compile(r"(no such table|relation|Table).*surehook_inbox", re.DOTALL)
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 
 
+class Turn:
+    """The turn of threads."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+
+    def take(self) -> None:
+        self._lock.acquire()
+
+    def give(self) -> None:
+        self._lock.release()
+
+
+class AsyncTurn:
+    """The turn of tasks; taken where SQLAlchemy may wait."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock = lock
+
+    def take(self) -> None:
+        await_only(self._lock.acquire())
+
+    def give(self) -> None:
+        self._lock.release()
+
+
 class SqlStore:
-    """`ports.inbox.Store` on an `Engine`."""
+    """`ports.inbox.Store` on an `Engine`.
+
+    idle_ms  how long PostgreSQL and MariaDB keep a transaction in which nothing is asked for; None: as they are set up
+    """
 
     def __init__(self, engine: Engine, *, sessions: bool = False) -> None:
         self.engine = engine
         self.sessions = sessions
-        # SQLite has one writer. Waiting for each other here, threads take turns at once; in SQLite they would sleep and try.
-        one_writer = engine.dialect.name == "sqlite"
-        self.turn: Any = threading.Lock() if one_writer else nullcontext()
+        self.idle_ms: int | None = None
+        self.turn = threading.Lock()
+        self._open: dict[int, Open] = {}  # by thread
         _guard(engine)
+        if engine.dialect.name == "sqlite":
+            late.listen(engine)
 
     @property
     def commits_apart(self) -> bool:
@@ -59,8 +94,33 @@ class SqlStore:
         )
 
     def run(self, work: Callable[[Book], T]) -> T:
-        with self.turn, translated(), self.engine.begin() as connection:
-            return _inside(connection, SqlBook(connection, sessions=self.sessions), work)
+        writer = Writer(Turn(self.turn)) if self.engine.dialect.name == "sqlite" else None
+        try:
+            with translated(), self.engine.begin() as connection:
+                book = SqlBook(connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer)
+                with self._known(connection, writer):
+                    return inside(connection, book, work)
+        finally:
+            if writer is not None:
+                writer.end()
+
+    @contextmanager
+    def _known(self, connection: Connection, writer: Writer | None) -> Iterator[None]:
+        """While it lasts, the calling thread is in this transaction, for `cut`."""
+        thread = threading.get_ident()
+        around = self._open.get(thread)  # a handler that asks the inbox for something is in two
+        self._open[thread] = connection, writer
+        try:
+            yield
+        finally:
+            if around is None:
+                del self._open[thread]
+            else:
+                self._open[thread] = around
+
+    def cut(self, thread: int) -> bool:
+        """End the transaction of a thread that hangs in it, from another one; whether that was possible."""
+        return _cut(self._open.get(thread))
 
     def create(self) -> None:
         with translated(), self.engine.begin() as connection:
@@ -76,17 +136,36 @@ class AsyncSqlStore:
     def __init__(self, engine: AsyncEngine, *, sessions: bool = False) -> None:
         self.engine = engine
         self.sessions = sessions
-        self._turn: Any = asyncio.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+        self.idle_ms: int | None = None
+        self._turn = asyncio.Lock()
+        self._open: dict[int, Open] = {}  # by task
         _guard(engine.sync_engine)
+        if engine.dialect.name == "sqlite":
+            late.listen(engine.sync_engine)
 
     async def run(self, work: Callable[[Book], T]) -> T:
-        with translated():
-            async with self._turn, self.engine.begin() as connection:
+        writer = Writer(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
+        task = id(asyncio.current_task())
+        try:
+            with translated():
+                async with self.engine.begin() as connection:
 
-                def inside(blocking: Connection) -> T:
-                    return _inside(blocking, SqlBook(blocking, connection, sessions=self.sessions), work)
+                    def begun(blocking: Connection) -> T:
+                        self._open[task] = blocking, writer
+                        book = SqlBook(
+                            blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
+                        )
+                        return inside(blocking, book, work)
 
-                return await connection.run_sync(inside)
+                    return await connection.run_sync(begun)
+        finally:
+            self._open.pop(task, None)
+            if writer is not None:
+                writer.end()
+
+    def cut(self, task: int) -> bool:
+        """End the transaction of a task that hangs in it; whether that was possible."""
+        return _cut(self._open.get(task))
 
     async def create(self) -> None:
         with translated():
@@ -97,10 +176,25 @@ class AsyncSqlStore:
         await self.engine.dispose()
 
 
-def _inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
-    begin(connection)
+def _cut(open_: Open | None) -> bool:
+    if open_ is None:
+        return True
+    connection, writer = open_
+    if writer is not None:
+        return writer.cut(connection)
     try:
-        return work(book)
+        return cutting.cut(connection.connection.driver_connection)
+    except SQLAlchemyError:  # it is lost already
+        return True
+
+
+def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
+    """What `work` gives on this book, in a transaction of the connection."""
+    try:
+        if book.writer is None:
+            return work(book)
+        with late.noted(connection, book.writer):
+            return work(book)
     except HandlerCommits:
         # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
         # it would commit what was done here.
@@ -110,12 +204,8 @@ def _inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) ->
 
 def begin(connection: Connection) -> None:
     """On SQLite, begin as a writer: a reader that becomes one later may be refused at once, without waiting."""
-    if connection.dialect.name == "sqlite" and not _in_transaction(connection):
+    if connection.dialect.name == "sqlite" and not late.in_transaction(connection):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _in_transaction(connection: Connection) -> bool:
-    return bool(getattr(connection.connection.dbapi_connection, "in_transaction", False))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from surehook.core.workflow import Order
 from surehook.inbox.ends import Backoff
-from surehook.inbox.work import Rules
+from surehook.inbox.rules import Rules
 from surehook.sim import orders, swarm
 from surehook.sim.entropy import Seed
 from surehook.sim.inbox.store import MOMENTS, Faults

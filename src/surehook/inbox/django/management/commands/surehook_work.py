@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 
 class Command(BaseCommand):
@@ -25,4 +25,5 @@ class Command(BaseCommand):
             return
         workers = min(max(options["workers"], 1), 64)
         self.stdout.write(f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
-        until_stopped(inbox, workers)
+        if not until_stopped(inbox, workers):
+            raise CommandError("too many handlers hang: start this process anew")

@@ -1,0 +1,86 @@
+"""Handlers at work, and those that are given up.
+
+A coroutine is cancelled when its time is over; what a thread does nobody can stop. So a call that takes too long is *given
+up*: the transaction it holds is ended under its hands, another worker takes the place of the one that is stuck in it, and
+when the call comes back, hours later perhaps, nothing of it is kept. Whether it came back or was given up first is decided
+here, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from surehook.core import ids
+from surehook.inbox.event import PREFIX
+from surehook.inbox.handlers import Handler
+from surehook.ports.inbox import Run, StoreError
+
+
+class GivenUp(StoreError):
+    """The handler came back after it was given up."""
+
+
+class Call(Struct, eq=False):
+    """A handler at work: on this run, since then and until then at the latest (seconds since boot)."""
+
+    run: Run
+    handler: Handler
+    began: float
+    until: float
+    is_over: bool = False  # or given up: who sets it decides
+
+    def told(self, now: float) -> str:
+        """It, in words."""
+        ref = ids.text(PREFIX, self.run.event)
+        return f"{self.handler.name} is at work on {ref} for {now - self.began:.0f} s"
+
+
+class Calls:
+    """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self.boot = boot
+        self._deciding = threading.Lock()
+        self._under_way: dict[int, Call] = {}
+
+    @contextmanager
+    def made(self, run: Run, handler: Handler, until: float) -> Iterator[None]:
+        """While it lasts. Raises GivenUp if it was given up, whatever it did."""
+        caller = this()
+        call = self._under_way[caller] = Call(run, handler, self.boot(), until)
+        try:
+            yield
+        finally:
+            with self._deciding:
+                was_given_up, call.is_over = call.is_over, True
+                if self._under_way.get(caller) is call:
+                    del self._under_way[caller]
+            if was_given_up:
+                raise GivenUp(f"given up, and back after {self.boot() - call.began:.0f} s")
+
+    def of(self, caller: int) -> Call | None:
+        """What this thread or task is at."""
+        return self._under_way.get(caller)
+
+    def give_up(self, caller: int, call: Call) -> bool:
+        """Let nothing of it be kept; False if it has come back."""
+        with self._deciding:
+            if call.is_over:
+                return False
+            call.is_over = True
+            del self._under_way[caller]
+            return True
+
+
+def this() -> int:
+    """Who is calling: the task, where there is one, else the thread."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident() if task is None else id(task)

@@ -1,0 +1,50 @@
+"""Which runs share a transaction: those whose handlers are known to be quick.
+
+What a handler writes stays locked until the commit: its rows on a server, all of the file on SQLite. So a slow one has a
+transaction to itself, and neither waits with the rows of others in its hands nor lets others wait with its own. How long a
+handler takes is remembered, the longest of late; one that was never seen is taken for slow, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from surehook.inbox.handlers import Handler, Handlers
+from surehook.ports.inbox import Run
+
+QUICK_S = 0.05
+FADES = 0.9  # of the longest time that is remembered, with each call: after some fifty quick ones 20 s are forgotten
+
+
+class Pace:
+    """How long handlers take. `boot` counts seconds."""
+
+    def __init__(self, handlers: Handlers, boot: Callable[[], float]) -> None:
+        self._handlers = handlers
+        self.boot = boot
+        self._seen: dict[int, float] = {}  # by the handler's identity: they live as long as we do
+
+    def took(self, handler: Handler, seconds: float) -> None:
+        """A call of this handler is over."""
+        before = self._seen.get(id(handler))
+        self._seen[id(handler)] = seconds if before is None else max(seconds, before * FADES)
+
+    def together(self, runs: Sequence[Run]) -> int:
+        """How many of these, from the first on, share a transaction; none: the first one has it alone."""
+        for number, run in enumerate(runs):
+            for handler in self._handlers.fitting(run.source, run.type):
+                if self._seen.get(id(handler), QUICK_S) >= QUICK_S:
+                    return number
+        return len(runs)
+
+
+class Portion:
+    """How many runs a worker claims: what it has to give back another could have begun with."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.size = most
+
+    def met(self, done: int, left: int) -> None:
+        """So many were done, so many given back."""
+        self.size = max(1, done) if left else min(self._most, max(self.size * 2, 1))

@@ -1,0 +1,56 @@
+"""How workers work: every bound of theirs, in the unit that runs out."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from surehook.core.errors import SettingsError
+
+BATCH = 64  # runs in one transaction: handlers are the larger part of its cost by then
+BATCH_S = 0.25  # of work in one transaction: so long the rows that its first handler wrote are locked
+LEASE_MS = 60_000  # after that, work of a worker that died or hangs is taken up by another
+IDLE_S = 1.0  # how late work is found that another process stored
+TIMEOUT_S = 20.0  # for one handler: senders of what it asks for give up sooner
+STOP_S = 10.0  # from the order to stop until what hangs is left behind
+TIMEOUT_MOST_S = 3_600
+
+
+class Rules(Struct, frozen=True):
+    """How workers work.
+
+    batch      runs that share a transaction, at most
+    batch_s    seconds of work after which such a transaction is committed; what it did not come to, others may take
+    lease_ms   after so many milliseconds the work of a worker that died or hangs is taken up: twice what a handler may take
+    idle_s     seconds until work is found that another process stored
+    timeout_s  seconds that a handler may take which says nothing else (`on(…, timeout_s=…)`)
+    stop_s     seconds that `stop` waits for handlers that are at work, before it leaves them behind
+    """
+
+    batch: int = BATCH
+    lease_ms: int = LEASE_MS
+    idle_s: float = IDLE_S
+    batch_s: float = BATCH_S
+    timeout_s: float | None = None
+    stop_s: float = STOP_S
+
+    @property
+    def within_s(self) -> float:
+        """How long a handler may take at most. Half a lease: a transaction that began with it is over before the lease is,
+        also where its process freezes in the middle (sql/book.py)."""
+        return self.lease_ms / 2_000
+
+    def timeout(self, timeout_s: float | None) -> float:
+        """What a handler gets that wants this. Raises SettingsError."""
+        if timeout_s is None:
+            timeout_s = self.timeout_s
+        if timeout_s is None:
+            return min(TIMEOUT_S, self.within_s)
+        if not 0 < timeout_s <= TIMEOUT_MOST_S:
+            raise SettingsError("timeout_s", f"more than 0 and at most {TIMEOUT_MOST_S} seconds")
+        if timeout_s > self.within_s:
+            raise SettingsError(
+                "timeout_s",
+                f"{timeout_s:g} seconds are more than half a lease, which is {self.lease_ms / 1000:g}",
+                hint=f"rules=Rules(lease_ms={round(timeout_s * 2_000)}), or less to do for one handler",
+            )
+        return timeout_s

@@ -1,0 +1,30 @@
+"""A transaction ended under the hands of a thread that hangs in it: its connection is shut, and the server rolls back.
+
+Drivers are not made to be called by two threads; the socket that they use may be shut by anybody. A statement that waits in that
+moment comes back with an error.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+
+def cut(driver: Any) -> bool:
+    """Shut a driver's connection; whether it could be found. A proxy in between ends the transaction as a server would."""
+    with suppress(Exception):
+        if hasattr(driver, "terminate"):  # asyncpg
+            driver.terminate()
+            return True
+        with socket.socket(fileno=os.dup(_number(driver))) as shared:
+            shared.shutdown(socket.SHUT_RDWR)
+            return True
+    return False
+
+
+def _number(driver: Any) -> int:
+    """Its file descriptor: of psycopg and psycopg2, of PyMySQL."""
+    number: int = driver.fileno() if hasattr(driver, "fileno") else driver._sock.fileno()
+    return number

@@ -1,0 +1,175 @@
+"""SQLite's one writer: its place is taken when something is about to be written, not when work begins.
+
+Whoever has begun a transaction on SQLite keeps all others from writing, also those who store what arrives. A handler often does
+something slow first, asks another service, and then uses `tx`; so a transaction begins with the first statement, whosever it
+is. What a worker has to know before that, that the lease is its own and how the document stands, it reads outside of any
+transaction, and reads it again as the transaction begins: if it is not as it was, all of this is done anew, or left to who has
+it now.
+
+Only a run that is alone in its transaction begins so late: the others of a batch would find it begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection, Engine, event
+
+from surehook.inbox.sql import claiming, documenting
+from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease, StoreError
+
+T = TypeVar("T")
+
+WRITER = "surehook_inbox_writer"  # in a connection's `info`, while a transaction of ours may begin on it
+
+
+class Lock(Protocol):
+    """The turn of this process's threads or tasks. Waiting for each other here, they take it at once; in SQLite they would
+    sleep and try."""
+
+    def take(self) -> None: ...
+
+    def give(self) -> None: ...
+
+
+class Writer:
+    """One transaction that has perhaps not begun. All but `cut` is called by who runs it."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+        self._has_lock = False
+        self._checks: list[Callable[[Connection], None]] = []
+        self._savepoint: str | None = None
+        self._is_cut = False
+        self._is_peeking = False
+        self.has_begun = False
+
+    def about_to(self, connection: Connection) -> None:
+        """A statement is about to run."""
+        if self._is_cut:
+            raise StoreError("this transaction was ended from outside")
+        if not self.has_begun and not self._is_peeking:
+            self.begin(connection)
+
+    def begin(self, connection: Connection) -> None:
+        """Begin now. As a writer: a reader that becomes one later may be refused at once, without waiting."""
+        if not self._has_lock:
+            self._lock.take()
+            self._has_lock = True
+        self.has_begun = True  # the statements that follow are part of it
+        try:
+            self._open(connection)
+            for check in self._checks:
+                check(connection)
+            if self._savepoint is not None:
+                connection.exec_driver_sql(self._savepoint)
+        except BaseException:
+            self.has_begun = False  # the next statement tries again, whatever becomes of this error
+            self._undo(connection)
+            raise
+
+    def _open(self, connection: Connection) -> None:
+        if not in_transaction(connection):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _undo(self, connection: Connection) -> None:
+        with suppress(Exception):
+            driver(connection).rollback()
+
+    def end(self) -> None:
+        """It was committed, or rolled back, or never began."""
+        if self._has_lock:
+            self._has_lock = False
+            self._lock.give()
+
+    # -- before it begins ---------------------------------------------------------------------------------------
+
+    def hold(self, connection: Connection, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        mine = self._peeked(connection, lambda: claiming.hold(connection, runs, token))
+
+        def check(connection: Connection) -> None:
+            if claiming.hold(connection, runs, token) != mine:
+                raise LostLease("another worker has taken the run")
+
+        self._checks.append(check)
+        return mine
+
+    def documents(
+        self, connection: Connection, keys: Sequence[DocumentKey]
+    ) -> dict[DocumentKey, DocumentRow]:
+        rows = self._peeked(connection, lambda: documenting.standing(connection, keys))
+
+        def check(connection: Connection) -> None:
+            if documenting.locked(connection, keys) != rows:
+                raise Contended("the document has moved meanwhile")
+
+        self._checks.append(check)
+        return rows
+
+    def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
+        self._is_peeking = True
+        try:
+            return read()
+        finally:
+            self._is_peeking = False
+
+    def say(self, connection: Connection, statement: str) -> None:
+        """A statement about savepoints: one is made as soon as there is something that it may have to undo."""
+        if statement.startswith("SAVEPOINT"):
+            self._savepoint = statement
+            return
+        self._savepoint = None
+        if statement.startswith("ROLLBACK") and in_transaction(connection):
+            driver(
+                connection
+            ).rollback()  # the handler went to the driver itself: it is all that has been done
+
+    # -- from another thread ------------------------------------------------------------------------------------
+
+    def cut(self, connection: Connection) -> bool:
+        """End it; whether that was possible."""
+        self._is_cut = True
+        own = driver(connection)
+        try:
+            own.interrupt()
+            if self.has_begun:
+                own.rollback()
+        except Exception:  # a connection that is tied to its thread
+            return False
+        self.end()
+        return True
+
+
+def listen(engine: Engine) -> None:
+    """Begin with the first statement."""
+
+    def about_to(connection: Connection, *_: Any) -> None:
+        writer = connection.info.get(WRITER)
+        if writer is not None:
+            writer.about_to(connection)
+
+    event.listen(engine, "before_cursor_execute", about_to)
+
+
+@contextmanager
+def noted(connection: Connection, writer: Writer) -> Iterator[None]:
+    """While it lasts, the connection's statements are of this transaction."""
+    connection.info[WRITER] = writer
+    try:
+        yield
+    finally:
+        if not connection.invalidated:
+            del connection.info[WRITER]
+
+
+def driver(connection: Connection) -> Any:
+    """The driver's own connection."""
+    return connection.connection.dbapi_connection
+
+
+def in_transaction(connection: Connection) -> bool:
+    """Whether SQLite has begun one, whoever asked for it."""
+    faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
+    return any(getattr(face, "in_transaction", False) for face in faces)

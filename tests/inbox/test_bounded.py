@@ -1,0 +1,221 @@
+"""What one handler holds is bounded: how long a transaction takes, whose rows it has locked, and when it begins."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox import Inbox, Rules
+from surehook.inbox.handlers import Handlers
+from surehook.inbox.pace import FADES, QUICK_S, Pace, Portion
+from surehook.ports.inbox import Contended
+from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
+from tests.inbox.test_documents import table
+
+TOKEN = b"t" * 16
+
+
+def signed(event_id, type="document.signed", **data):
+    return call(*message(event_id, type, **data), at=NOW)
+
+
+# -- which runs share a transaction -----------------------------------------------------------------------------
+
+
+class Run:
+    source = "partner"
+
+    def __init__(self, type: str) -> None:
+        self.type = type
+
+
+def paced(**took: float) -> Pace:
+    """Handlers of these types, each seen to take so long; `new` was never seen."""
+    handlers = Handlers(Rules(), may_wait=False)
+    pace = Pace(handlers, lambda: 0.0)
+    for type in (*took, "new"):
+        handlers.add(
+            lambda event, tx: None, "partner", type, version=None, final=True, name=type, timeout_s=None
+        )
+        if type in took:
+            pace.took(handlers.fitting("partner", type)[0], took[type])
+    return pace
+
+
+@pytest.mark.parametrize(
+    ("types", "together"),
+    [
+        ("quick quick quick", 3),
+        ("quick slow quick", 1),
+        ("slow quick", 0),
+        ("new quick", 0),
+        ("quick none none", 3),
+        ("", 0),
+    ],
+)
+def test_those_up_to_the_first_slow_one_share_a_transaction(types, together):
+    pace = paced(quick=QUICK_S / 2, slow=QUICK_S)
+    assert pace.together([Run(type) for type in types.split()]) == together  # type: ignore[misc]
+
+
+def test_a_slow_call_is_forgotten_after_many_quick_ones():
+    pace = paced(once=20.0)
+    (handler,) = pace._handlers.fitting("partner", "once")
+    calls = 0
+    while not pace.together([Run("once")]):  # type: ignore[list-item]
+        pace.took(handler, 0.001)
+        calls += 1
+    assert 20.0 * FADES**calls < QUICK_S < 20.0 * FADES ** (calls - 1)
+
+
+def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
+    portion = Portion(64)
+    sizes = []
+    for done, left in ((1, 63), (1, 0), (2, 0), (4, 0), (8, 0), (3, 13), (6, 0), (0, 5)):
+        portion.met(done, left)
+        sizes.append(portion.size)
+    assert sizes == [1, 2, 4, 8, 16, 3, 6, 1]
+
+
+def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_given_back_untried(house):
+    house.on(lambda event: house.clock.passes(0.04))
+    for n in range(20):
+        house.receive(f"evt_{n:02}")
+    store, steps = house.inbox.store, house.inbox.steps
+    known_as_quick(house.inbox)
+    claimed = house.do(store.run(steps.claiming(TOKEN)))
+    before = house.sql("select due_at, accepted_at from surehook_inbox_runs")
+    assert all(due > accepted for due, accepted in before)
+    done = house.do(store.run(steps.processing(claimed.runs, TOKEN)))
+    assert (len(done.settlements), done.left) == (7, 13), "0.25 s of work"
+    given = "select attempts from surehook_inbox_runs where lease is null and due_at = accepted_at"
+    assert house.sql(given) == [(0,)] * 13, "in their places, and the attempt is not counted"
+    house.work()
+    assert len(house.effects()) == 20
+
+
+def handled(house, first, pattern="*", **choices):
+    """A handler that calls `first(event)` and then writes a row of `effects`."""
+
+    def blocking(event, tx):
+        first(event)
+        house.write(tx, event.id)
+
+    async def waiting(event, tx):
+        first(event)
+        await house.write(tx, event.id)
+
+    house.inbox.on("partner", pattern, **choices)(waiting if house.kind == "async" else blocking)
+
+
+def quick(event, tx):
+    tx.execute(text("insert into effects (event_id) values ('other')"))
+
+
+@pytest.fixture
+def other(ground):
+    """Another process's inbox on the same database."""
+    inbox = Inbox(ground[1], [partner()], clock=Clock())
+    yield inbox
+    inbox.close()
+
+
+def rows(other, statement):
+    with other.store.engine.connect() as connection:
+        return connection.execute(text(statement)).scalars().all()
+
+
+def test_while_a_slow_handler_works_what_came_before_stands_and_others_have_the_rest(house, other):
+    """On SQLite as well, although the slow one's transaction is under way there: it has not begun."""
+    seen = []
+
+    def slow(event):
+        claimed = other.store.run(other.steps.claiming(b"o" * 16))
+        seen.append((rows(other, "select event_id from effects"), [run.event_id for run in claimed.runs]))
+        other.store.run(other.steps.releasing(claimed.runs, b"o" * 16))
+
+    handled(house, lambda event: None, "document.quick")
+    known_as_quick(house.inbox)
+    handled(house, slow, "document.slow")
+    for n, type in enumerate(["document.quick", "document.slow", "document.quick"]):
+        house.receive(f"evt_{n}", type)
+    house.do(house.inbox.work())
+    assert seen == [(["evt_0"], ["evt_2"])]
+    assert house.effects() == ["evt_0", "evt_1", "evt_2"]
+
+
+# -- when SQLite's transaction begins ---------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sync", "async", "django"], ids=lambda kind: f"sqlite-{kind}")
+def file_of(request, ground_of):
+    return ground_of("sqlite", request.param)
+
+
+class TestOnSqlite:
+    @pytest.fixture
+    def ground(self, file_of):
+        return file_of
+
+    def test_what_arrives_is_stored_while_a_handler_is_slow_before_it_writes(self, house, other):
+        answers = []
+        handled(house, lambda event: answers.append(other.receive(signed("evt_2")).status))
+        house.receive("evt_1")
+        house.do(house.inbox.work())
+        assert answers == [200, 200]
+        assert house.effects() == ["evt_1", "evt_2"]
+
+    def test_who_lost_the_lease_before_its_transaction_began_writes_nothing(self, house, other):
+        calls = []
+
+        def loses(event):
+            calls.append(event.id)
+            if len(calls) == 1:
+                other.clock.passes(61)
+                assert other.work() == 1
+
+        other.on("partner")(quick)
+        handled(house, loses)
+        house.receive("evt_1")
+        house.do(house.inbox.work())
+        assert house.effects() == ["other"]
+        assert house.inbox.watch.lost_leases == 1
+
+    def test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew(self, house, other):
+        calls = []
+
+        def moves(event):
+            calls.append((event.id, event.change.before))
+            assert other.receive(signed("evt_2", "document.sent", document="doc_1")).status == 200
+            assert other.work() == 1
+
+        for inbox in (house.inbox, other):
+            inbox.follow(table(mode="free"), "partner")
+        handled(house, moves)
+        other.on("partner")(quick)
+        house.send(*message("evt_1", "document.sent", document="doc_1"))
+        with pytest.raises(Contended):
+            house.do(house.inbox.work())
+        house.do(house.inbox.work())
+        assert calls == [("evt_1", "draft")]
+        assert house.effects() == ["other"]
+        assert house.states() == {"evt_1": "ignored", "evt_2": "finalized"}
+
+    def test_what_a_handler_did_behind_our_back_is_undone_with_it(self, house):
+        """By the driver itself, so that nobody was told that a transaction begins."""
+
+        def wrong(event, tx):
+            driver = tx.connection if hasattr(tx, "alias") else tx.connection.driver_connection
+            driver.execute("insert into effects (event_id) values ('raw')")
+            raise RuntimeError("no")
+
+        async def also_wrong(event, tx):
+            driver = (await tx.get_raw_connection()).driver_connection
+            await driver.execute("insert into effects (event_id) values ('raw')")
+            raise RuntimeError("no")
+
+        house.inbox.on("partner")(also_wrong if house.kind == "async" else wrong)
+        house.receive("evt_1")
+        house.do(house.inbox.work())
+        assert house.effects() == []
+        assert house.events()[0].code == "handler_failed"

@@ -1,0 +1,241 @@
+"""Handlers that never end: what they hold is let go, somebody takes their worker's place, and nothing of them is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox import Backoff, Rules
+from surehook.inbox import threads as threads_module
+from surehook.inbox.calls import Calls, GivenUp, this
+from tests.inbox.house import known_as_quick
+
+INSERT = text("insert into effects (event_id) values (:id)")
+DATABASES = ["sqlite", "postgresql", "mariadb"]
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def ground(request, ground_of):
+    return ground_of(request.param, "sync")
+
+
+def of(*databases):
+    slow = pytest.mark.slow
+    return pytest.mark.parametrize(
+        "ground",
+        [pytest.param(one, marks=[] if one == "sqlite" else slow, id=f"{one}-sync") for one in databases],
+        indirect=True,
+    )
+
+
+class Hangs:
+    """A handler that writes its row and hangs on the events `hang…`, until it is let go."""
+
+    def __init__(self):
+        self.began, self.go, self.came_back = threading.Event(), threading.Event(), threading.Event()
+        self.errors = []
+
+    def __call__(self, event, tx):
+        tx.execute(INSERT, {"id": event.id})
+        if event.id.startswith("hang"):
+            self.began.set()
+            self.go.wait(PATIENCE_S)
+            try:
+                tx.execute(INSERT, {"id": event.id + " again"})
+            except Exception as error:
+                self.errors.append(error)
+            self.came_back.set()
+
+
+def until(condition):
+    """Wait for what other threads do; a test fails that waits too long."""
+    ends = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < ends, "it never came"
+        threading.Event().wait(0.01)
+
+
+def working(houses, **options):
+    """A house whose threads look after each other only when a test says so."""
+    house = houses(**options)
+    hangs = Hangs()
+    house.inbox.on("partner", "*")(hangs)
+    return house, hangs
+
+
+@of(*DATABASES)
+def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, monkeypatch, caplog):
+    """It wrote its row: that is locked until its transaction is ended from outside, on SQLite the whole file."""
+    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    house.receive("hang")
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    house.receive("evt_1")
+    until(lambda: house.effects() == ["evt_1"])
+    until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized"})
+    (event,) = house.events(id="hang")
+    assert (event.code, event.error) == ("handler_timeout", "not done after 20 seconds")
+    hangs.go.set()
+    assert hangs.came_back.wait(PATIENCE_S)
+    until(lambda: not house.inbox.threads._behind or house.inbox.threads._behind[0].done.done())
+    house.inbox.stop()
+    assert hangs.errors, "its connection is gone"
+    assert house.effects() == ["evt_1"]
+
+
+@of("sqlite", "postgresql")
+def test_those_who_shared_its_transaction_are_done_anew_and_not_counted(houses, monkeypatch):
+    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    known_as_quick(house.inbox)
+    for event_id in ("evt_1", "hang", "evt_2"):
+        house.receive(event_id)
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    until(lambda: house.effects() == ["evt_1", "evt_2"])
+    until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized", "evt_2": "finalized"})
+    hangs.go.set()
+    house.inbox.stop()
+
+
+@of("sqlite")
+def test_so_many_hang_that_the_process_has_to_be_started_anew(houses, monkeypatch, caplog):
+    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(threads_module, "STUCK_MOST", 2)
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    for n in range(3):
+        house.receive(f"hang{n}")
+    house.inbox.start(1)
+    for _ in range(2):
+        assert hangs.began.wait(PATIENCE_S)
+        hangs.began.clear()
+        house.clock.passes(21)
+    until(lambda: house.inbox.threads.is_stuck)
+    assert "start it anew" in caplog.text
+    house.clock.passes(60)
+    assert not hangs.began.wait(0.1), "nobody is left to begin the third"
+    hangs.go.set()
+    house.inbox.stop()
+
+
+@of(*DATABASES)
+def test_stop_ends_in_time_and_what_hangs_is_done_anew_by_another_process(houses, caplog):
+    house, hangs = working(houses, rules=Rules(stop_s=0.1))
+    house.receive("hang")
+    house.inbox.start(2)
+    assert hangs.began.wait(PATIENCE_S)
+    house.inbox.stop()
+    assert "left behind, to be done anew" in caplog.text
+    given = house.sql("select attempts from surehook_inbox_runs where lease is null and due_at is not null")
+    assert given == [(0,)], "at once, and the attempt is not counted"
+    hangs.go.set()
+    assert hangs.came_back.wait(PATIENCE_S)
+    twin = house.twin()
+    seen = twin.on()
+    twin.work()
+    assert [event.attempt for event in seen] == [1]
+    assert house.effects() == ["hang"]
+    twin.close()
+
+
+@of("sqlite")
+def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_event_it_is_at(houses):
+    house = houses()
+    seen = house.on(lambda event: house.inbox.threads._hands[0].worker.stop())
+    known_as_quick(house.inbox)
+    for n in range(5):
+        house.receive(f"evt_{n}")
+    house.inbox.start(1)
+    until(lambda: house.effects() == ["evt_0"])
+    house.inbox.stop()
+    assert [event.id for event in seen] == ["evt_0"]
+    assert house.sql("select count(*) from surehook_inbox_runs where attempts = 0") == [(4,)]
+
+
+def test_a_call_comes_back_or_is_given_up_and_never_both():
+    calls = Calls(lambda: 0.0)
+    run: Any = SimpleNamespace(event=b"e" * 16)
+    handler: Any = SimpleNamespace(name="slow")
+    with calls.made(run, handler, 1.0):
+        call = calls.of(this())
+        assert call is not None
+    assert not calls.give_up(this(), call), "it is back"
+    with pytest.raises(GivenUp), calls.made(run, handler, 1.0):
+        calls.give_up(this(), calls._under_way[this()])
+    assert calls.of(this()) is None
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------
+
+
+class TestTasks:
+    @pytest.fixture(params=[pytest.param("postgresql", marks=pytest.mark.slow), "sqlite"])
+    def ground(self, request, ground_of):
+        return ground_of(request.param, "async")
+
+    def test_one_that_is_cancelled_and_goes_on_is_left_behind(self, houses):
+        house = houses(backoff=Backoff(attempts=1))
+        began, go = asyncio.Event(), asyncio.Event()
+
+        async def deaf(event, tx):
+            began.set()
+            while event.id == "deaf" and not go.is_set():
+                try:
+                    await go.wait()
+                except asyncio.CancelledError:
+                    continue
+            await tx.execute(INSERT, {"id": event.id})
+
+        house.inbox.on("partner", timeout_s=0.01)(deaf)
+        house.receive("deaf")
+
+        async def story():
+            inbox = house.inbox
+            inbox.start(1)
+            async with asyncio.timeout(PATIENCE_S):
+                await began.wait()
+                (call,) = inbox.calls._under_way.values()
+                house.clock.at += 60_000
+                inbox.tasks.look()
+                assert call.is_over
+                (behind,) = inbox.tasks._behind
+                await inbox.stop()  # who took its place has settled what it left
+                assert [one.state for one in await inbox.events()] == ["dead"]
+                go.set()
+                await behind.task
+
+        house.do(story())
+        assert house.events()[0].code == "handler_timeout"
+        assert house.effects() == []
+
+    def test_stop_cancels_what_is_not_done_in_time(self, houses, caplog):
+        house = houses(rules=Rules(stop_s=0.05))
+        began = asyncio.Event()
+
+        async def hangs(event, tx):
+            await tx.execute(INSERT, {"id": event.id})
+            began.set()
+            await asyncio.Event().wait()
+
+        house.inbox.on("partner")(hangs)
+        house.receive("evt_1")
+
+        async def story():
+            house.inbox.start(1)
+            await began.wait()
+            await house.inbox.stop()
+
+        house.do(story())
+        assert "left behind, to be done anew" in caplog.text
+        assert house.sql("select attempts from surehook_inbox_runs where lease is null") == [(0,)]
+        assert house.effects() == []
