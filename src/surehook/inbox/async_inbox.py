@@ -15,7 +15,7 @@ from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed
+from surehook.inbox.desk import Listed, Shown
 from surehook.inbox.ends import Backoff
 from surehook.inbox.line import AsyncLine
 from surehook.inbox.receive import Call
@@ -165,6 +165,10 @@ class AsyncInbox(Definitions):
     async def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
         """Events with their newest run, newest first."""
         return await self.store.run(desk.listing(wanted, limit))
+
+    async def show(self, ref: str) -> Shown | None:
+        """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
+        return await self.store.run(desk.showing(ref))
 
     async def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
         """Other bodies under known ids, newest first."""

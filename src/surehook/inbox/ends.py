@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ from surehook.core.errors import SurehookError
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.ports.inbox import Book, Run, Settlement, State
+from surehook.ports.inbox_tries import Try
+
+_HANDLER = "__surehook_handler__"  # of an error: the handler that raised it
 
 
 class Backoff(Struct, frozen=True):
@@ -62,7 +66,7 @@ class Ends:
     def call(self, book: Book, run: Run, event: Event) -> Called:
         """Give the event to every handler that fits. Raises what they raise or say."""
         fitting = self.handlers.fitting(run.source, run.type)
-        result = [_called(book, handler, event) for handler in fitting]
+        result = [_blamed(book, handler, event) for handler in fitting]
         return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
 
     def well(self, run: Run, called: Called) -> Settlement:
@@ -89,18 +93,45 @@ class Ends:
         # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
         late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
         if late is not None:
-            return self.failed(run, "handler_timeout", str(late), handlers=handlers)
-        return self.failed(run, code, "".join(traceback.format_exception(error)), handlers=handlers)
+            return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
+        told = "".join(traceback.format_exception(error))
+        return self.failed(run, code, told, handlers=handlers, raised=error)
 
     def failed(
-        self, run: Run, code: str, error: str | None = None, *, handlers: Sequence[Handler] = ()
+        self,
+        run: Run,
+        code: str,
+        error: str | None = None,
+        *,
+        handlers: Sequence[Handler] = (),
+        raised: Exception | None = None,
     ) -> Settlement:
         """Again after a wait, or dead."""
         wait = self.backoff.wait_ms(run.attempts, self._fraction())
         ended = self.end(
             run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
         )
-        return structs.replace(ended, due_at=None if wait is None else self.now() + wait)
+        due_at = None if wait is None else self.now() + wait
+        return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
+
+    def exhausted(self, run: Run) -> Settlement:
+        """Dead: the last attempts ended with their processes."""
+        ended = self.end(run, "dead", code="attempts_exhausted")
+        return structs.replace(ended, tried=self._tried(run, ended, None))
+
+    def _tried(self, run: Run, ended: Settlement, raised: Exception | None) -> Try:
+        """The attempt, for its event's history."""
+        failing = _failing(raised)
+        return Try(
+            event=run.event,
+            at=self.now(),
+            number=run.number,
+            attempt=run.attempts,
+            code=ended.error_code or "",
+            handler=ended.handler if failing is None else failing.name,
+            name=None if raised is None else type(raised).__name__,
+            message=ended.error if raised is None else _plain(_words(raised)),
+        )
 
     def parked(self, run: Run, code: str) -> Settlement:
         """Nobody here can handle it yet; the attempt was none."""
@@ -126,6 +157,27 @@ class Ends:
             error_code=code,
             error=_plain(error),
         )
+
+
+def _blamed(book: Book, handler: Handler, event: Event) -> object:
+    """What the handler gives; what it raises goes on with its name on it."""
+    try:
+        return _called(book, handler, event)
+    except Exception as error:
+        with suppress(AttributeError):  # of a class that takes no marks
+            setattr(error, _HANDLER, handler)
+        raise
+
+
+def _failing(error: BaseException | None) -> Handler | None:
+    return getattr(error, _HANDLER, None) or getattr(getattr(error, "__cause__", None), _HANDLER, None)
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # an application's own
+        return "it cannot say what it is"
 
 
 def _called(book: Book, handler: Handler, event: Event) -> object:

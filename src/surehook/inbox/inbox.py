@@ -17,7 +17,7 @@ from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed
+from surehook.inbox.desk import Listed, Shown
 from surehook.inbox.ends import Backoff
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
@@ -216,6 +216,10 @@ class Inbox(Definitions):
     def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
         """Events with their newest run, newest first."""
         return self.store.run(desk.listing(wanted, limit))
+
+    def show(self, ref: str) -> Shown | None:
+        """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
+        return self.store.run(desk.showing(ref))
 
     def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
         """Other bodies under known ids, newest first."""

@@ -71,9 +71,11 @@ class Steps:
         self.told = told
         self.look = look
         self.trouble = trouble
+        self._is_current = False  # the tables, once that was seen
 
     def claiming(self, token: bytes) -> Callable[[Book], Claimed]:
         def work(book: Book) -> Claimed:
+            self._check_tables(book)
             rules = self.rules
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": rules.batch}
             runs = book.claim(now=self.now(), **bounds)
@@ -83,6 +85,13 @@ class Steps:
             return Claimed(runs, waking, None if runs or waking else book.next_due())
 
         return work
+
+    def _check_tables(self, book: Book) -> None:
+        """Nothing is claimed on tables of an older version: it could not be settled, and each try would count."""
+        if not self._is_current:
+            if (wrong := book.outdated()) is not None:
+                raise StoreError(wrong)
+            self._is_current = True
 
     def processing(
         self, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()

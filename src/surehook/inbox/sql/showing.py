@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.settling import is_open
-from surehook.inbox.sql.tables import conflicts, events, receipts, requests, runs
+from surehook.inbox.sql.tables import conflicts, events, receipts, requests, runs, tries
 from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
 
 _ENTRY = (
@@ -95,5 +95,6 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
         connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
         connection.execute(delete(runs).where(runs.c.event.in_(old)))
         connection.execute(delete(receipts).where(receipts.c.event.in_(old)))
+        connection.execute(delete(tries).where(tries.c.event.in_(old)))
         connection.execute(delete(events).where(events.c.id.in_(old)))
     return Pruned(len(bodies), len(old))

@@ -24,8 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import QueuePool
 
 from surehook.core.errors import SurehookError
+from surehook.inbox.sql import versions
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
-from surehook.inbox.sql.tables import metadata
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class SqlStore:
 
     def create(self) -> None:
         with translated(), self.engine.begin() as connection:
-            metadata.create_all(connection)
+            _made(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -91,10 +91,15 @@ class AsyncSqlStore:
     async def create(self) -> None:
         with translated():
             async with self.engine.begin() as connection:
-                await connection.run_sync(metadata.create_all)
+                await connection.run_sync(_made)
 
     async def close(self) -> None:
         await self.engine.dispose()
+
+
+def _made(connection: Connection) -> None:
+    begin(connection)
+    versions.upgrade(connection)
 
 
 def _inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
