@@ -31,6 +31,7 @@ lease cannot commit.
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
     unhandled.py    what waits for a handler       seldom.py    what is said once in a while
+    keeping.py      retention
     asgi.py, wsgi.py, sources/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
+    from surehook.inbox.keeping import Keep as Keep
     from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
     from surehook.inbox.work import Rules as Rules
 
@@ -57,6 +59,7 @@ _PLACES = {
     "Event": "event",
     "Ignore": "handlers",
     "Inbox": "inbox",
+    "Keep": "keeping",
     "Later": "handlers",
     "ReceiptsTo": "sources.receipts_to",
     "Refuse": "handlers",

@@ -17,6 +17,7 @@ from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed, Shown
 from surehook.inbox.ends import Backoff
+from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine
 from surehook.inbox.receive import Call
 from surehook.inbox.sources.source import Source
@@ -40,10 +41,13 @@ class AsyncInbox(Definitions):
         sessions: bool = False,
         backoff: Backoff | None = None,
         rules: Rules | None = None,
+        keep: Keep | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        super().__init__(sources, may_wait=True, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        super().__init__(
+            sources, may_wait=True, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+        )
         if isinstance(engine, Engine):
             raise SettingsError("engine", "a blocking engine needs an Inbox")
         made = engines.async_engine(engine) if isinstance(engine, str) else engine

@@ -20,6 +20,7 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Handlers, named
+from surehook.inbox.keeping import Keep, Keeping
 from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
 from surehook.inbox.process import Done, Processor
@@ -56,6 +57,7 @@ class Definitions:
         may_wait: bool,
         backoff: Backoff | None,
         rules: Rules | None,
+        keep: Keep | None,
         clock: Clock | None,
         entropy: Entropy | None,
     ) -> None:
@@ -83,6 +85,7 @@ class Definitions:
         self.steps = Steps(
             processor, rules or Rules(), self.clock.now, self._token, self._told, self._look, self.trouble
         )
+        self.keeping = Keeping(keep, self.clock.now)
         for source in sources:
             self.add(source)
 
@@ -241,9 +244,9 @@ class Definitions:
         hint = f"did you mean {near[0]!r}?" if near else f"sources: {known}"
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
-    def _look(self, book: Book) -> bool:
+    def _look(self, book: Book, idle: bool) -> bool:
         """What a worker does while it is there, now and then: take up parked events that have a handler by now (whether
-        there were any), and look at depth, if somebody scrapes. What fails here keeps nobody from working."""
+        there were any), look at depth, if somebody scrapes, and prune. What fails here keeps nobody from working."""
         taken = False
         if self.unhandled.is_due:
             with _trying(book, lambda error: log.warning("parked events could not be looked at: %s", error)):
@@ -253,6 +256,11 @@ class Definitions:
             self._looked = now
             with _trying(book, self.unseen):
                 self.looking()(book)
+        if self.keeping.is_due(idle=idle):
+            with _trying(
+                book, lambda error: log.warning("what is past its retention was not removed: %s", error)
+            ):
+                self.keeping.step(book)
         return taken
 
     def _told(self, done: Done) -> None:

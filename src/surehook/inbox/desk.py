@@ -12,6 +12,7 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
+from surehook.inbox.keeping import Keep
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, pairs
@@ -212,9 +213,7 @@ def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, in
 
 
 def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Callable[[Book], Pruned]:
-    if not 0 < bodies_days <= events_days:
-        raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
-    bodies, events = (now - round(days * instants.DAY_MS) for days in (bodies_days, events_days))
+    bodies, events = Keep(bodies_days, events_days).before(now)
     rows = _rows(limit)
     return lambda book: book.prune(bodies_before=bodies, events_before=events, limit=rows)
 

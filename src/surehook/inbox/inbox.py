@@ -19,6 +19,7 @@ from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed, Shown
 from surehook.inbox.ends import Backoff
+from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
 from surehook.inbox.sources.source import Source
@@ -41,6 +42,7 @@ class Inbox(Definitions):
     sessions  True: handlers get an ORM `Session` in place of the `Connection`
     backoff   how failed events are tried again
     rules     how workers work
+    keep      how long finished events are kept: workers remove them; None: as `prune` is told
     """
 
     def __init__(
@@ -51,10 +53,13 @@ class Inbox(Definitions):
         sessions: bool = False,
         backoff: Backoff | None = None,
         rules: Rules | None = None,
+        keep: Keep | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        super().__init__(sources, may_wait=False, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        super().__init__(
+            sources, may_wait=False, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+        )
         if isinstance(engine, AsyncEngine):
             raise SettingsError("engine", "an asynchronous engine needs an AsyncInbox")
         if isinstance(engine, str):

@@ -60,10 +60,10 @@ class Steps:
         now: Callable[[], int],
         token: Callable[[], bytes],
         told: Callable[[Done], None],
-        look: Callable[[Book], bool],
+        look: Callable[[Book, bool], bool],
         trouble: Trouble,
     ) -> None:
-        """`look` is what a worker does beside claiming; whether more is due by that."""
+        """`look(book, idle)` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
         self.rules = rules
         self.now = now
@@ -80,7 +80,7 @@ class Steps:
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": rules.batch}
             runs = book.claim(now=self.now(), **bounds)
             waking = book.waking(now=self.now(), limit=rules.batch)
-            if self.look(book) and not runs:
+            if self.look(book, not (runs or waking)) and not runs:
                 runs = book.claim(now=self.now(), **bounds)
             return Claimed(runs, waking, None if runs or waking else book.next_due())
 

@@ -68,7 +68,10 @@ def counts(connection: Connection) -> dict[tuple[str, State], int]:
 
 
 def prune(connection: Connection, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
-    """Never what still has something to come: the body of an open run stays however old it is."""
+    """Never what still has something to come: the body of an open run stays however old it is.
+
+    What another one removes just now is passed over, not waited for.
+    """
     unfinished = select(runs.c.event).where(is_open())
     needed = select(events.c.request).where(events.c.id.in_(unfinished))
     bodies = [
@@ -78,6 +81,7 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
             .where(requests.c.received_at < bodies_before, requests.c.id.not_in(needed))
             .order_by(requests.c.received_at)
             .limit(limit)
+            .with_for_update(skip_locked=True)
         )
     ]
     if bodies:
@@ -89,6 +93,7 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
             .where(events.c.received_at < events_before, events.c.id.not_in(unfinished))
             .order_by(events.c.received_at)
             .limit(limit)
+            .with_for_update(skip_locked=True)
         )
     ]
     if old:
