@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from surehook.cli.main import run
 from surehook.core.errors import SettingsError
 from surehook.inbox import Backoff, Inbox
 from surehook.inbox.sql import ddl, engines, versions
@@ -217,3 +219,24 @@ def test_a_version_that_never_was_is_refused():
     with pytest.raises(SettingsError, match="no version 99"):
         ddl.script("sqlite", version=99)
     assert ddl.script("sqlite", version=versions.CURRENT) == ""
+
+
+def test_the_commands_bring_up_the_tables_and_print_what_is_missing(tmp_path, monkeypatch, capsys):
+    url = f"sqlite:///{tmp_path / 'inbox.db'}"
+    first(url)
+    (tmp_path / "older_inbox.py").write_text(
+        f"from surehook.inbox import Inbox\ninbox = Inbox({url!r})\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "older_inbox", raising=False)
+    assert run(["inbox", "ddl", "--dialect", "sqlite", "--from", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "CREATE TABLE surehook_inbox_tries" in printed and "surehook_inbox_runs" not in printed
+    assert version_of(url) == 1
+    assert run(["inbox", "upgrade", "older_inbox:inbox"]) == 0
+    assert version_of(url) == versions.CURRENT
+    assert run(["inbox", "ddl", "--from", str(versions.CURRENT)]) == 0
+    said = capsys.readouterr()
+    assert said.out == "" and "lack nothing" in said.err
+    assert run(["inbox", "ddl", "--from", "7"]) != 0
+    assert "there is no version 7" in capsys.readouterr().err
