@@ -15,7 +15,8 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
-from surehook.inbox.ends import Backoff, Ends
+from surehook.inbox.backoff import Backoff
+from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
@@ -105,6 +106,7 @@ class Definitions:
         final: bool = True,
         name: str | None = None,
         timeout_s: float | None = None,
+        retry: Backoff | None = None,
     ) -> Callable[[F], F]:
         """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
 
@@ -115,13 +117,21 @@ class Definitions:
         final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
         name     in the rows; None: module and name
         timeout_s  of a coroutine: cancelled after that, undone, and tried again like any failure; None: no bound
+        retry    how an event is tried again that this handler failed; None: by the inbox's backoff
         """
 
         self._check_source(source)
 
         def define(function: F) -> F:
             return self.handlers.add(
-                function, source, pattern, version=version, final=final, name=name, timeout_s=timeout_s
+                function,
+                source,
+                pattern,
+                version=version,
+                final=final,
+                name=name,
+                timeout_s=timeout_s,
+                retry=retry,
             )
 
         return define

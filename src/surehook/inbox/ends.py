@@ -13,32 +13,13 @@ import msgspec
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
 
 _HANDLER = "__surehook_handler__"  # of an error: the handler that raised it
-
-
-class Backoff(Struct, frozen=True):
-    """How long a failed event waits: `first_s`, then `factor` times as long each time, up to `max_s`, plus up to `jitter` of it.
-
-    The defaults give up after ten attempts and about three hours: a handler that still fails needs a person.
-    """
-
-    first_s: float = 1.0
-    factor: float = 4.0
-    max_s: float = 3600.0
-    attempts: int = 10
-    jitter: float = 0.2
-
-    def wait_ms(self, attempts: int, fraction: float) -> int | None:
-        """After so many attempts the wait, in milliseconds; None: it was the last. `fraction` is in [0, 1)."""
-        if attempts >= self.attempts:
-            return None
-        wait = min(self.first_s * self.factor ** min(attempts - 1, 60), self.max_s)
-        return round(wait * (1 + self.jitter * fraction) * 1000)
 
 
 class HandlerTimeout(SurehookError):
@@ -107,12 +88,25 @@ class Ends:
         raised: Exception | None = None,
     ) -> Settlement:
         """Again after a wait, or dead."""
-        wait = self.backoff.wait_ms(run.attempts, self._fraction())
+        wait = self._backoff(raised, handlers).wait_ms(run.attempts, self._fraction())
         ended = self.end(
             run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
         )
         due_at = None if wait is None else self.now() + wait
         return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
+
+    def _backoff(self, raised: Exception | None, handlers: Sequence[Handler]) -> Backoff:
+        """That of the handler that failed; where nobody knows which it was, of the first that has one."""
+        failing = _failing(raised)
+        own = (one.retry for one in (handlers if failing is None else (failing,)))
+        return next((one for one in own if one is not None), self.backoff)
+
+    def attempts(self, run: Run) -> int:
+        """How many an event may have, whichever of its handlers fails."""
+        handlers = self.handlers.fitting(run.source, run.type)
+        return max(
+            (one.retry or self.backoff for one in handlers), default=self.backoff, key=_attempts
+        ).attempts
 
     def exhausted(self, run: Run) -> Settlement:
         """Dead: the last attempts ended with their processes."""
@@ -171,6 +165,10 @@ def _blamed(book: Book, handler: Handler, event: Event) -> object:
 
 def _failing(error: BaseException | None) -> Handler | None:
     return getattr(error, _HANDLER, None) or getattr(getattr(error, "__cause__", None), _HANDLER, None)
+
+
+def _attempts(one: Backoff) -> int:
+    return one.attempts
 
 
 def _words(error: Exception) -> str:

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import Problem, SettingsError, SurehookError
+from surehook.inbox.backoff import Backoff
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,6 +72,7 @@ class Handler(Struct, frozen=True, gc=False):
     version  of what it does; two results of one event are compared with it
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
     timeout_s  a coroutine is cancelled after that; None: no bound
+    retry    how an event is tried again that it failed; None: as the inbox does
     """
 
     function: Callable[..., Any]
@@ -81,6 +83,7 @@ class Handler(Struct, frozen=True, gc=False):
     final: bool
     is_async: bool
     timeout_s: float | None = None
+    retry: Backoff | None = None
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -104,6 +107,7 @@ class Handlers:
         final: bool,
         name: str | None,
         timeout_s: float | None,
+        retry: Backoff | None = None,
     ) -> F:
         check_pattern(pattern)
         _check_call(function)
@@ -114,6 +118,8 @@ class Handlers:
             )
         if timeout_s is not None:
             _check_timeout(timeout_s, is_async=is_async)
+        if not isinstance(retry, Backoff | None):
+            raise SettingsError("retry", "a Backoff", hint="retry=Backoff(first_s=60, attempts=5)")
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
             function=function,
@@ -124,6 +130,7 @@ class Handlers:
             final=final,
             is_async=is_async,
             timeout_s=timeout_s,
+            retry=retry,
         )
         self._all.append(made)
         self.fitting.cache_clear()

@@ -16,9 +16,9 @@ from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed, Shown
-from surehook.inbox.ends import Backoff
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from django.db import router
 
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
-from surehook.inbox.ends import Backoff
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import Line

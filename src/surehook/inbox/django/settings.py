@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from msgspec import Struct
 
-from surehook.inbox.ends import Backoff
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.keeping import Keep
 from surehook.inbox.sources.source import Source
 from surehook.inbox.work import Rules
