@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from surehook.inbox import Backoff, Inbox
 from surehook.inbox.sql import ddl, engines, versions
 from surehook.inbox.sql.tables import PREFIX, metadata
 from surehook.ports.inbox import StoreError
+from tests.docs.pages import section
 from tests.inbox.house import Clock, House, call, message, partner
 
 DATABASES = ["sqlite", "postgresql", "mariadb"]
@@ -240,3 +242,8 @@ def test_the_commands_bring_up_the_tables_and_print_what_is_missing(tmp_path, mo
     assert said.out == "" and "lack nothing" in said.err
     assert run(["inbox", "ddl", "--from", "7"]) != 0
     assert "there is no version 7" in capsys.readouterr().err
+
+
+def test_the_page_has_every_version():
+    rows = re.findall(r"^\| (\d+) \|", section("docs/inbox.md", "Tables and migrations"), re.MULTILINE)
+    assert [int(one) for one in rows] == list(versions.CAME)
