@@ -37,11 +37,24 @@ Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339.")]
 @app.command()
 def ddl(
     dialect: Annotated[str, typer.Option(help="sqlite, postgresql, mysql or mariadb.")] = "postgresql",
+    version: Annotated[
+        int, typer.Option("--from", help="Only what tables of this version lack; 0: all of them.")
+    ] = 0,
 ) -> None:
     """Print the tables as SQL."""
     from surehook.inbox.sql.ddl import script
 
-    line(script(dialect).rstrip("\n"))
+    if found := script(dialect, version=version):
+        line(found.rstrip("\n"))
+    else:
+        note(f"tables of version {version} lack nothing")
+
+
+@app.command()
+def upgrade(place: Place) -> None:
+    """Make the tables that are missing; what is in the others stays."""
+    _ask(place, "create_tables")
+    note("the tables are those of this version")
 
 
 @app.command()
@@ -148,6 +161,32 @@ def events(
 
 
 @app.command()
+def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json: Json = False) -> int:
+    """Show one event: how it stands, how it came, and its last attempts that failed. Exit code 4 where there is none."""
+    from msgspec import structs
+
+    from surehook.cli.faults import NOT_FOUND, OK
+
+    found = _ask(place, "show", ref)
+    if found is None:
+        note(f"the inbox has no event {ref}")
+        return NOT_FOUND
+    event = structs.asdict(found.event)
+    tries = [structs.asdict(one) for one in found.tries]
+    came = {"url": found.url, "headers": found.headers, "body": _plain(found.body)}
+    if json:
+        document({**event, **came, "tries": tries})
+        return OK
+    facts({name: value for name, value in event.items() if name != "error"}, json=False)
+    if tries:
+        table(list(tries[0]), [list(one.values()) for one in tries])
+    for name, value in found.headers or ():
+        line(_harmless(f"{name}: {value}"))
+    line("the body is past its retention" if found.body is None else _harmless(_plain(found.body)))
+    return OK
+
+
+@app.command()
 def conflicts(place: Place, limit: Limit = 50, json: Json = False) -> None:
     """List other bodies that came under the id of an event that stands."""
     found = _ask(place, "conflicts", limit=limit)
@@ -247,6 +286,11 @@ def _show(found: Sequence[Any], columns: list[str], json: bool, nothing: str) ->
 
 def _plain(value: Any) -> Any:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _harmless(text: str) -> str:
+    """A sender's words, without what a terminal would obey."""
+    return "".join(one if one.isprintable() or one in "\n\t" else f"\\x{ord(one):02x}" for one in text)
 
 
 def _word(done: bool, what: str) -> int:

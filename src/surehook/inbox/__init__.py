@@ -33,6 +33,7 @@ lease cannot commit.
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
     unhandled.py    what waits for a handler       seldom.py    what is said once in a while
+    keeping.py      retention                      backoff.py   how long a failure waits
     asgi.py, wsgi.py, sources/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.
@@ -44,21 +45,23 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from surehook.inbox.async_inbox import AsyncInbox as AsyncInbox
-    from surehook.inbox.ends import Backoff as Backoff
+    from surehook.inbox.backoff import Backoff as Backoff
     from surehook.inbox.event import Event as Event
     from surehook.inbox.handlers import Ignore as Ignore
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
+    from surehook.inbox.keeping import Keep as Keep
     from surehook.inbox.rules import Rules as Rules
     from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
 
 _PLACES = {
     "AsyncInbox": "async_inbox",
-    "Backoff": "ends",
+    "Backoff": "backoff",
     "Event": "event",
     "Ignore": "handlers",
     "Inbox": "inbox",
+    "Keep": "keeping",
     "Later": "handlers",
     "ReceiptsTo": "sources.receipts_to",
     "Refuse": "handlers",

@@ -14,9 +14,10 @@ from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed
-from surehook.inbox.ends import Backoff
+from surehook.inbox.desk import Listed, Shown
+from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
@@ -42,10 +43,13 @@ class AsyncInbox(Definitions):
         sessions: bool = False,
         backoff: Backoff | None = None,
         rules: Rules | None = None,
+        keep: Keep | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        super().__init__(sources, may_wait=True, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        super().__init__(
+            sources, may_wait=True, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+        )
         if isinstance(engine, Engine):
             raise SettingsError("engine", "a blocking engine needs an Inbox")
         made = engines.async_engine(engine) if isinstance(engine, str) else engine
@@ -166,6 +170,10 @@ class AsyncInbox(Definitions):
     async def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
         """Events with their newest run, newest first."""
         return await self.store.run(desk.listing(wanted, limit))
+
+    async def show(self, ref: str) -> Shown | None:
+        """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
+        return await self.store.run(desk.showing(ref))
 
     async def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
         """Other bodies under known ids, newest first."""

@@ -15,12 +15,14 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
-from surehook.inbox.ends import Backoff, Ends
+from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Handlers, named
+from surehook.inbox.keeping import Keep, Keeping
 from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
 from surehook.inbox.pace import Pace
@@ -59,6 +61,7 @@ class Definitions:
         may_wait: bool,
         backoff: Backoff | None,
         rules: Rules | None,
+        keep: Keep | None,
         clock: Clock | None,
         entropy: Entropy | None,
     ) -> None:
@@ -92,6 +95,7 @@ class Definitions:
         self.steps = Steps(
             processor, rules, pace, self.clock.now, self._token, self._told, self._look, self.trouble
         )
+        self.keeping = Keeping(keep, self.clock.now)
         for source in sources:
             self.add(source)
 
@@ -111,6 +115,7 @@ class Definitions:
         final: bool = True,
         name: str | None = None,
         timeout_s: float | None = None,
+        retry: Backoff | None = None,
     ) -> Callable[[F], F]:
         """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
 
@@ -121,13 +126,21 @@ class Definitions:
         final    True: its success makes the event `finalized`. False: `processed`, until `finalize` or `reject`
         name     in the rows; None: module and name
         timeout_s  after that it is given up, undone, and tried again like any failure; None: that of the inbox's rules, 20
+        retry    how an event is tried again that this handler failed; None: by the inbox's backoff
         """
 
         self._check_source(source)
 
         def define(function: F) -> F:
             return self.handlers.add(
-                function, source, pattern, version=version, final=final, name=name, timeout_s=timeout_s
+                function,
+                source,
+                pattern,
+                version=version,
+                final=final,
+                name=name,
+                timeout_s=timeout_s,
+                retry=retry,
             )
 
         return define
@@ -250,9 +263,9 @@ class Definitions:
         hint = f"did you mean {near[0]!r}?" if near else f"sources: {known}"
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
-    def _look(self, book: Book) -> bool:
+    def _look(self, book: Book, idle: bool) -> bool:
         """What a worker does while it is there, now and then: take up parked events that have a handler by now (whether
-        there were any), and look at depth, if somebody scrapes. What fails here keeps nobody from working."""
+        there were any), look at depth, if somebody scrapes, and prune. What fails here keeps nobody from working."""
         taken = False
         if self.unhandled.is_due:
             with _trying(book, lambda error: log.warning("parked events could not be looked at: %s", error)):
@@ -262,6 +275,11 @@ class Definitions:
             self._looked = now
             with _trying(book, self.unseen):
                 self.looking()(book)
+        if self.keeping.is_due(idle=idle):
+            with _trying(
+                book, lambda error: log.warning("what is past its retention was not removed: %s", error)
+            ):
+                self.keeping.step(book)
         return taken
 
     def _told(self, done: Done) -> None:

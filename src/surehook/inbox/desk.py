@@ -12,9 +12,11 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
+from surehook.inbox.keeping import Keep
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Book, Entry, Filter, Pruned, State
+from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, pairs
+from surehook.ports.inbox_tries import Try
 
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
@@ -43,6 +45,31 @@ class Listed(Struct, frozen=True, kw_only=True):
     changed: bool
     code: str | None
     error: str | None
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """An attempt that failed: which handler, with what error."""
+
+    at: str
+    replay: int
+    attempt: int
+    code: str
+    handler: str | None
+    error: str | None
+    message: str | None
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """One event as it stands, how it came, and its last attempts that failed, oldest first.
+
+    url, headers, body  as they were received; None when their retention has ended
+    """
+
+    event: Listed
+    url: str | None
+    headers: list[tuple[str, str]] | None
+    body: bytes | None
+    tries: list[Tried]
 
 
 class Conflicting(Struct, frozen=True, kw_only=True):
@@ -94,35 +121,64 @@ def unparking(source: Source, now: int) -> Callable[[Book], int]:
 
 def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[Listed]]:
     fitting, rows = _filter(wanted), _rows(limit)
-    when = instants.render_optional
+    return lambda book: [_listed(one) for one in book.entries(fitting, limit=rows)]
 
-    def work(book: Book) -> list[Listed]:
-        return [
-            Listed(
-                ref=ids.text(PREFIX, one.id),
-                source=one.source,
-                tenant=one.tenant,
-                id=one.event_id,
-                correlation_id=one.correlation_id,
-                type=one.type,
-                received_at=instants.render(one.received_at),
-                state=one.state,
-                replay=one.number,
-                attempts=one.attempts,
-                due_at=when(one.due_at),
-                processed_at=when(one.processed_at),
-                finalized_at=when(one.finalized_at),
-                handler=one.handler,
-                handler_version=one.handler_version,
-                result=None if one.result_sha256 is None else one.result_sha256.hex(),
-                changed=one.changed,
-                code=one.error_code,
-                error=one.error,
-            )
-            for one in book.entries(fitting, limit=rows)
-        ]
+
+def showing(ref: str) -> Callable[[Book], Shown | None]:
+    """Raises Problem for what is no reference."""
+    event = ids.parse(PREFIX, ref)
+
+    def work(book: Book) -> Shown | None:
+        entries = book.entries(Filter(event=event), limit=1)
+        if not entries:
+            return None
+        came = book.original(event)
+        return Shown(
+            event=_listed(entries[0]),
+            url=None if came is None else came.url,
+            headers=None if came is None else pairs(came.headers),
+            body=None if came is None else came.body,
+            tries=[_tried(one) for one in book.tries(event)],
+        )
 
     return work
+
+
+def _tried(one: Try) -> Tried:
+    return Tried(
+        at=instants.render(one.at),
+        replay=one.number,
+        attempt=one.attempt,
+        code=one.code,
+        handler=one.handler,
+        error=one.name,
+        message=one.message,
+    )
+
+
+def _listed(one: Entry) -> Listed:
+    when = instants.render_optional
+    return Listed(
+        ref=ids.text(PREFIX, one.id),
+        source=one.source,
+        tenant=one.tenant,
+        id=one.event_id,
+        correlation_id=one.correlation_id,
+        type=one.type,
+        received_at=instants.render(one.received_at),
+        state=one.state,
+        replay=one.number,
+        attempts=one.attempts,
+        due_at=when(one.due_at),
+        processed_at=when(one.processed_at),
+        finalized_at=when(one.finalized_at),
+        handler=one.handler,
+        handler_version=one.handler_version,
+        result=None if one.result_sha256 is None else one.result_sha256.hex(),
+        changed=one.changed,
+        code=one.error_code,
+        error=one.error,
+    )
 
 
 def conflicting(limit: int) -> Callable[[Book], list[Conflicting]]:
@@ -157,9 +213,7 @@ def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, in
 
 
 def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Callable[[Book], Pruned]:
-    if not 0 < bodies_days <= events_days:
-        raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
-    bodies, events = (now - round(days * instants.DAY_MS) for days in (bodies_days, events_days))
+    bodies, events = Keep(bodies_days, events_days).before(now)
     rows = _rows(limit)
     return lambda book: book.prune(bodies_before=bodies, events_before=events, limit=rows)
 

@@ -6,41 +6,33 @@ import asyncio
 import hashlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.inbox.pace import Pace
 from surehook.ports.inbox import Book, Run, Settlement, State
+from surehook.ports.inbox_tries import Try
 
-
-class Backoff(Struct, frozen=True):
-    """How long a failed event waits: `first_s`, then `factor` times as long each time, up to `max_s`, plus up to `jitter` of it.
-
-    The defaults give up after ten attempts and about three hours: a handler that still fails needs a person.
-    """
-
-    first_s: float = 1.0
-    factor: float = 4.0
-    max_s: float = 3600.0
-    attempts: int = 10
-    jitter: float = 0.2
-
-    def wait_ms(self, attempts: int, fraction: float) -> int | None:
-        """After so many attempts the wait, in milliseconds; None: it was the last. `fraction` is in [0, 1)."""
-        if attempts >= self.attempts:
-            return None
-        wait = min(self.first_s * self.factor ** min(attempts - 1, 60), self.max_s)
-        return round(wait * (1 + self.jitter * fraction) * 1000)
+_HANDLER = "__surehook_handler__"  # of an error: the handler that raised it
 
 
 class HandlerTimeout(SurehookError):
     """A handler was cancelled or given up, as it was not done in time."""
+
+    @classmethod
+    def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
+        """What is said of one that nobody was able to cancel."""
+        error = cls(f"not done after {seconds:g} seconds")
+        setattr(error, _HANDLER, handler)
+        return error
 
 
 class Called(Struct, frozen=True):
@@ -86,7 +78,7 @@ class Ends:
                 raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
             try:
                 with self._calls.made(run, handler, until):
-                    result.append(_called(book, handler, event, until - began))
+                    result.append(_blamed(book, handler, event, until - began))
             finally:
                 before, began = began, boot()
                 self._pace.took(handler, began - before)
@@ -116,18 +108,58 @@ class Ends:
         # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
         late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
         if late is not None:
-            return self.failed(run, "handler_timeout", str(late), handlers=handlers)
-        return self.failed(run, code, "".join(traceback.format_exception(error)), handlers=handlers)
+            return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
+        told = "".join(traceback.format_exception(error))
+        return self.failed(run, code, told, handlers=handlers, raised=error)
 
     def failed(
-        self, run: Run, code: str, error: str | None = None, *, handlers: Sequence[Handler] = ()
+        self,
+        run: Run,
+        code: str,
+        error: str | None = None,
+        *,
+        handlers: Sequence[Handler] = (),
+        raised: Exception | None = None,
     ) -> Settlement:
         """Again after a wait, or dead."""
-        wait = self.backoff.wait_ms(run.attempts, self._fraction())
+        wait = self._backoff(raised, handlers).wait_ms(run.attempts, self._fraction())
         ended = self.end(
             run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
         )
-        return structs.replace(ended, due_at=None if wait is None else self.now() + wait)
+        due_at = None if wait is None else self.now() + wait
+        return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
+
+    def _backoff(self, raised: Exception | None, handlers: Sequence[Handler]) -> Backoff:
+        """That of the handler that failed; where nobody knows which it was, of the first that has one."""
+        failing = _failing(raised)
+        own = (one.retry for one in (handlers if failing is None else (failing,)))
+        return next((one for one in own if one is not None), self.backoff)
+
+    def attempts(self, run: Run) -> int:
+        """How many an event may have, whichever of its handlers fails."""
+        handlers = self.handlers.fitting(run.source, run.type)
+        return max(
+            (one.retry or self.backoff for one in handlers), default=self.backoff, key=_attempts
+        ).attempts
+
+    def exhausted(self, run: Run) -> Settlement:
+        """Dead: the last attempts ended with their processes."""
+        ended = self.end(run, "dead", code="attempts_exhausted")
+        return structs.replace(ended, tried=self._tried(run, ended, None))
+
+    def _tried(self, run: Run, ended: Settlement, raised: Exception | None) -> Try:
+        """The attempt, for its event's history."""
+        failing = _failing(raised)
+        return Try(
+            event=run.event,
+            at=self.now(),
+            number=run.number,
+            attempt=run.attempts,
+            code=ended.error_code or "",
+            handler=ended.handler if failing is None else failing.name,
+            name=None if raised is None else type(raised).__name__,
+            message=ended.error if raised is None else _plain(_words(raised)),
+        )
 
     def parked(self, run: Run, code: str) -> Settlement:
         """Nobody here can handle it yet; the attempt was none."""
@@ -153,6 +185,31 @@ class Ends:
             error_code=code,
             error=_plain(error),
         )
+
+
+def _blamed(book: Book, handler: Handler, event: Event, seconds: float) -> object:
+    """What the handler gives; what it raises goes on with its name on it."""
+    try:
+        return _called(book, handler, event, seconds)
+    except Exception as error:
+        with suppress(AttributeError):  # of a class that takes no marks
+            setattr(error, _HANDLER, handler)
+        raise
+
+
+def _failing(error: BaseException | None) -> Handler | None:
+    return getattr(error, _HANDLER, None) or getattr(getattr(error, "__cause__", None), _HANDLER, None)
+
+
+def _attempts(one: Backoff) -> int:
+    return one.attempts
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # an application's own
+        return "it cannot say what it is"
 
 
 def _called(book: Book, handler: Handler, event: Event, seconds: float) -> object:

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import Problem, SettingsError, SurehookError
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.rules import Rules
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,6 +72,7 @@ class Handler(Struct, frozen=True, gc=False):
     version  of what it does; two results of one event are compared with it
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
     timeout_s  after that it is given up: a coroutine is cancelled, a thread left behind
+    retry    how an event is tried again that it failed; None: as the inbox does
     """
 
     function: Callable[..., Any]
@@ -81,6 +83,7 @@ class Handler(Struct, frozen=True, gc=False):
     final: bool
     is_async: bool
     timeout_s: float
+    retry: Backoff | None = None
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -105,6 +108,7 @@ class Handlers:
         final: bool,
         name: str | None,
         timeout_s: float | None,
+        retry: Backoff | None = None,
     ) -> F:
         check_pattern(pattern)
         _check_call(function)
@@ -113,6 +117,8 @@ class Handlers:
             raise SettingsError(
                 "handler", "a coroutine needs an AsyncInbox", hint="AsyncInbox(url), or an ordinary function"
             )
+        if not isinstance(retry, Backoff | None):
+            raise SettingsError("retry", "a Backoff", hint="retry=Backoff(first_s=60, attempts=5)")
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
             function=function,
@@ -123,6 +129,7 @@ class Handlers:
             final=final,
             is_async=is_async,
             timeout_s=self._rules.timeout(timeout_s),
+            retry=retry,
         )
         self._all.append(made)
         self.fitting.cache_clear()

@@ -16,9 +16,10 @@ from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
 from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed
-from surehook.inbox.ends import Backoff
+from surehook.inbox.desk import Listed, Shown
+from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
 from surehook.inbox.rules import Rules
@@ -43,6 +44,7 @@ class Inbox(Definitions):
     sessions  True: handlers get an ORM `Session` in place of the `Connection`
     backoff   how failed events are tried again
     rules     how workers work
+    keep      how long finished events are kept: workers remove them; None: as `prune` is told
     """
 
     def __init__(
@@ -53,10 +55,13 @@ class Inbox(Definitions):
         sessions: bool = False,
         backoff: Backoff | None = None,
         rules: Rules | None = None,
+        keep: Keep | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        super().__init__(sources, may_wait=False, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        super().__init__(
+            sources, may_wait=False, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+        )
         if isinstance(engine, AsyncEngine):
             raise SettingsError("engine", "an asynchronous engine needs an AsyncInbox")
         if isinstance(engine, str):
@@ -212,6 +217,10 @@ class Inbox(Definitions):
     def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
         """Events with their newest run, newest first."""
         return self.store.run(desk.listing(wanted, limit))
+
+    def show(self, ref: str) -> Shown | None:
+        """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
+        return self.store.run(desk.showing(ref))
 
     def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
         """Other bodies under known ids, newest first."""

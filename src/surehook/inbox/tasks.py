@@ -91,7 +91,7 @@ class WorkerTasks:
             return
         self._hands.remove(hand)
         self._behind.append(hand)
-        error = HandlerTimeout(f"not done after {call.until - call.began:g} seconds")
+        error = HandlerTimeout.of(call.handler, call.until - call.began)
         if self.is_stuck:
             log.error(
                 "%d handlers go on although they were cancelled, and no more workers begin: start this process anew; "

@@ -120,7 +120,7 @@ class WorkerThreads:
             return
         self._hands.remove(hand)
         self._behind.append(hand)
-        error = HandlerTimeout(f"not done after {call.until - call.began:g} seconds")
+        error = HandlerTimeout.of(call.handler, call.until - call.began)
         if self.is_stuck:
             log.error(
                 "%d handlers hang in threads of this process, and no more workers begin: start it anew, and give what "

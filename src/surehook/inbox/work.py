@@ -87,10 +87,10 @@ class Steps:
         now: Callable[[], int],
         token: Callable[[], bytes],
         told: Callable[[Done], None],
-        look: Callable[[Book], bool],
+        look: Callable[[Book, bool], bool],
         trouble: Trouble,
     ) -> None:
-        """`look` is what a worker does beside claiming; whether more is due by that."""
+        """`look(book, idle)` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
         self.rules = rules
         self.pace = pace
@@ -99,17 +99,19 @@ class Steps:
         self.told = told
         self.look = look
         self.trouble = trouble
+        self._is_current = False  # the tables, once that was seen
 
     def claiming(self, token: bytes, limit: int | None = None) -> Callable[[Book], Claimed]:
         """At most `limit` runs; None: as many as share a transaction."""
 
         def work(book: Book) -> Claimed:
+            self._check_tables(book)
             rules = self.rules
             most = rules.batch if limit is None else limit
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
             runs = book.claim(now=self.now(), **bounds)
             waking = book.waking(now=self.now(), limit=rules.batch)
-            if self.look(book) and not runs:
+            if self.look(book, not (runs or waking)) and not runs:
                 runs = book.claim(now=self.now(), **bounds)
             return Claimed(runs, waking, None if runs or waking else book.next_due())
 
@@ -121,6 +123,13 @@ class Steps:
         if shared or not runs:
             return Parted([], runs[:shared], runs[shared:])
         return Parted(runs[1:], runs[:1], [])
+
+    def _check_tables(self, book: Book) -> None:
+        """Nothing is claimed on tables of an older version: it could not be settled, and each try would count."""
+        if not self._is_current:
+            if (wrong := book.outdated()) is not None:
+                raise StoreError(wrong)
+            self._is_current = True
 
     def processing(
         self,

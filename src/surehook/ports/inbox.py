@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from surehook.core.errors import SurehookError
 from surehook.ports.inbox_receipts import ReceiptBook
+from surehook.ports.inbox_tries import Try, TryBook
 
 T = TypeVar("T")
-
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
 State = Literal["accepted", "held", "parked", "processed", "finalized", "rejected", "ignored", "dead"]
@@ -35,7 +35,6 @@ OPEN: tuple[State, ...] = ("accepted", "held")  # a worker has them to do, now o
 # rejected   refused after processing, or by a handler for good; may be replayed
 # ignored    nothing to do, and recorded as that
 # dead       all attempts failed; may be replayed
-
 
 NO_HANDLER = "no_handler"
 UNKNOWN_SOURCE = "unknown_source"
@@ -153,6 +152,7 @@ class Settlement(Struct, kw_only=True):
     changed: bool = False
     error_code: str | None = None
     error: str | None = None
+    tried: Try | None = None  # where the attempt failed
 
 
 class Filter(Struct, frozen=True, kw_only=True):
@@ -258,7 +258,7 @@ class Pruned(Struct, frozen=True):
     events: int
 
 
-class Book(ReceiptBook, Protocol):
+class Book(ReceiptBook, TryBook, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:

@@ -7,12 +7,13 @@ from typing import TypeVar
 
 from django.db import router
 
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
-from surehook.inbox.ends import Backoff
 from surehook.inbox.inbox import Inbox as Blocking
+from surehook.inbox.keeping import Keep
 from surehook.inbox.line import Line
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
@@ -44,8 +45,8 @@ class _Durable:
 class Inbox(Blocking):
     """An inbox in a database of Django. Handlers are ordinary functions, called inside `transaction.atomic(using=tx.alias)`.
 
-    sources, backoff, rules  as for every inbox
-    using                    the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
+    sources, backoff, rules, keep  as for every inbox
+    using                          the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
     """
 
     def __init__(
@@ -55,11 +56,14 @@ class Inbox(Blocking):
         using: str | None = None,
         backoff: Backoff | None = None,
         rules: Rules | None = None,
+        keep: Keep | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
         store = DjangoStore(using or router.db_for_write(Events))
-        super().__init__(store, sources, backoff=backoff, rules=rules, clock=clock, entropy=entropy)
+        super().__init__(
+            store, sources, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+        )
         self.let_go = store.let_go
         self._line = Line(_Durable(store))
         self.view: View = view_of(self.receiver, self.receive, store.alias)
@@ -68,7 +72,7 @@ class Inbox(Blocking):
     def of_settings(cls) -> Inbox:
         """The inbox that SUREHOOK_INBOX describes. Raises ImproperlyConfigured."""
         it = given()
-        return cls(it.sources, using=it.using, backoff=it.backoff, rules=it.rules)
+        return cls(it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep)
 
     def labour(self, worker: Worker | Teller) -> None:
         """Work, then close the thread's connection, which Django would not."""

@@ -16,8 +16,8 @@ from surehook.inbox.sql.tables import PREFIX
 class MakeTables(Operation):
     """Make the tables of these names (without their prefix), except those that are there: other hands may have made them.
 
-    A table is made as it is defined today, so the first migration makes everything that this version has, and a later one
-    finds its work done on a database that began later.
+    A table is made as it is defined today: what a later version adds to it, its migration finds done on a database that began
+    later.
     """
 
     reversible = True

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from msgspec import Struct
 
-from surehook.inbox.ends import Backoff
+from surehook.inbox.backoff import Backoff
+from surehook.inbox.keeping import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 
@@ -24,6 +25,7 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
     modules  the module of each app in which handlers are, imported when Django starts; None: none
     backoff  how failed events are tried again
     rules    how workers work
+    keep     how long finished events are kept; None: as `prune` is told
     """
 
     sources: Sequence[Source] = ()
@@ -31,6 +33,7 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
     modules: str | None = "webhooks"
     backoff: Backoff | None = None
     rules: Rules | None = None
+    keep: Keep | None = None
 
 
 def given() -> Given:

@@ -4,10 +4,12 @@ Written once, for connections that block. An asynchronous engine runs the same f
 there is one text of every statement and one order of locks.
 
     tables.py   what is stored; printed by `surehook inbox ddl`
+    versions.py which version of them a database has, and how it gets the newest
     ddl.py      the tables as SQL, and for Alembic
     arriving.py requests, events, repeats, conflicts
     claiming.py leases
     settling.py how runs end, replays, words of others
+    trying.py   attempts that failed; how an event came
     showing.py  lists, counts, retention
     bulk.py     many rows in one call of the driver
     book.py     one transaction with all of that

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from surehook.inbox.sql import arriving, claiming, depth, documenting, parking, settling, showing
 from surehook.inbox.sql.late import Writer
 from surehook.inbox.sql.owing import Owing
+from surehook.inbox.sql.trying import Trying
 from surehook.ports.inbox import (
     Conflict,
     Depth,
@@ -41,7 +42,7 @@ class HandlerCommits(StoreError):
     """A handler called commit or rollback on the transaction that also marks its event processed."""
 
 
-class SqlBook(Owing):
+class SqlBook(Owing, Trying):
     """`ports.inbox.Book` on a connection inside a transaction; `async_connection` is its other face, where there is one."""
 
     def __init__(
@@ -91,6 +92,7 @@ class SqlBook(Owing):
             self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}")
             self._stands = False
         settling.settle(self.connection, settlements)
+        self.keep_tries(settlements)
 
     def last_results(self, events: Sequence[bytes]) -> dict[bytes, bytes]:
         return settling.last_results(self.connection, events)

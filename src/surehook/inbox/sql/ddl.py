@@ -1,7 +1,11 @@
-"""The tables as SQL for whoever runs migrations by hand, and as two functions for Alembic.
+"""The tables as SQL for whoever runs migrations by hand, and for Alembic.
 
+# env.py: autogenerate leaves the inbox's tables to the inbox
 from surehook.inbox.sql import ddl
 
+context.configure(..., include_name=ddl.include_name)
+
+# a revision
 def upgrade() -> None:
     ddl.upgrade(op.get_bind())
 
@@ -11,15 +15,17 @@ def downgrade() -> None:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql.tables import PREFIX, metadata
+from surehook.inbox.sql.versions import downgrade as downgrade
+from surehook.inbox.sql.versions import since
+from surehook.inbox.sql.versions import upgrade as upgrade
 
 DIALECTS: dict[str, Any] = {
     "sqlite": sqlite.dialect,
@@ -44,16 +50,12 @@ def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
     return found
 
 
-def script(dialect: str) -> str:
-    """The same as one text, each statement ended by a semicolon."""
-    return "".join(f"{statement};\n\n" for statement in statements(dialect)).rstrip() + "\n"
+def script(dialect: str, *, version: int = 0) -> str:
+    """The same as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
+    wanted = statements(dialect, since(version))
+    return "".join(f"{statement};\n\n" for statement in wanted).rstrip() + "\n" if wanted else ""
 
 
-def upgrade(connection: Connection) -> None:
-    """Make the tables that are missing: for a revision of Alembic."""
-    metadata.create_all(connection)
-
-
-def downgrade(connection: Connection) -> None:
-    """Drop the tables, with everything in them."""
-    metadata.drop_all(connection)
+def include_name(name: str | None, type_: str, parent_names: Mapping[str, Any]) -> bool:
+    """For Alembic's `context.configure(include_name=…)`: whether a name of the database is the application's to compare."""
+    return not (type_ == "table" and name is not None and name.startswith(PREFIX))

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.settling import is_open
-from surehook.inbox.sql.tables import conflicts, events, receipts, requests, runs
+from surehook.inbox.sql.tables import conflicts, events, receipts, requests, runs, tries
 from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
 
 _ENTRY = (
@@ -68,7 +68,10 @@ def counts(connection: Connection) -> dict[tuple[str, State], int]:
 
 
 def prune(connection: Connection, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
-    """Never what still has something to come: the body of an open run stays however old it is."""
+    """Never what still has something to come: the body of an open run stays however old it is.
+
+    What another one removes just now is passed over, not waited for.
+    """
     unfinished = select(runs.c.event).where(is_open())
     needed = select(events.c.request).where(events.c.id.in_(unfinished))
     bodies = [
@@ -78,6 +81,7 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
             .where(requests.c.received_at < bodies_before, requests.c.id.not_in(needed))
             .order_by(requests.c.received_at)
             .limit(limit)
+            .with_for_update(skip_locked=True)
         )
     ]
     if bodies:
@@ -89,11 +93,13 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
             .where(events.c.received_at < events_before, events.c.id.not_in(unfinished))
             .order_by(events.c.received_at)
             .limit(limit)
+            .with_for_update(skip_locked=True)
         )
     ]
     if old:
         connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
         connection.execute(delete(runs).where(runs.c.event.in_(old)))
         connection.execute(delete(receipts).where(receipts.c.event.in_(old)))
+        connection.execute(delete(tries).where(tries.c.event.in_(old)))
         connection.execute(delete(events).where(events.c.id.in_(old)))
     return Pruned(len(bodies), len(old))

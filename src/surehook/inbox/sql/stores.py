@@ -25,10 +25,9 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
-from surehook.inbox.sql import cutting, late
+from surehook.inbox.sql import cutting, late, versions
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
 from surehook.inbox.sql.late import Writer
-from surehook.inbox.sql.tables import metadata
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
 T = TypeVar("T")
@@ -124,7 +123,7 @@ class SqlStore:
 
     def create(self) -> None:
         with translated(), self.engine.begin() as connection:
-            metadata.create_all(connection)
+            _made(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -170,10 +169,15 @@ class AsyncSqlStore:
     async def create(self) -> None:
         with translated():
             async with self.engine.begin() as connection:
-                await connection.run_sync(metadata.create_all)
+                await connection.run_sync(_made)
 
     async def close(self) -> None:
         await self.engine.dispose()
+
+
+def _made(connection: Connection) -> None:
+    begin(connection)
+    versions.upgrade(connection)
 
 
 def _cut(open_: Open | None) -> bool:

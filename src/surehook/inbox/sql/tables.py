@@ -7,6 +7,9 @@
     documents  where each document stands in its workflow
     steps      every decision about a document, with the state before and after; only ever added to
     receipts   what senders that asked are to be told of their events, and when; one for an event
+    tries      the last attempts of an event that failed; in the order of their keys
+
+Which version of the tables each came with: `versions.py`.
 
 Times are Unix milliseconds. Hashes and ids are bytes.
 """
@@ -40,6 +43,7 @@ ID_CHARS = 255  # of an event id, as verification lets them through
 TEXT_CHARS = 256
 CODE_CHARS = 64
 ERROR_CHARS = 2_000  # the end of a traceback says where; the rest is in the logs
+MESSAGE_CHARS = 500  # of an attempt: what it said, without where
 
 metadata = MetaData()
 
@@ -170,6 +174,20 @@ receipts = Table(
     Column("due_at", BigInteger),
     Column("lease", _binary(16)),
     Column("attempts", Integer, nullable=False),
+    **_OPTIONS,
+)
+
+tries = Table(
+    PREFIX + "tries",
+    metadata,
+    Column("event", _binary(16), primary_key=True),
+    Column("at", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", SmallInteger, primary_key=True, autoincrement=False),
+    Column("code", String(CODE_CHARS), nullable=False),
+    Column("handler", String(TEXT_CHARS)),
+    Column("name", String(TEXT_CHARS)),
+    Column("message", _TEXT),
     **_OPTIONS,
 )
 

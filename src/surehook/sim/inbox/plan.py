@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from surehook.core.workflow import Order
-from surehook.inbox.ends import Backoff
+from surehook.inbox.backoff import Backoff
 from surehook.inbox.rules import Rules
 from surehook.sim import orders, swarm
 from surehook.sim.entropy import Seed

@@ -1,4 +1,4 @@
-"""All tables that this version has."""
+"""The tables of version 1."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import ClassVar
 from django.db import migrations
 
 from surehook.inbox.django.operations import MakeTables
-from surehook.inbox.sql import described
+from surehook.inbox.sql.versions import CAME
 
 
 class Migration(migrations.Migration):
-    """A table that comes in a later version needs a migration that names it, for databases that are older than that."""
-
     initial = True
     dependencies: ClassVar[list[tuple[str, str]]] = []
-    operations: ClassVar[list[MakeTables]] = [MakeTables(*described.names())]
+    operations: ClassVar[list[MakeTables]] = [MakeTables(*CAME[1])]

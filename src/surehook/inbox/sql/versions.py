@@ -1,0 +1,96 @@
+"""The versions of the tables: what came when, and which of them a database has.
+
+A later version only adds. So the version before goes on working on newer tables while an application is deployed, and a
+database is brought up by making what is not there.
+
+Which version a database has, its tables say themselves. A row with a number could say something else: where an ORM's or
+Alembic's own definitions made the tables, where a test emptied all of them, or a script stopped half-way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, inspect
+
+from surehook.core.errors import SettingsError
+from surehook.inbox.sql.tables import PREFIX, metadata
+from surehook.ports.inbox import StoreUnavailable
+
+# Version → the tables that came with it, without their prefix.
+CAME: dict[int, tuple[str, ...]] = {
+    1: ("requests", "events", "runs", "conflicts", "documents", "steps", "receipts"),
+    2: ("tries",),
+}
+CURRENT = max(CAME)
+_WAIT_S = 60  # for another process that makes tables just now
+_LOCK = "surehook_inbox_tables"
+
+
+def since(version: int) -> list[str]:
+    """The tables that came after this version. Raises SettingsError for a version that there never was."""
+    if version not in (0, *CAME):
+        raise SettingsError("version", f"there is no version {version}", hint=f"0 to {CURRENT}; 0: no tables")
+    return [name for number, names in CAME.items() if number > version for name in names]
+
+
+def of(connection: Connection) -> int:
+    """The newest version of which a database has everything; 0: none."""
+    there = inspect(connection)
+    version = 0
+    for number, names in CAME.items():
+        if not all(there.has_table(PREFIX + name) for name in names):
+            break
+        version = number
+    return version
+
+
+def outdated(version: int) -> str:
+    """What to do about tables of this version, in one line."""
+    return (
+        f"its tables are of version {version}, and this surehook needs {CURRENT}: `surehook inbox ddl --from {version}` "
+        "prints what is missing, create_tables() or Django's `migrate` makes it"
+    )
+
+
+def upgrade(connection: Connection | None) -> None:
+    """Make the tables that are missing; the rows of those that are there are not touched. Of two who do it, one waits.
+
+    Raises SettingsError without a connection, as `alembic upgrade --sql` has none.
+    """
+    if connection is None:
+        raise SettingsError(
+            "connection",
+            "the inbox needs a connection to see what is missing",
+            hint="in a script, what `surehook inbox ddl --from VERSION` prints",
+        )
+    with _alone(connection):
+        metadata.create_all(connection)
+
+
+def downgrade(connection: Connection, to: int = 0) -> None:
+    """Drop the tables that came after this version, with everything in them. Raises SettingsError."""
+    metadata.drop_all(connection, tables=[metadata.tables[PREFIX + name] for name in since(to)])
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Who looks and then makes must be the only one. SQLite's writers are that already."""
+    if connection.dialect.name == "postgresql":  # until the end of the transaction
+        _say(connection, f"SELECT pg_advisory_xact_lock(hashtext('{_LOCK}'))")
+        yield
+    elif connection.dialect.name in ("mysql", "mariadb"):  # whose CREATE TABLE ends the transaction
+        if _say(connection, f"SELECT GET_LOCK('{_LOCK}', {_WAIT_S})") != 1:
+            raise StoreUnavailable("another process has been making the tables of the inbox for a minute")
+        try:
+            yield
+        finally:
+            _say(connection, f"SELECT RELEASE_LOCK('{_LOCK}')")
+    else:
+        yield
+
+
+def _say(connection: Connection, statement: str) -> Any:
+    return connection.exec_driver_sql(statement).scalar()

@@ -1,0 +1,164 @@
+"""Workers remove what is past its retention, and never what still has something to come."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from sqlalchemy import text
+
+from surehook.core.errors import SettingsError
+from surehook.inbox import Keep, Later, keeping
+from surehook.inbox.sql import engines
+from surehook.inbox.sql.book import SqlBook
+from surehook.ports.inbox import Pruned
+from tests.inbox.house import NOW, Clock, House
+
+DAY_S = 86_400
+MONTH = Keep(bodies_days=30, events_days=90)
+
+
+def rows(house) -> dict[str, int]:
+    return {
+        name: house.sql(f"select count(*) from surehook_inbox_{name}")[0][0]
+        for name in ("requests", "events", "runs")
+    }
+
+
+def test_an_idle_worker_removes_bodies_and_later_dedupe_records(houses):
+    house = houses(keep=MONTH)
+    house.on()
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.clock.passes(29 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 3, "events": 3, "runs": 3}
+    house.clock.passes(2 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 3, "runs": 3}
+    house.clock.passes(60 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 0, "runs": 0}
+
+
+def test_without_the_setting_nothing_is_removed(house):
+    house.on()
+    house.receive("evt_1")
+    house.work()
+    house.clock.passes(365 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 1, "events": 1, "runs": 1}
+
+
+def test_what_still_has_something_to_come_stays_however_old_it_is(houses):
+    house = houses(keep=MONTH)
+
+    def later(event):
+        if event.id == "evt_later":
+            raise Later("30d")
+
+    house.on(later, "document.signed")
+    house.receive("evt_done")
+    house.receive("evt_later")
+    house.receive("evt_parked", "document.unknown")
+    for _ in range(4):
+        house.work()
+        house.clock.passes(29 * DAY_S)
+    house.work()
+    assert house.states() == {"evt_later": "accepted", "evt_parked": "parked"}
+    assert rows(house)["requests"] == 2
+
+
+def test_a_large_rest_is_removed_in_steps(houses, monkeypatch):
+    monkeypatch.setattr(keeping, "ROWS", 2)  # 500 events take a while
+    house = houses(keep=MONTH)
+    house.on()
+    for n in range(5):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.clock.passes(31 * DAY_S)
+    left = []
+    for _ in range(4):
+        house.work()
+        house.work()  # at the same moment: another worker of this process
+        left.append(rows(house)["requests"])
+        house.clock.passes(1)
+    assert left == [3, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("database", "wait", "left"),
+    # MariaDB locks each row that it reads to find them: then the second one has nothing to do for now.
+    [("postgresql", "set lock_timeout = '1s'", 1), ("mariadb", "set innodb_lock_wait_timeout = 1", 0)],
+)
+def test_of_two_processes_none_waits_for_the_other_or_takes_its_rows(ground_of, runner, database, wait, left):
+    kind, url = ground_of(database, "sync")
+    house = House(kind, url, runner).prepare()
+    house.on()
+    for n in range(4):
+        house.receive(f"evt_{n}")
+    house.work()
+    engine, far = engines.engine(url), NOW + 365 * DAY_S * 1000
+    with engine.connect() as one, engine.connect() as two:
+        for connection in (one, two):
+            connection.execute(text(wait))
+            connection.commit()
+        assert SqlBook(one).prune(bodies_before=far, events_before=far, limit=3) == Pruned(3, 3)
+        assert SqlBook(two).prune(bodies_before=far, events_before=far, limit=3) == Pruned(left, left)
+        one.commit()
+        two.commit()
+    house.do(house.inbox.store.run(lambda book: book.prune(bodies_before=far, events_before=far, limit=3)))
+    assert rows(house) == {"requests": 0, "events": 0, "runs": 0}
+    engine.dispose()
+    house.close()
+
+
+class Broken:
+    """A book whose rows cannot be removed."""
+
+    def prune(self, **_):
+        raise ValueError("no")
+
+
+def test_a_step_that_fails_is_not_done_again_at_once():
+    clock = Clock()
+    steps = keeping.Keeping(MONTH, clock.now)
+    with pytest.raises(ValueError, match="no"):
+        steps.step(Broken())  # type: ignore[arg-type]
+    assert not steps.is_due(idle=True)
+
+
+def test_what_cannot_be_removed_keeps_nobody_from_working(houses, caplog):
+    house = houses(keep=MONTH)
+    house.on()
+    house.sql("drop table surehook_inbox_conflicts")
+    house.receive("evt_1")
+    house.work()
+    house.clock.passes(100 * DAY_S)
+    house.receive("evt_2")
+    with caplog.at_level(logging.WARNING, "surehook.inbox"):
+        house.work()
+    assert house.effects() == ["evt_1", "evt_2"]
+    assert "what is past its retention was not removed" in caplog.text
+
+
+def test_a_busy_worker_prunes_after_ten_minutes_all_the_same():
+    clock = Clock()
+    steps = keeping.Keeping(MONTH, clock.now)
+    assert steps.is_due(idle=True)
+    assert not steps.is_due(idle=False)
+    clock.passes(keeping.LATE_MS / 1000)
+    assert steps.is_due(idle=False)
+
+
+def test_a_clock_that_was_set_back_does_not_end_it():
+    clock = Clock()
+    steps = keeping.Keeping(MONTH, clock.now)
+    clock.passes(-DAY_S)
+    assert steps.is_due(idle=True)
+
+
+def test_dedupe_records_must_outlive_bodies():
+    with pytest.raises(SettingsError, match="must outlive"):
+        Keep(bodies_days=90, events_days=30)
