@@ -139,7 +139,8 @@ def test_a_wait_that_was_over_when_the_word_was_said_is_ended_first():
     story.now += 61_000
     story.say("release")
     story.wait(100)
-    assert story.last == ("conflict", "waited_too_long")
+    assert [step.rule for step in story.history[-2:]] == ["waited_too_long", "gave_up"]
+    assert (story.state, story.document.next) == ("sent", 3)
     other = told("sent", table=replace(SIGNING, order=Order(wait_s=60)))
     other.tell("signed", 3)
     other.now += 59_000
@@ -183,6 +184,7 @@ def test_whatever_is_missing_releases_bring_every_document_to_its_end(table):
 def test_a_granted_token_lets_one_event_pass_a_gap_with_what_waited_before_it():
     story = told("sent")
     story.tell("viewed", 3, id="v")
+    story.tell("completed", 9)
     story.grant("t")
     step = story.tell("signed", 5, token="t")
     assert says(step) == ("applied", "move", "viewed", "signed")
@@ -194,6 +196,16 @@ def test_a_granted_token_lets_one_event_pass_a_gap_with_what_waited_before_it():
     ]
     assert story.document.grants == ()
     assert story.tell("completed", 7, token="t").verdict == "early"
+
+
+def test_a_granted_token_waits_where_one_before_it_stops_the_document():
+    story = told("sent", "signed", table=STOP)
+    story.tell("expired", 4)
+    story.tell("completed", 5, id="stops")
+    story.grant("t")
+    assert says(story.tell("voided", 7, token="t"))[:2] == ("early", "stopped")
+    assert story.document.stopped.id == "stops"
+    assert len(story.document.grants) == 1
 
 
 def test_a_token_that_nobody_granted_passes_no_gap():

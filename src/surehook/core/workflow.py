@@ -85,7 +85,7 @@ def release(table: Table, document: Document, now: int, *, by: str = "", why: st
     something that is missing, without it up to the first of them. Nothing happens where neither is the case."""
     turn = Turn(table, document, now)
     turn.catch_up()
-    turn.release(Word(what="release", at=now, by=by, why=why))
+    turn.release(_aimed(document, Word(what="release", at=now, by=by, why=why)))
     return turn.decision(None)
 
 
@@ -93,7 +93,15 @@ def asked(document: Document, word: Word) -> Document:
     """The document with a word that its next decision carries out. A second release before that is the same one."""
     if word.what == "release" and any(one.what == "release" for one in document.words):
         return document
-    return structs.replace(document, words=(*document.words, word))
+    return structs.replace(document, words=(*document.words, _aimed(document, word)))
+
+
+def _aimed(document: Document, word: Word) -> Word:
+    """A release is up to the first event that waits when it is said: whoever said it knows of no further gap."""
+    if word.what != "release" or not document.waiting:
+        return word
+    first = document.waiting[0].event
+    return structs.replace(word, event=first.id, upto=first.sequence)
 
 
 def is_undone(document: Document, event_id: str) -> bool:

@@ -175,6 +175,12 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
         )
 
     @cached_property
+    def moving(self) -> frozenset[str]:
+        """Every received event type by which something may move, aliases among them."""
+        names = self.types - {*self.informational}
+        return names | {alias for alias, name in self.aliases.items() if name in names}
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the table as data, whatever the order of its keys: equal digests decide alike."""
         return hashlib.sha256(msgspec.json.encode(self.data, order="deterministic")).hexdigest()

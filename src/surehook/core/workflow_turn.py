@@ -71,8 +71,10 @@ class Turn:
             text = f"{event.id} stays without effect, the document goes on{_said(word.by, word.why)}"
             self._say(event, "no_op", "released", text, by=by)
             self._settle_number(event)
-        elif draft.waiting:
-            self._pass_over(draft.waiting[0], _said(word.by, word.why).lstrip() or "by an operator", by=by)
+        elif word.upto is not None:
+            self._go_up_to(word.upto, _said(word.by, word.why).lstrip() or "by an operator", by=by)
+        elif draft.waiting and draft.waiting[0].event.id == word.event:
+            self._pass_over(draft.waiting[0], "")
         self._go_on()
 
     def say_granted(self, by: str, why: str) -> Step:
@@ -137,12 +139,14 @@ class Turn:
     def _take_before_its_turn(self, event: Arrival) -> Step:
         """A granted token lets an event go on without the numbers that are missing before it."""
         assert event.token is not None
-        self.draft.keep(Waiting(event, self.now))
-        self._pass_over(self.draft.waiting[-1], "for a remediation token", event=event)
+        assert event.sequence is not None
+        self._go_up_to(event.sequence, "for a remediation token")
+        if self.draft.stopped is not None:  # by one of those before it
+            return self._wait(event)
+        step = self._place(event)
         if self._is_granted(event):  # it was not needed for more
             self.draft.grants.remove(token_digest(event.token))
-        own = next((step for step in self.steps if step.event == event.id), None)
-        return own or self._say(event, "early", "stopped", self._why_early(event)[1])
+        return step
 
     def _take_unnumbered(self, event: Arrival) -> Step:
         if self.order.mode == "strict":
@@ -281,23 +285,28 @@ class Turn:
         text = f"waited {self.order.wait_s:g} s for {what}; it can be handed in again"
         self._say(waiting.event, "conflict", "waited_too_long", text, waits_for=missing, released=True)
 
-    def _pass_over(
-        self, waiting: Waiting, why: str, *, by: str | None = None, event: Arrival | None = None
-    ) -> None:
-        """Let one waiting event have its turn, and those before it, without what is missing. `event`: the one that was
-        handed in just now, and has not waited."""
+    def _pass_over(self, waiting: Waiting, why: str) -> None:
+        """Let one waiting event have its turn, and those before it, without what is missing."""
         draft, number = self.draft, waiting.event.sequence
         if number is None:
             draft.waiting.remove(waiting)
             self._place(waiting.event, released=True, leap=True)
             return
-        while draft.stopped is None and draft.next <= number:
-            first = draft.waiting[0]
-            assert first.event.sequence is not None
-            if first.event.sequence > draft.next:
-                self._give_up(draft.next, first.event.sequence - 1, why, by)
-            draft.waiting.remove(first)
-            self._place(first.event, released=first.event is not event)
+        self._go_up_to(number, why)
+        if draft.stopped is None:
+            draft.waiting.remove(waiting)
+            self._place(waiting.event, released=True)
+
+    def _go_up_to(self, number: int, why: str, *, by: str | None = None) -> None:
+        """Give up what is missing before a number; what waits before it has its turn."""
+        draft = self.draft
+        while draft.stopped is None and draft.next < number:
+            first = draft.waiting[0].event.sequence if draft.waiting else None
+            if first == draft.next:
+                self._place(draft.waiting.pop(0).event, released=True)
+            else:
+                last = number if first is None else min(first, number)
+                self._give_up(draft.next, last - 1, why, by)
 
     def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
         numbers = f"number {first}" if first == last else f"numbers {first} to {last}"

@@ -124,16 +124,20 @@ class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
 class Word(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person said about a document, until the next decision carries it out.
 
-    what  release: let it go on. undo: take back what `step` did, as its event was rejected
-    at    when it was said, Unix milliseconds
-    by    who said it
-    why   the reason that was given
+    what   release: let it go on. undo: take back what `step` did, as its event was rejected
+    at     when it was said, Unix milliseconds
+    by     who said it
+    why    the reason that was given
+    event  of a release: id of the first event that waited then, if any did
+    upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
     """
 
     what: Literal["release", "undo"]
     at: int
     by: str = ""
     why: str = ""
+    event: str | None = None
+    upto: int | None = None
     step: Step | None = None
 
 
@@ -209,6 +213,11 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether something changed that a handler should hear of: the document, a signer, a branch. What was taken back on
         a person's word is none: no event did it."""
         return self.verdict == "applied" and self.rule != "undone"
+
+    @property
+    def is_taking_back(self) -> bool:
+        """Whether it says what became of a move whose event was rejected: that is no turn of the event."""
+        return self.rule in ("undone", "not_undone")
 
 
 class Decision(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
+from surehook.inbox.words import take_back
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State
 
 NOTE_CHARS = 1_000
@@ -69,6 +70,8 @@ def deciding(
         if not book.decide(event, state=state, code=short, note=said, now=now):
             return None
         owing.decided(book, event, state, short, said)
+        if state == "rejected":
+            take_back(book, event, code=short, now=now)
         return book.entries(Filter(event=event), limit=1)[0]
 
     return work

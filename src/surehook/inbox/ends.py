@@ -59,9 +59,9 @@ class Ends:
         self._fraction = fraction
         self.now = now
 
-    def call(self, book: Book, run: Run, event: Event) -> Called:
-        """Give the event to every handler that fits. Raises what they raise or say."""
-        fitting = self.handlers.fitting(run.source, run.type)
+    def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
+        """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
+        fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
         result = [_called(book, handler, event) for handler in fitting]
         return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
 

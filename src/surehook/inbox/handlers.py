@@ -71,6 +71,7 @@ class Handler(Struct, frozen=True, gc=False):
     version  of what it does; two results of one event are compared with it
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
     timeout_s  a coroutine is cancelled after that; None: no bound
+    informational  it also hears of events that a workflow calls informational
     """
 
     function: Callable[..., Any]
@@ -81,6 +82,7 @@ class Handler(Struct, frozen=True, gc=False):
     final: bool
     is_async: bool
     timeout_s: float | None = None
+    informational: bool = False
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -104,6 +106,7 @@ class Handlers:
         final: bool,
         name: str | None,
         timeout_s: float | None,
+        informational: bool = False,
     ) -> F:
         check_pattern(pattern)
         _check_call(function)
@@ -124,6 +127,7 @@ class Handlers:
             final=final,
             is_async=is_async,
             timeout_s=timeout_s,
+            informational=informational,
         )
         self._all.append(made)
         self.fitting.cache_clear()

@@ -333,8 +333,8 @@ class Book(ReceiptBook, Protocol):
         """The runs of a document's events that are `held`, locked."""
         ...
 
-    def applied_step(self, event: bytes) -> str | None:
-        """The latest decision by which an event took effect."""
+    def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
+        """The latest decision by which an event took effect, or was recorded as informational, and on which document."""
         ...
 
     def waking(self, *, now: int, limit: int) -> list[DocumentKey]:

@@ -87,14 +87,17 @@ def held(connection: Connection, key: DocumentKey, event_ids: Sequence[str]) -> 
     return [loaded(row) for row in found]
 
 
-def applied(connection: Connection, event: bytes) -> str | None:
-    body = connection.execute(
-        select(steps.c.body)
-        .where(steps.c.event == event, steps.c.verdict == "applied")
+def effective(connection: Connection, event: bytes) -> tuple[DocumentKey, str] | None:
+    found = connection.execute(
+        select(steps.c.document_type, steps.c.tenant, steps.c.document, steps.c.body)
+        .where(steps.c.event == event, steps.c.verdict.in_(("applied", "informational")))
         .order_by(steps.c.id.desc())
         .limit(1)
-    ).scalar()
-    return None if body is None else str(body)
+    ).first()
+    if found is None:
+        return None
+    document_type, tenant, document, body = found
+    return (document_type, tenant, document), str(body)
 
 
 def waking(connection: Connection, *, now: int, limit: int) -> list[DocumentKey]:
