@@ -151,8 +151,22 @@ def test_a_wait_that_was_over_when_the_word_was_said_is_ended_first():
 
 def test_a_release_where_nothing_waits_changes_nothing():
     story = begun("sent")
-    before = story.document
-    assert release(SIGNING, before, NOW).document == before
+    decision = release(SIGNING, story.document, NOW, by="ana", why="a mistake")
+    assert decision.document == story.document
+    (step,) = decision.steps
+    assert (step.verdict, step.rule, step.by) == ("no_op", "released", "ana")
+    assert step.reason == "nothing was held any more; released by ana: a mistake"
+
+
+def test_a_release_names_the_event_without_a_number_that_goes_on():
+    story = told("sent", table=BUFFER)
+    story.tell("completed", None, id="c")
+    story.say("release")
+    story.wait(0)
+    assert [step.reason for step in story.history if step.rule == "released"] == [
+        "c was released by ana: seen on paper"
+    ]
+    assert story.state == "completed"
 
 
 @pytest.mark.parametrize("table", [SIGNING, BUFFER], ids=["strict", "buffer"])

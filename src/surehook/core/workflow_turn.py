@@ -71,10 +71,16 @@ class Turn:
             text = f"{event.id} stays without effect, the document goes on{_said(word.by, word.why)}"
             self._say(event, "no_op", "released", text, by=by)
             self._settle_number(event)
-        elif word.upto is not None:
+        elif word.upto is not None and draft.next < word.upto:
             self._go_up_to(word.upto, _said(word.by, word.why).lstrip() or "by an operator", by=by)
-        elif draft.waiting and draft.waiting[0].event.id == word.event:
-            self._pass_over(draft.waiting[0], "")
+        else:
+            first = draft.waiting[0] if draft.waiting and draft.waiting[0].event.id == word.event else None
+            what = (
+                "nothing was held any more; released" if first is None else f"{first.event.id} was released"
+            )
+            self._say(NOBODY, "no_op", "released", f"{what}{_said(word.by, word.why)}", by=by)
+            if first is not None:
+                self._pass_over(first, "")
         self._go_on()
 
     def say_granted(self, by: str, why: str) -> Step:
