@@ -194,6 +194,34 @@ def test_a_release_may_be_said_where_nothing_is_followed_and_no_handler_is(house
     twin.close()
 
 
+def test_workers_that_do_not_follow_a_document_leave_it_alone(houses):
+    house = followed(houses)
+    house.on()
+    tell(house, 1, 4)
+    twin = house.twin()
+    twin.do(twin.inbox.release("doc_1", by="ana", reason="seen on paper"))
+    assert twin.work() == 0
+    house.work()
+    assert state(house, "doc_1") == "signed"
+    twin.close()
+
+
+@pytest.mark.parametrize("word", [Ignore("not mine"), Refuse("not_mine")])
+def test_information_that_a_handler_does_not_want_has_its_number_nevertheless(houses, word):
+    house = followed(houses, "document.*")
+
+    def effect(event):
+        raise word
+
+    house.on(pattern="document.*")
+    house.on(effect, pattern="identity.*")
+    tell(house, 1, 4, 3, 2)
+    assert (state(house, "doc_1"), house.effects()) == ("signed", ["doc_1-1", "doc_1-2", "doc_1-4"])
+    assert house.states()["doc_1-3"] == ("ignored" if isinstance(word, Ignore) else "rejected")
+    tell(house, 5, 6, 7)
+    assert state(house, "doc_1") == "completed"
+
+
 def test_a_release_whose_handler_fails_is_carried_out_and_the_event_tried_again(houses):
     house = followed(houses, backoff=QUICK)
     failing = [True]

@@ -24,7 +24,7 @@ from msgspec import structs
 from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowError, is_undone
 from surehook.inbox.ends import Called, Ends
 from surehook.inbox.event import Event
-from surehook.inbox.handlers import Handler, check_pattern, matches
+from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
 from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
 
@@ -224,6 +224,7 @@ class Desk:
         self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
     ) -> None:
         document = self._standing[key]
+        said: dict[bytes, Settlement] = {}
         while True:  # once more for each waiting event whose handler fails: at most as often as events wait
             try:
                 decision = workflow.decide(document, arrival, now=self._ends.now())
@@ -235,9 +236,11 @@ class Desk:
                 self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
                 return
             runs = self._concerned(key, decision, own)
-            failed = self._handle(workflow, decision, runs, own)
+            failed = self._handle(workflow, decision, runs, own, said)
             if failed is None:
                 break
+            if failed.id in said:
+                continue
             if own is not None and failed.id == own[0].id:
                 return
             assert document is not None
@@ -268,10 +271,15 @@ class Desk:
         decision: Decision,
         runs: dict[str, tuple[Run, Event]],
         own: tuple[Run, Event] | None,
+        said: dict[bytes, Settlement],
     ) -> Run | None:
-        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone."""
+        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone.
+
+        Of information that its handler does not want that is `said`, by run: it has happened, and its number is taken.
+        """
         ended: list[tuple[Run, Settlement]] = []
         current: Run | None = None
+        is_information = False
         try:
             with self._book.savepoint():
                 for step in decision.steps:
@@ -280,13 +288,21 @@ class Desk:
                             log.error("%s took effect, and its run is not there to be handled", step.event)
                         continue
                     current, event = runs[step.event]
+                    is_information = step.verdict == "informational"
+                    if is_information and current.id in said:
+                        ended.append((current, said[current.id]))
+                        continue
                     again = decision.again and own is not None
                     ended.append((current, self._ended(workflow, step, current, event, again=again)))
         except StoreError:
             raise
         except Exception as error:
             assert current is not None
-            self.settle(current, self._ends.badly(current, error))
+            settlement = self._ends.badly(current, error)
+            if is_information and isinstance(error, Ignore | Refuse):
+                said[current.id] = settlement
+            else:
+                self.settle(current, settlement)
             return current
         for run, settlement in ended:
             self.settle(run, settlement)

@@ -72,6 +72,11 @@ class Processor:
         self._sources = sources
         self._following = following
 
+    @property
+    def follows(self) -> list[str]:
+        """The types of documents that are followed here."""
+        return [one.document_type for one in self._following.workflows]
+
     def process(
         self, book: Book, runs: Sequence[Run], token: bytes, waking: Sequence[DocumentKey] = ()
     ) -> Done:

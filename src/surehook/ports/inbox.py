@@ -337,8 +337,8 @@ class Book(ReceiptBook, Protocol):
         """The latest decision by which an event took effect, or was recorded as informational, and on which document."""
         ...
 
-    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
-        """Documents for which time has passed."""
+    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+        """Documents of these types for which time has passed."""
         ...
 
     def history(

@@ -120,8 +120,8 @@ class SqlBook(Owing):
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
         return documenting.effective(self.connection, event)
 
-    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
-        return documenting.waking(self.connection, now=now, limit=limit)
+    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+        return documenting.waking(self.connection, types=types, now=now, limit=limit)
 
     def history(
         self, document: str, *, document_type: str | None, tenant: str

@@ -20,7 +20,10 @@ _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body"
 
 _WAKING = (
     select(*_KEY)
-    .where(documents.c.wake_at <= bindparam("now"))
+    .where(
+        documents.c.wake_at <= bindparam("now"),
+        documents.c.document_type.in_(bindparam("types", expanding=True)),
+    )
     .order_by(documents.c.wake_at)
     .limit(bindparam("most", type_=Integer))
 )
@@ -100,8 +103,10 @@ def effective(connection: Connection, event: bytes) -> tuple[DocumentKey, str] |
     return (document_type, tenant, document), str(body)
 
 
-def waking(connection: Connection, *, now: int, limit: int) -> list[DocumentKey]:
-    found = connection.execute(_WAKING, {"now": now, "most": limit})
+def waking(connection: Connection, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+    if not types:
+        return []
+    found = connection.execute(_WAKING, {"types": list(types), "now": now, "most": limit})
     return [(document_type, tenant, document) for document_type, tenant, document in found]
 
 
