@@ -299,6 +299,15 @@ def test_an_undone_event_that_does_not_fit_now_may_be_handed_in_again_later():
     assert is_undone(story.document, "s")
 
 
+def test_an_undone_event_that_contradicts_stops_no_document_whose_number_is_settled():
+    story = told("sent", "signed", table=STOP)
+    step = story.tell("completed", id="c")
+    story.reject(step)
+    story.tell("expired")
+    assert says(story.tell("completed", 3, id="c"))[:2] == ("conflict", "contradiction")
+    assert (story.document.stopped, story.document.next) == (None, 5)
+
+
 def test_the_table_may_say_where_a_rejected_event_leads_also_later():
     story = told("sent", table=BACK)
     step = story.tell("signed")

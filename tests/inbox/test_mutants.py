@@ -50,7 +50,8 @@ PLANTED = {
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
-        "following.py", 'if not step.is_move and step.verdict != "informational":', 'if step.verdict == "early":',
+        "following.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
+        "if not step.is_move:\n            return self._ends.handlers.fitting(run.source, run.type)",
         "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
     ),
     "information that no pattern fits counts for no order": (

@@ -101,7 +101,6 @@ class Turn:
             self.draft.state = ruling.after
         if ruling.party is not None and step.party is not None:
             self.draft.stand(step.party, ruling.party)
-        self.draft.last = ""
         self.draft.remember(event, number=step.sequence, undone=True)
 
     # How an event comes in
