@@ -112,7 +112,7 @@ class Oracle:
         for document in self._plan.stories:
             journal = self._journal(document)
             owed = {name: one for name, one in said.items() if one.document == document}
-            self._heard(document)
+            self._heard(document, owed)
             self._words(document, journal)
             if len(owed) < len(self._plan.stories[document]):
                 continue  # a publisher gave up: the story has a hole that is nobody's fault
@@ -181,18 +181,25 @@ class Oracle:
         )
         return [_step(name, json.loads(body)) for name, body in rows]
 
-    def _heard(self, document: str) -> None:
-        """By number, where one is there; a replay of what took effect is heard at any time, and moves nothing."""
+    def _heard(self, document: str, owed: dict[str, Given]) -> None:
+        """By number, where one is there; a replay of what took effect is heard at any time, and moves nothing.
+
+        Information that its handler refused has had its turn by that, and is heard when somebody replays it."""
+        refused = {name for name, one in owed.items() if one.type in HANDLERS and self._refuses(one)}
         rows = self._database.rows(
             "select event_id, sequence from effects where document = ? and sequence is not null order by id",
             document,
         )
         first: dict[str, int] = {}
         for name, sequence in rows:
-            first.setdefault(name, sequence)
+            if name not in refused:
+                first.setdefault(name, sequence)
         heard = list(first.values())
         if heard != sorted(set(heard)):
             self._find(f"the handler heard of {document} in the order {heard}")
+
+    def _refuses(self, one: Given) -> bool:
+        return self._plan.tempers.get(one.key, ("fails", 0))[0] == "refuses"
 
     def _exact(self, document: str, journal: list[Step], owed: dict[str, Given]) -> None:
         told = [step for step in journal if step.verdict not in UNSETTLED and step.rule != "waited_too_long"]
