@@ -6,7 +6,19 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surehook.core.workflow import Arrival, Document, Order, Parties, Step, Table, decide, release
+from surehook.core.workflow import (
+    Arrival,
+    Document,
+    Order,
+    Parties,
+    Step,
+    Table,
+    Word,
+    asked,
+    decide,
+    grant,
+    is_undone,
+)
 from surehook.core.workflow_data import parse_table, render_table
 from surehook.core.workflow_draw import draw_mermaid, draw_text
 from surehook.core.workflow_svg import draw_svg
@@ -61,8 +73,10 @@ def flows(draw, prefix: str = "s") -> dict:
 def orders(draw) -> Order:
     mode = draw(st.sampled_from(["strict", "buffer", "free"]))
     count = draw(st.integers(1, 5))
+    if mode == "strict" and draw(st.booleans()):
+        return Order(count=count, wait_s=draw(st.sampled_from([1, 2.0, 0.7, 5])))
     if mode != "buffer":
-        return Order(mode=mode, count=count)
+        return Order(mode=mode, count=count, then="wait" if mode == "strict" else None)
     return Order(
         mode=mode,
         count=count,
@@ -89,7 +103,16 @@ def tables(draw) -> Table:
         on_conflict="record" if order.mode == "free" else draw(st.sampled_from(["record", "stop"])),
         on_unknown=draw(st.sampled_from(["conflict", "informational"])),
         memory=draw(st.integers(1, 12)),
+        rejected=draw(rejections(flow)),
     )
+
+
+@st.composite
+def rejections(draw, flow: dict) -> dict:
+    """Where a rejected event leads, for some types in some states."""
+    kinds = st.sampled_from([*flow["moves"], "b"])
+    states = st.sampled_from(flow["states"])
+    return draw(st.dictionaries(kinds, st.dictionaries(states, states, min_size=1, max_size=3), max_size=3))
 
 
 def happenings(ids: int = 12, numbers: bool = True) -> st.SearchStrategy[Arrival]:
@@ -104,6 +127,7 @@ def happenings(ids: int = 12, numbers: bool = True) -> st.SearchStrategy[Arrival
         cause=st.none() | some,
         party=st.none() | st.sampled_from(NAMES),
         replaces=st.none() | st.sampled_from(NAMES),
+        token=st.none() | st.sampled_from("tu"),
         remediated=st.booleans(),
         flaw=st.none() | st.none() | st.just("odd"),
     )
@@ -112,20 +136,34 @@ def happenings(ids: int = 12, numbers: bool = True) -> st.SearchStrategy[Arrival
 streams = st.lists(st.tuples(st.none() | happenings(), st.integers(0, 3000)), max_size=25)
 
 
+words = st.lists(st.tuples(st.integers(0, 25), st.sampled_from(["release", "grant", "undo"])), max_size=6)
+
+
 @few
-@given(tables(), streams, st.integers(0, 25))
-def test_no_stream_of_events_breaks_a_document(table, stream, operator):
+@given(tables(), streams, words)
+def test_no_stream_of_events_and_words_breaks_a_document(table, stream, said):
     document: Document | None = None
+    moves: list[Step] = []
     now = 0
     for place, (event, wait) in enumerate(stream):
         now += wait
-        if place == operator and document is not None:
-            document = release(table, document, now).document
+        for _, what in [one for one in said if one[0] == place]:
+            document = heard(document, what, moves, now)
         before = msgspec.json.encode(document)
         decision = decide(table, document, event, now)
         assert msgspec.json.encode(document) == before
         assert decide(table, document, event, now) == decision
         document = check(table, document, event, decision, now)
+        moves += [step for step in decision.steps if step.is_move]
+
+
+def heard(document: Document | None, what: str, moves: list[Step], now: int) -> Document | None:
+    """The document after a word, where that can be said of it."""
+    if document is None or (what == "undo" and not moves):
+        return document
+    if what == "grant":
+        return grant(document, "t")
+    return asked(document, Word(what=what, at=now, by="ana", step=moves[-1] if what == "undo" else None))
 
 
 def check(table, before: Document | None, event, decision, now: int) -> Document:
@@ -138,15 +176,28 @@ def check(table, before: Document | None, event, decision, now: int) -> Document
     assert len(document.waiting) <= table.order.count
     assert before is None or document.next >= before.next
     assert (event is None) == (decision.own is None)
+    assert document.words == ()
+    if before is not None:
+        spent = len(before.grants) - len(document.grants)
+        assert spent in (0, 1)
+        assert not spent or (event is not None and event.token == "t")
+        if any(word.what == "release" for word in before.words) and table.order.count > len(document.waiting):
+            assert [
+                step for step in decision.steps if step.rule in ("gave_up", "released") or step.released
+            ] or not (before.waiting or before.stopped)
     assert decision.wake_at is None or decision.wake_at > now
     state = table.initial if before is None else before.state
     for step in decision.steps:
         assert step.before == state
         assert step.before == step.after or step.verdict == "applied"
+        assert step.is_move == (step.verdict == "applied" and step.rule != "undone")
         if step.before in table.terminal and step.after != step.before:
-            assert step.rule in ("remedy", "precedence")
+            assert step.rule in ("remedy", "precedence", "undone")
         state = step.after
     assert state == document.state
+    for step in decision.steps:
+        if step.rule == "undone" and decision.own is None:
+            assert is_undone(document, step.event)
     if decision.verdict == "duplicate":
         assert decision.own.before == decision.own.after
     waited = {one.event.id for one in before.waiting} if before is not None else set()

@@ -143,6 +143,7 @@ def test_every_code_of_a_run_is_in_the_table():
     codes |= {
         "handler_failed",
         *following._ENDS,
+        following.WAITED_TOO_LONG,
         *UNHANDLED,
     }  # the default of `badly`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (

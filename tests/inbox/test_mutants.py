@@ -62,8 +62,29 @@ PLANTED = {
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
-        "following.py", "if step.is_move:\n            called", "if True:\n            called",
+        "following.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
+        "if not step.is_move:\n            return self._ends.handlers.fitting(run.source, run.type)",
         "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
+    ),
+    "information that no pattern fits counts for no order": (
+        "process.py", "if workflow.table.name(arrival.type) in workflow.table.informational:", "if False:",
+        "test_ways_out.py::test_an_informational_event_counts_for_the_order_and_reaches_the_handler_that_asks",
+    ),
+    "every handler hears of information": (
+        "following.py", "if is_beside or one.informational or not any", "if True or not any",
+        "test_ways_out.py::test_a_handler_of_moves_hears_of_information_only_by_its_word",
+    ),
+    "a rejected event leaves its document advanced": (
+        "desk.py", 'if state == "rejected":', 'if state == "never":',
+        "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
+    ),
+    "a word is written down and nobody is woken for it": (
+        "words.py", "wake_at=word.at, updated_at", "updated_at",
+        "test_ways_out.py::test_a_release_lets_what_is_held_go_on_and_the_journal_says_who_and_why",
+    ),
+    "what was taken back is replayed as if it stood": (
+        "following.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
+        "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
     "retention removes what is still open": (
         "sql/settling.py", "return or_(runs.c.due_at.is_not(None), runs.c.state.in_((\"parked\", \"held\")))",

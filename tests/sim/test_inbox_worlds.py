@@ -47,12 +47,15 @@ def test_a_seed_repeats_exactly_in_another_process():
 def test_every_fault_and_every_order_is_in_some_world():
     plans = [plan.draw(seed)[1] for seed in range(400)]
     assert {fault for one in plans for fault in one.faults} == set(plan.FAULTS)
-    assert {(one.order.mode, one.order.then, one.exact) for one in plans} == {
-        ("strict", None, True),
+    assert {(one.order.mode, one.order.then, one.patient) for one in plans} == {
+        ("strict", "refuse", True),
+        ("strict", "refuse", False),
         ("buffer", "skip", True),
         ("buffer", "skip", False),
-        ("buffer", "refuse", True),
+        ("buffer", "refuse", False),
     }
+    assert all(one.exact == (one.patient or one.order.then == "refuse") for one in plans)
+    assert {one.narrow for one in plans} == {True, False}
     assert 20 <= sum(not one.faults for one in plans) <= 70
 
 

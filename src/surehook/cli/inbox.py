@@ -30,6 +30,10 @@ Correlation = Annotated[
 Document = Annotated[str | None, typer.Option(help="Events that were decided on for this document.")]
 Code = Annotated[str | None, typer.Option(help="Why it failed, such as handler_failed.")]
 Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339.")]
+DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT")]
+DocumentType = Annotated[str | None, typer.Option(help="Where one id is a document of several types.")]
+By = Annotated[str, typer.Option(help="Who says so; kept in the journal.")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the journal.")]
 _WAITS = ("ready", "scheduled", "held", "parked", "dead")
 Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339.")]
 
@@ -247,9 +251,7 @@ def reject(
 
 
 @app.command()
-def explain(
-    place: Place, document_id: Annotated[str, typer.Argument(metavar="DOCUMENT")], tenant: str = ""
-) -> int:
+def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
     """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
     from surehook.cli.faults import NOT_FOUND, OK
 
@@ -262,6 +264,40 @@ def explain(
             + (f" of tenant {tenant}" if tenant else " (without a tenant)")
         )
     return OK if told else NOT_FOUND
+
+
+@app.command()
+def release(
+    place: Place,
+    document_id: DocumentId,
+    by: By,
+    reason: Reason,
+    tenant: str = "",
+    document_type: DocumentType = None,
+) -> int:
+    """Let what is held for a document go on, up to the next gap, although something before it is missing. A worker does it.
+    Exit code 7 where nothing is held."""
+    from surehook.cli.faults import NOT_MET, OK
+
+    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
+    done = _ask(place, "release", document_id, **words)
+    note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
+    return OK if done else NOT_MET
+
+
+@app.command()
+def grant(
+    place: Place,
+    document_id: DocumentId,
+    by: By,
+    reason: Reason,
+    token: Annotated[str | None, typer.Option(help="The token; made up if it is not given.")] = None,
+    tenant: str = "",
+    document_type: DocumentType = None,
+) -> None:
+    """Let one event that carries the printed token leave a terminal state, or pass what is missing before it."""
+    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
+    line(_ask(place, "grant", document_id, token, **words))
 
 
 def _given(**values: Any) -> dict[str, Any]:

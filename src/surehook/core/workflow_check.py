@@ -9,11 +9,11 @@ from surehook.core.errors import SurehookError
 from surehook.core.workflow_flow import ANY, Flow, reach
 
 if TYPE_CHECKING:
-    from surehook.core.workflow_table import Parties, Table
+    from surehook.core.workflow_table import Order, Parties, Table
 
 COUNT_MAX = 256  # waiting events are stored with the document: 40 KiB at most of usual size
 MEMORY_MAX = 1024  # 48 KiB a document
-WAIT_S_MAX = 30 * 86_400  # a month; who can wait longer can wait for ever: strict
+WAIT_S_MAX = 30 * 86_400  # a month; who can wait longer can wait for ever: strict, `then="wait"`
 NAME_CHARS = 128
 
 
@@ -79,6 +79,7 @@ def flaws(table: Table) -> Iterator[Flaw]:
         yield from _states(table.parties, "parties.", turning=(), free_ways=_replaced(table.parties))
         yield from _party_rules(table)
     yield from _types(table)
+    yield from _rejected(table)
     yield from _order(table)
     yield from _conflicts(table)
 
@@ -227,10 +228,12 @@ def _order(table: Table) -> Iterator[Flaw]:
     if order.mode == "buffer":
         if order.wait_s is None or not 0 < order.wait_s <= WAIT_S_MAX:
             yield Flaw("bad_bound", "order.wait_s", f"more than 0 and at most {WAIT_S_MAX} seconds")
-        if order.then is None:
+        if order.then not in ("skip", "refuse"):
             yield Flaw("bad_bound", "order.then", "say what happens after the wait: skip or refuse")
+    elif order.mode == "strict":
+        yield from _strict(order)
     elif order.wait_s is not None or order.then is not None:
-        yield Flaw("bad_bound", "order", f"`wait_s` and `then` are of `buffer`, not of `{order.mode}`")
+        yield Flaw("bad_bound", "order", "`wait_s` and `then` are of `strict` and `buffer`, not of `free`")
     for field, value, least, most in (
         ("order.first", order.first, 0, 2**53),
         ("order.count", order.count, 1, COUNT_MAX),
@@ -239,6 +242,29 @@ def _order(table: Table) -> Iterator[Flaw]:
     ):
         if not least <= value <= most:
             yield Flaw("bad_bound", field, f"{least} to {most}")
+
+
+def _strict(order: Order) -> Iterator[Flaw]:
+    if order.then == "skip":
+        yield Flaw(
+            "bad_bound", "order.then", "`strict` gives no number up by itself: choose `buffer`, or refuse"
+        )
+    elif order.then == "wait" and order.wait_s is not None:
+        yield Flaw("bad_bound", "order.wait_s", "`wait` is for ever: leave `wait_s` out, or refuse")
+    elif order.then == "refuse" and not 0 < (order.wait_s or 0) <= WAIT_S_MAX:
+        yield Flaw("bad_bound", "order.wait_s", f"more than 0 and at most {WAIT_S_MAX} seconds")
+
+
+def _rejected(table: Table) -> Iterator[Flaw]:
+    known, moving = set(table.states), {*table.moves, *table.remedies, *table.branches}
+    for kind, ways in table.rejected.items():
+        if kind not in moving:
+            yield Flaw("unknown_type", f"rejected.{kind}", f"{kind!r} moves nothing that could be taken back")
+        for pair in ways.items():
+            for state in pair:
+                if state not in known:
+                    field = f"rejected.{kind}.{pair[0]}"
+                    yield Flaw("unknown_state", field, f"{state!r} is not among the states")
 
 
 def _conflicts(table: Table) -> Iterator[Flaw]:

@@ -71,6 +71,8 @@ class Draft:
         self.holes = document.holes
         self.stopped = document.stopped
         self.grants = list(document.grants)
+        self.words = document.words
+        self.last = document.last
 
     def close(self) -> Document:
         """The document as it is now."""
@@ -86,6 +88,7 @@ class Draft:
             holes=self.holes,
             stopped=self.stopped,
             grants=tuple(self.grants),
+            last=self.last,
         )
 
     def knows(self, event: Arrival) -> bool:
@@ -96,10 +99,19 @@ class Draft:
             or (self.stopped is not None and self.stopped.id == event.id)
         )
 
-    def remember(self, event: Arrival, *, number: int | None, branch: int | None = None) -> None:
+    def is_undone(self, event: Arrival) -> bool:
+        """Whether what this event did was taken back, so that it may have effect once more."""
+        seen = self.seen.get(digest_of(event.id))
+        return seen is not None and seen.undone
+
+    def remember(
+        self, event: Arrival, *, number: int | None, branch: int | None = None, undone: bool = False
+    ) -> None:
         """Keep an event's id, the number it took, and its branch; forget the oldest beyond the table's memory."""
         digest = digest_of(event.id)
-        self.seen[digest] = Seen(digest, number, self.branch_of(event)[0] if branch is None else branch)
+        self.seen[digest] = Seen(
+            digest, number, self.branch_of(event)[0] if branch is None else branch, undone
+        )
         while len(self.seen) > self.table.memory:
             del self.seen[next(iter(self.seen))]
 

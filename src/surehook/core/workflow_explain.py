@@ -41,6 +41,9 @@ def standing(document: Document) -> list[str]:
     """How a document stands: its state and what it waits for."""
     version = "" if document.version is None else f", workflow version {document.version}"
     lines = [f"now {document.state}{version}; number {document.next} comes next"]
+    lines += [
+        f"  {word.what} was asked for by {word.by or 'an operator'}: {word.why}" for word in document.words
+    ]
     lines += [f"  {name} is {party.state}" for name, party in sorted(document.parties.items())]
     if document.stopped is not None:
         lines.append(f"  stands still at {document.stopped.type} {document.stopped.id}")

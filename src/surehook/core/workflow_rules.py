@@ -108,8 +108,10 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
     flow = draft.table.flow
     token = _has_token(draft, event)
     found = flow.judge(draft.state, kind, permitted=token or is_newer(event.version, draft.version))
-    spends = token and found.kind == "move" and draft.state in flow.terminal
-    ruling = _of_document(draft, kind, found, leap=leap)._replace(spends=spends)
+    spends = token and (
+        (found.kind == "move" and draft.state in flow.terminal) or (found.kind == "ahead" and not leap)
+    )
+    ruling = _of_document(draft, kind, found, leap=leap or token)._replace(spends=spends)
     parties = draft.table.party_flow
     if not with_party or parties is None or event.party is None or not parties.knows(kind):
         return ruling
@@ -117,13 +119,16 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
         return ruling
     stands = draft.parties.get(event.party, Party(parties.initial))
     theirs = parties.judge(stands.state, kind, permitted=token or is_newer(event.version, stands.version))
-    freed = token and theirs.kind == "move" and stands.state in parties.terminal
+    freed = token and (
+        (theirs.kind == "move" and stands.state in parties.terminal) or (theirs.kind == "ahead" and not leap)
+    )
     if not flow.knows(kind):
         # Of concern to the signer only.
         ruling = Ruling("no_op", "there_already", "")
     if draft.state in flow.terminal and theirs.kind != "move":
         return ruling
-    return _with_party(draft, event, ruling._replace(spends=spends or freed), theirs, stands, leap=leap)
+    spent = ruling._replace(spends=spends or freed)
+    return _with_party(draft, event, spent, theirs, stands, leap=leap or token)
 
 
 def _with_party(

@@ -12,7 +12,7 @@ from surehook.core.workflow_table import Order, Parties, Table
 
 SIGNING = Table(
     document_type="signing",
-    version="1",
+    version="2",
     states=(
         "draft",
         "sent",

@@ -6,6 +6,7 @@ informational                types that are recorded and move nothing
 remedies                     the only ways out of terminal states: with a newer workflow version or a token
 branches                     types after which the workflow goes another way, see BRANCH_RULES
 parties                      a smaller table of the same kind for each signer, or none
+rejected                     event type → state → next state: when an event that moved the document is rejected afterwards
 order                        strict, buffer or free, with its bounds
 precedence, on_stale, on_conflict, on_unknown    what happens when events contradict
 aliases                      other names of types: received name → name in this table
@@ -19,7 +20,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core.workflow_check import check
 from surehook.core.workflow_flow import Flow
@@ -29,6 +30,9 @@ Ways = dict[str, dict[str, str]]
 BRANCHES_MAX = (
     32  # branches that a document remembers; a workflow that turned more often is looked at by people
 )
+STRICT_WAIT_S = (
+    3 * 86_400
+)  # senders that repeat do so for about as long; what has not come by then was never sent
 MEMORY = 64  # events that a document remembers by default: a few workflows' worth, 3 KiB
 
 BranchRule = Literal["supersede", "beside", "replace"]
@@ -40,13 +44,13 @@ BranchRule = Literal["supersede", "beside", "replace"]
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """In which order events take effect.
 
-    mode    strict: by sequence number, no gap, no advance. buffer: the same, but a gap is waited for no longer than
-            `wait_s`; events without number wait until the table has a move for them. free: as they come, forward only
+    mode    strict: by sequence number, no gap, no advance. buffer: the same, but a gap may be given up, and events without
+            number wait until the table has a move for them. free: as they come, forward only
     first   the sequence number of a document's first event
     count   most events that wait for one document, 1 to 256 (they are stored with it)
-    wait_s  of `buffer`: longest wait of an event, seconds
-    then    of `buffer`: skip (give up the missing numbers and go on) or refuse (the waiting event is a conflict, and
-            can be handed in again)
+    wait_s  longest wait of an event for what is missing before it, seconds; `strict` without it: three days
+    then    what happens after that. refuse (the waiting event is a conflict, and can be handed in again); of `buffer` also
+            skip (give up the missing numbers and go on); of `strict` also wait (for ever; without `wait_s`)
     jump    a number further ahead than this is a producer's mistake and a conflict
     """
 
@@ -54,8 +58,16 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     first: int = 1
     count: int = 64
     wait_s: float | None = None
-    then: Literal["skip", "refuse"] | None = None
+    then: Literal["skip", "refuse", "wait"] | None = None
     jump: int = 10_000
+
+    def __post_init__(self) -> None:
+        if (
+            self.mode == "strict" and self.then is None
+        ):  # written out, so that it is part of the table's digest
+            structs.force_setattr(self, "then", "refuse")
+            if self.wait_s is None:
+                structs.force_setattr(self, "wait_s", STRICT_WAIT_S)
 
 
 class Parties(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,6 +135,7 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
     informational: tuple[str, ...] = ()
     remedies: Ways = {}
     branches: dict[str, BranchRule] = {}
+    rejected: Ways = {}
     parties: Parties | None = None
     order: Order = Order()
     precedence: tuple[str, ...] = ()
@@ -160,6 +173,12 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
         return frozenset(
             {*self.moves, *self.remedies, *self.informational, *self.branches, *inner},
         )
+
+    @cached_property
+    def moving(self) -> frozenset[str]:
+        """Every received event type by which something may move, aliases among them."""
+        names = self.types - {*self.informational}
+        return names | {alias for alias, name in self.aliases.items() if name in names}
 
     @cached_property
     def digest(self) -> str:

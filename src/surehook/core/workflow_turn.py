@@ -1,4 +1,4 @@
-"""Whose turn it is: the line of events that came early, gaps, bounds, and what is remembered.
+"""Whose turn it is: the line of events that came early, gaps, bounds, what people say, and what is remembered.
 
 Every event ends in exactly one of three ways: settled (it has a verdict for good and is remembered), waiting (`early`,
 kept in the document), or handed back (not kept and not remembered: it can be handed in again).
@@ -6,10 +6,13 @@ kept in the document), or handed back (not kept and not remembered: it can be ha
 
 from __future__ import annotations
 
-from surehook.core.workflow_draft import Draft, token_digest
+from surehook.core.workflow_draft import Draft, digest_of, token_digest
 from surehook.core.workflow_rules import Ruling, judge
 from surehook.core.workflow_table import Table
-from surehook.core.workflow_values import Arrival, Decision, Document, Step, Verdict, Waiting
+from surehook.core.workflow_undo import undoing
+from surehook.core.workflow_values import Arrival, Decision, Document, Step, Verdict, Waiting, Word
+
+NOBODY = Arrival(id="", type="")  # of steps that no event made
 
 
 class Turn:
@@ -39,30 +42,73 @@ class Turn:
         self._go_on()
         return step
 
-    def lapse(self) -> None:
-        """Apply the rule of `buffer` to every wait that is over by now, the earliest first."""
-        while (first := self._first_to_lapse()) is not None and self._deadline(first) <= self.now:
+    def catch_up(self) -> None:
+        """End the waits that are over and do what people have said, each at its time."""
+        words, self.draft.words = self.draft.words, ()
+        for word in words:
+            self._lapse(word.at)
+            if word.what == "release":
+                self.release(word)
+            else:
+                self._undo(word)
+            self._go_on()
+        self._lapse(self.now)
+
+    def _lapse(self, until: int) -> None:
+        """Apply the table's rule to every wait that is over by then, the earliest first."""
+        while (first := self._first_to_lapse()) is not None and self._deadline(first) <= until:
             if self.order.then == "refuse":
                 self._refuse(first)
             else:
                 self._pass_over(first, f"after {self.order.wait_s:g} s")
             self._go_on()
 
-    def release(self) -> None:
-        """An operator's word: go on behind the conflict, or without what is missing."""
-        draft = self.draft
+    def release(self, word: Word) -> None:
+        """A person's word: go on behind the conflict, or without what is missing."""
+        draft, by = self.draft, word.by or None
         if draft.stopped is not None:
             event, draft.stopped = draft.stopped, None
-            self._say(event, "no_op", "released", f"the document goes on; {event.id} stays without effect")
+            text = f"{event.id} stays without effect, the document goes on{_said(word.by, word.why)}"
+            self._say(event, "no_op", "released", text, by=by)
             self._settle_number(event)
-        elif draft.waiting:
-            self._pass_over(draft.waiting[0], "by an operator")
+        elif word.upto is not None and draft.next < word.upto:
+            self._go_up_to(word.upto, _said(word.by, word.why).lstrip() or "by an operator", by=by)
+        else:
+            first = draft.waiting[0] if draft.waiting and draft.waiting[0].event.id == word.event else None
+            what = (
+                "nothing was held any more; released" if first is None else f"{first.event.id} was released"
+            )
+            self._say(NOBODY, "no_op", "released", f"{what}{_said(word.by, word.why)}", by=by)
+            if first is not None:
+                self._pass_over(first, "")
         self._go_on()
+
+    def say_granted(self, by: str, why: str) -> Step:
+        """The step that says that a token was granted; nothing else happens by that."""
+        told = f"a remediation token was granted{_said(by, why)}"
+        return self._say(NOBODY, "no_op", "granted", told, by=by or None)
+
+    def _undo(self, word: Word) -> None:
+        """Take back what an event did that was rejected afterwards, or say why that cannot be."""
+        step = word.step
+        assert step is not None
+        event = Arrival(id=step.event, type=step.type, sequence=step.sequence, party=step.party)
+        ruling = undoing(self.draft, step, word.why)
+        self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, by=word.by or None)
+        if ruling.verdict != "applied":
+            return
+        if ruling.after is not None:
+            self.draft.state = ruling.after
+        if ruling.party is not None and step.party is not None:
+            self.draft.stand(step.party, ruling.party)
+        self.draft.remember(event, number=step.sequence, undone=True)
 
     # How an event comes in
 
     def _take(self, event: Arrival) -> Step:
         draft, number = self.draft, event.sequence
+        if draft.is_undone(event):
+            return self._place(event, again=True)
         if draft.knows(event):
             return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
         if self.order.mode == "free" or (
@@ -86,9 +132,26 @@ class Turn:
             )
         if number - draft.next > self.order.jump:
             return self._say(event, "conflict", "jump", f"number {number}, while {draft.next} comes next")
+        if number > draft.next and draft.stopped is None and self._is_granted(event):
+            return self._take_before_its_turn(event)
         if number > draft.next or draft.stopped is not None:
             return self._wait(event)
         return self._place(event)
+
+    def _is_granted(self, event: Arrival) -> bool:
+        return event.token is not None and token_digest(event.token) in self.draft.grants
+
+    def _take_before_its_turn(self, event: Arrival) -> Step:
+        """A granted token lets an event go on without the numbers that are missing before it."""
+        assert event.token is not None
+        assert event.sequence is not None
+        self._go_up_to(event.sequence, "for a remediation token")
+        if self.draft.stopped is not None:  # by one of those before it
+            return self._wait(event)
+        step = self._place(event)
+        if self._is_granted(event):  # it was not needed for more
+            self.draft.grants.remove(token_digest(event.token))
+        return step
 
     def _take_unnumbered(self, event: Arrival) -> Step:
         if self.order.mode == "strict":
@@ -127,18 +190,28 @@ class Turn:
 
     # How an event has its turn
 
-    def _place(self, event: Arrival, *, released: bool = False, leap: bool = False) -> Step:
-        """Judge an event whose turn it is, and do what follows."""
+    def _place(
+        self, event: Arrival, *, released: bool = False, leap: bool = False, again: bool = False
+    ) -> Step:
+        """Judge an event whose turn it is, and do what follows. `again`: its number was settled when it was first here."""
         ruling = judge(self.draft, event, leap=leap)
         stops = (
-            self.table.on_conflict == "stop" and ruling.verdict == "conflict" and self.order.mode != "free"
+            self.table.on_conflict == "stop"
+            and ruling.verdict == "conflict"
+            and self.order.mode != "free"
+            and not again
         )
         step = self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, released=released)
         if stops:
             self.draft.stopped = event
             return step
         branch = self._apply(event, ruling) if ruling.verdict == "applied" else None
-        self._settle_number(event, branch=branch)
+        if again:
+            self.draft.remember(
+                event, number=event.sequence, branch=branch, undone=ruling.verdict != "applied"
+            )
+        else:
+            self._settle_number(event, branch=branch)
         return step
 
     def _apply(self, event: Arrival, ruling: Ruling) -> int | None:
@@ -152,6 +225,7 @@ class Turn:
             draft.state = ruling.after
         if ruling.rule == "leap":
             draft.holes = False
+        draft.last = digest_of(event.id)
         branch = None
         if ruling.opens:
             branch = draft.open_branch(event, supersede=self.table.branches[kind] == "supersede")
@@ -198,7 +272,7 @@ class Turn:
     # How waiting ends
 
     def _first_to_lapse(self) -> Waiting | None:
-        if self.order.mode != "buffer" or self.draft.stopped is not None:
+        if self.order.wait_s is None or self.draft.stopped is not None:
             return None
         return min(self.draft.waiting, key=lambda one: one.since, default=None)
 
@@ -223,17 +297,25 @@ class Turn:
             draft.waiting.remove(waiting)
             self._place(waiting.event, released=True, leap=True)
             return
-        while draft.stopped is None and draft.next <= number:
-            first = draft.waiting[0]
-            assert first.event.sequence is not None
-            if first.event.sequence > draft.next:
-                self._give_up(draft.next, first.event.sequence - 1, why)
-            draft.waiting.remove(first)
-            self._place(first.event, released=True)
+        self._go_up_to(number, why)
+        if draft.stopped is None:
+            draft.waiting.remove(waiting)
+            self._place(waiting.event, released=True)
 
-    def _give_up(self, first: int, last: int, why: str) -> None:
+    def _go_up_to(self, number: int, why: str, *, by: str | None = None) -> None:
+        """Give up what is missing before a number; what waits before it has its turn."""
+        draft = self.draft
+        while draft.stopped is None and draft.next < number:
+            first = draft.waiting[0].event.sequence if draft.waiting else None
+            if first == draft.next:
+                self._place(draft.waiting.pop(0).event, released=True)
+            else:
+                last = number if first is None else min(first, number)
+                self._give_up(draft.next, last - 1, why, by)
+
+    def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
         numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
-        self._say(Arrival(id="", type=""), "no_op", "gave_up", f"{numbers} given up {why}")
+        self._say(NOBODY, "no_op", "gave_up", f"{numbers} given up {why}", by=by)
         self.draft.next = last + 1
         self.draft.holes = True
 
@@ -266,6 +348,7 @@ class Turn:
         ruling: Ruling | None = None,
         waits_for: int | None = None,
         released: bool = False,
+        by: str | None = None,
     ) -> Step:
         before = self.draft.state
         stood = None if event.party is None else self.draft.parties.get(event.party)
@@ -288,6 +371,7 @@ class Turn:
             party_after=stood_in if ruling is None or ruling.party is None else ruling.party,
             waits_for=waits_for,
             released=released,
+            by=by,
         )
         self.steps.append(step)
         return step
@@ -296,3 +380,8 @@ class Turn:
         """Where a signer stands of whom nothing is known yet."""
         flow = self.table.party_flow
         return None if flow is None or event.party is None else flow.initial
+
+
+def _said(by: str, why: str) -> str:
+    """Who said it and why, for a sentence."""
+    return (f" by {by}" if by else "") + (f": {why}" if why else "")

@@ -50,6 +50,9 @@ RULES: dict[str, str] = {
     "waited_too_long": "what it waited for did not come in time",
     "gave_up": "numbers that did not come were given up",
     "released": "an operator let the document go on",
+    "granted": "an operator granted a remediation token",
+    "undone": "an event that had moved the document was rejected afterwards, and its move taken back",
+    "not_undone": "it was rejected afterwards, and the table does not say where the document goes from here",
 }
 
 
@@ -109,11 +112,33 @@ class Branch(Struct, frozen=True, omit_defaults=True):
 
 
 class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
-    """One remembered event: the digest of its id, the number it took (None: none), its branch."""
+    """One remembered event: the digest of its id, the number it took (None: none), its branch, and whether its move was
+    taken back: then it may have effect once more, when it is replayed."""
 
     digest: str
     sequence: int | None = None
     branch: int = 0
+    undone: bool = False
+
+
+class Word(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person said about a document, until the next decision carries it out.
+
+    what   release: let it go on. undo: take back what `step` did, as its event was rejected
+    at     when it was said, Unix milliseconds
+    by     who said it
+    why    the reason that was given
+    event  of a release: id of the first event that waited then, if any did
+    upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
+    """
+
+    what: Literal["release", "undo"]
+    at: int
+    by: str = ""
+    why: str = ""
+    event: str | None = None
+    upto: int | None = None
+    step: Step | None = None
 
 
 class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,6 +155,8 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holes        numbers were given up, and the state may be behind for it
     stopped      the conflict at which the document stands still (`on_conflict: stop`), or None
     grants       SHA-256 (hex) of remediation tokens that were granted and not yet used
+    words        what people said and no decision has carried out yet
+    last         digest of the event that took effect last; "" where that is not known
     """
 
     state: str
@@ -143,6 +170,8 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holes: bool = False
     stopped: Arrival | None = None
     grants: tuple[str, ...] = ()
+    words: tuple[Word, ...] = ()
+    last: str = ""
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -157,6 +186,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason      one sentence for people
     waits_for   of an early event: the sequence number that is missing, or None
     released    it had come early and has its turn now
+    by          who said so, where a person did
     """
 
     at: int
@@ -176,11 +206,18 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     party_after: str | None = None
     waits_for: int | None = None
     released: bool = False
+    by: str | None = None
 
     @property
     def is_move(self) -> bool:
-        """Whether something changed that a handler should hear of: the document, a signer, a branch."""
-        return self.verdict == "applied"
+        """Whether something changed that a handler should hear of: the document, a signer, a branch. What was taken back on
+        a person's word is none: no event did it."""
+        return self.verdict == "applied" and self.rule != "undone"
+
+    @property
+    def is_taking_back(self) -> bool:
+        """Whether it says what became of a move whose event was rejected: that is no turn of the event."""
+        return self.rule in ("undone", "not_undone")
 
 
 class Decision(Struct, frozen=True, kw_only=True):

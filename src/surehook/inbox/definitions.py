@@ -15,12 +15,14 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
+from surehook.inbox import words
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
+from surehook.inbox.gaps import Gaps
 from surehook.inbox.handlers import Handler, Handlers, named
 from surehook.inbox.keeping import Keep, Keeping
 from surehook.inbox.letters import Letters
@@ -91,7 +93,8 @@ class Definitions:
         )
         self.failures = Failures(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
-        processor = Processor(ends, self.receiver.sources, self.following, self.owing)
+        self.gaps = Gaps(self.clock.boot)
+        processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.gaps)
         self.steps = Steps(
             processor, rules, pace, self.clock.now, self._token, self._told, self._look, self.trouble
         )
@@ -116,6 +119,7 @@ class Definitions:
         name: str | None = None,
         timeout_s: float | None = None,
         retry: Backoff | None = None,
+        informational: bool = False,
     ) -> Callable[[F], F]:
         """Define a handler: `function(event, tx)` for the events of a source (`*`: of all) whose type fits.
 
@@ -127,6 +131,8 @@ class Definitions:
         name     in the rows; None: module and name
         timeout_s  after that it is given up, undone, and tried again like any failure; None: that of the inbox's rules, 20
         retry    how an event is tried again that this handler failed; None: by the inbox's backoff
+        informational  True: it also hears of events that move nothing because their workflow calls them informational
+                       (`event.change.is_move` is False then). A handler whose pattern fits no type that moves always does
         """
 
         self._check_source(source)
@@ -141,6 +147,7 @@ class Definitions:
                 name=name,
                 timeout_s=timeout_s,
                 retry=retry,
+                informational=informational,
             )
 
         return define
@@ -148,6 +155,8 @@ class Definitions:
     def follow(self, workflow: Workflow | Table, source: str, pattern: str = "*") -> Workflow:
         """Let a workflow decide what the events of a source mean; handlers hear of those that move something.
 
+        Events that the pattern leaves out and that carry a number of a document count for its order, where the table names
+        their type informational. Handlers hear of them as before.
         Raises WorkflowError for a second table of one document type, SettingsError for a source that is not there.
         """
         self._check_source(source)
@@ -248,6 +257,26 @@ class Definitions:
             self.transitions.decided(entry, self.clock.now())
         return entry is not None
 
+    def releasing(
+        self, document: str, document_type: str | None, tenant: str, by: str, reason: str
+    ) -> Callable[[Book], bool]:
+        now = self.clock.now()
+        return words.releasing(document, document_type, tenant, by=by, reason=reason, now=now)
+
+    def granting(
+        self, document: str, document_type: str | None, tenant: str, token: str | None, by: str, reason: str
+    ) -> Callable[[Book], str]:
+        return words.granting(
+            document,
+            document_type,
+            tenant,
+            token=token or f"rmt_{self._bits(16).hex()}",
+            by=by,
+            reason=reason,
+            now=self.clock.now(),
+            following=self.following,
+        )
+
     def unstored(self, taken: Taken, error: Exception) -> Reply:
         """What to answer when nothing was committed, or nobody knows; counted as a refusal."""
         reply, code = self.trouble.unstored(error)
@@ -290,6 +319,8 @@ class Definitions:
                 self.unhandled.told(run, ended)
             else:
                 self.failures.told(run, ended)
+        for one in done.decided:
+            self.gaps.told(one)
         for run in done.changed:
             log.warning(
                 "a replay of %s gave another result than before: see handler_version",

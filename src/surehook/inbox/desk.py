@@ -15,6 +15,7 @@ from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.keeping import Keep
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
+from surehook.inbox.words import take_back
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, pairs
 from surehook.ports.inbox_tries import Try
 
@@ -96,6 +97,8 @@ def deciding(
         if not book.decide(event, state=state, code=short, note=said, now=now):
             return None
         owing.decided(book, event, state, short, said)
+        if state == "rejected":
+            take_back(book, event, code=short, now=now)
         return book.entries(Filter(event=event), limit=1)[0]
 
     return work

@@ -65,9 +65,9 @@ class Ends:
         self._calls = calls
         self._within_s = within_s
 
-    def call(self, book: Book, run: Run, event: Event) -> Called:
-        """Give the event to every handler that fits. Raises what they raise or say."""
-        fitting = self.handlers.fitting(run.source, run.type)
+    def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
+        """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
+        fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
         boot = self._pace.boot
         began = boot()
         ends = began + self._within_s

@@ -1,4 +1,8 @@
-"""Documents that workflows follow: what an event means is decided by the table, and handlers hear only of moves.
+"""Documents that workflows follow: what an event means is decided by the table, and handlers hear of moves.
+
+A workflow has the events that the pattern fits. It also has those that the pattern leaves out and that carry a number of a
+document, if its table names their type `informational`: the sender has counted them, so the document would wait for them.
+Informational events reach handlers that ask.
 
 A document is locked before it is read, so its events take effect one after the other, whichever worker has them. The decision,
 the document, the journal and the handlers' effects are one commit. What comes early waits in the document, its run is `held`;
@@ -17,17 +21,20 @@ from typing import NamedTuple
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowError
+from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowError, is_undone
 from surehook.inbox.ends import Called, Ends
 from surehook.inbox.event import Event
-from surehook.inbox.handlers import check_pattern, matches
-from surehook.inbox.workflow import Workflow, Workflows
+from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches
+from surehook.inbox.workflow import NoDocument, Workflow, Workflows
 from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
 
 log = logging.getLogger("surehook.inbox")
 
 UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
 AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
+WAITED_TOO_LONG = (
+    "waited_too_long"  # a rule that is a code as well: these are replayed once what was missing has come
+)
 
 # What a verdict that moves nothing makes of a run.
 _ENDS: dict[str, State] = {
@@ -49,6 +56,14 @@ class Decided(NamedTuple):
     key: DocumentKey
     step: Step
     run: Run | None
+
+
+class Followed(NamedTuple):
+    """An event that a workflow follows: the document, and what the table looks at."""
+
+    workflow: Workflow
+    document: str
+    arrival: Arrival
 
 
 class _Rule(NamedTuple):
@@ -83,6 +98,35 @@ class Following:
                 return rule.workflow
         return None
 
+    def beside(self, run: Run, event: Event) -> Followed | None:
+        """Of an event that no pattern fits: the document whose number it carries, rather of a workflow that knows its type.
+        None: it counts nowhere."""
+        first = None
+        for rule in self._rules:
+            workflow = rule.workflow
+            if rule.source not in ("*", run.source) or workflow.table.order.mode == "free":
+                continue
+            try:
+                document, arrival = workflow.read(event, source=run.source)
+            except NoDocument:
+                continue
+            if arrival.sequence is not None:
+                found = Followed(workflow, document, arrival)
+                if workflow.concerns(run.type):
+                    return found
+                first = first or found
+        return first
+
+    def asking(self, workflow: Workflow, run: Run, fitting: Iterable[Handler]) -> tuple[Handler, ...]:
+        """Of the handlers that fit an informational event those that ask for such: by their word, or as their pattern
+        fits no type that moves. Where no pattern of `follow` fits, all: they never heard of moves only."""
+        moving, is_beside = workflow.table.moving, self.of(run.source, run.type) is None
+        return tuple(
+            one
+            for one in fitting
+            if is_beside or one.informational or not any(matches(one.pattern, kind) for kind in moving)
+        )
+
     def by_type(self, document_type: str) -> Workflow | None:
         """None: documents of this type are followed elsewhere."""
         return next((one for one in self.workflows if one.document_type == document_type), None)
@@ -92,9 +136,14 @@ class Desk:
     """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
 
     def __init__(
-        self, book: Book, ends: Ends, read: Callable[[Run], Event], keys: Sequence[DocumentKey]
+        self,
+        book: Book,
+        ends: Ends,
+        following: Following,
+        read: Callable[[Run], Event],
+        keys: Sequence[DocumentKey],
     ) -> None:
-        self._book, self._ends, self._read = book, ends, read
+        self._book, self._ends, self._following, self._read = book, ends, following, read
         self._rows = book.documents(keys) if keys else {}
         self._standing = {
             key: None if row.body is None else _document.decode(row.body) for key, row in self._rows.items()
@@ -110,9 +159,11 @@ class Desk:
 
     def arrives(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, event: Event) -> None:
         """Decide on an event, call the handlers of what moves, and note how every run that it concerns ended."""
-        if run.number > 0 and (before := self._book.applied_step(run.event)) is not None:
-            self._again(run, structs.replace(event, change=_step.decode(before)))
-            return
+        if run.number > 0 and not self._is_undone(key, run):
+            before = self._book.effective_step(run.event)
+            if before is not None:
+                self._again(workflow, run, structs.replace(event, change=_step.decode(before[1])))
+                return
         self._decide(workflow, key, arrival, (run, event))
 
     def settle(self, run: Run, settlement: Settlement) -> None:
@@ -152,22 +203,28 @@ class Desk:
             ]
         )
 
-    def _again(self, run: Run, event: Event) -> None:
+    def _is_undone(self, key: DocumentKey, run: Run) -> bool:
+        document = self._standing[key]
+        return document is not None and is_undone(document, run.event_id)
+
+    def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
         """A replay of an event that took effect: its handlers, with the move that it made then; the document stays."""
+        assert event.change is not None
         try:
             with self._book.savepoint():
-                called = self._ends.call(self._book, run, event)
+                ended = self._ended(workflow, event.change, run, event, again=False)
         except StoreError:
             raise
         except Exception as error:
             self.settle(run, self._ends.badly(run, error))
         else:
-            self.settle(run, self._ends.well(run, called))
+            self.settle(run, ended)
 
     def _decide(
         self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
     ) -> None:
         document = self._standing[key]
+        said: dict[bytes, Settlement] = {}
         while True:  # once more for each waiting event whose handler fails: at most as often as events wait
             try:
                 decision = workflow.decide(document, arrival, now=self._ends.now())
@@ -179,9 +236,11 @@ class Desk:
                 self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
                 return
             runs = self._concerned(key, decision, own)
-            failed = self._handle(decision, runs, own)
+            failed = self._handle(workflow, decision, runs, own, said)
             if failed is None:
                 break
+            if failed.id in said:
+                continue
             if own is not None and failed.id == own[0].id:
                 return
             assert document is not None
@@ -207,41 +266,66 @@ class Desk:
         return found
 
     def _handle(
-        self, decision: Decision, runs: dict[str, tuple[Run, Event]], own: tuple[Run, Event] | None
+        self,
+        workflow: Workflow,
+        decision: Decision,
+        runs: dict[str, tuple[Run, Event]],
+        own: tuple[Run, Event] | None,
+        said: dict[bytes, Settlement],
     ) -> Run | None:
-        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone."""
+        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone.
+
+        Of information that its handler does not want that is `said`, by run: it has happened, and its number is taken.
+        """
         ended: list[tuple[Run, Settlement]] = []
         current: Run | None = None
+        is_information = False
         try:
             with self._book.savepoint():
                 for step in decision.steps:
-                    if step.event not in runs:
+                    if step.event not in runs or step.is_taking_back:
                         if step.is_move and step.event:
                             log.error("%s took effect, and its run is not there to be handled", step.event)
                         continue
                     current, event = runs[step.event]
-                    ended.append(
-                        (current, self._ended(step, current, event, again=decision.again and own is not None))
-                    )
+                    is_information = step.verdict == "informational"
+                    if is_information and current.id in said:
+                        ended.append((current, said[current.id]))
+                        continue
+                    again = decision.again and own is not None
+                    ended.append((current, self._ended(workflow, step, current, event, again=again)))
         except StoreError:
             raise
         except Exception as error:
             assert current is not None
-            self.settle(current, self._ends.badly(current, error))
+            settlement = self._ends.badly(current, error)
+            if is_information and isinstance(error, Ignore | Refuse):
+                said[current.id] = settlement
+            else:
+                self.settle(current, settlement)
             return current
         for run, settlement in ended:
             self.settle(run, settlement)
         return None
 
-    def _ended(self, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
+    def _ended(self, workflow: Workflow, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
         ends = self._ends
-        if step.is_move:
-            called: Called = ends.call(self._book, run, structs.replace(event, change=step))
+        hearing = self._hearing(workflow, step, run)
+        if step.is_move or hearing:
+            called: Called = ends.call(self._book, run, structs.replace(event, change=step), hearing)
             return ends.well(run, called)
         if step.verdict == "early" and again:
             later = ends.end(run, "accepted", code="line_full", error=step.reason)
             return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
-        return ends.end(run, _ENDS[step.verdict], code=step.verdict, error=step.reason)
+        code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
+        return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)
+
+    def _hearing(self, workflow: Workflow, step: Step, run: Run) -> tuple[Handler, ...]:
+        """Who hears of a step."""
+        if not step.is_move and step.verdict != "informational":
+            return ()
+        fitting = self._ends.handlers.fitting(run.source, run.type)
+        return fitting if step.is_move else self._following.asking(workflow, run, fitting)
 
 
 def _without(document: Document, event_id: str) -> Document:

@@ -73,6 +73,7 @@ class Handler(Struct, frozen=True, gc=False):
     final    its success is the last word; otherwise the event waits as `processed` for `finalize` or `reject`
     timeout_s  after that it is given up: a coroutine is cancelled, a thread left behind
     retry    how an event is tried again that it failed; None: as the inbox does
+    informational  it also hears of events that a workflow calls informational
     """
 
     function: Callable[..., Any]
@@ -84,6 +85,7 @@ class Handler(Struct, frozen=True, gc=False):
     is_async: bool
     timeout_s: float
     retry: Backoff | None = None
+    informational: bool = False
 
     def fits(self, source: str, type: str | None) -> bool:
         return self.source in ("*", source) and matches(self.pattern, type)
@@ -109,6 +111,7 @@ class Handlers:
         name: str | None,
         timeout_s: float | None,
         retry: Backoff | None = None,
+        informational: bool = False,
     ) -> F:
         check_pattern(pattern)
         _check_call(function)
@@ -130,6 +133,7 @@ class Handlers:
             is_async=is_async,
             timeout_s=self._rules.timeout(timeout_s),
             retry=retry,
+            informational=informational,
         )
         self._all.append(made)
         self.fitting.cache_clear()

@@ -194,10 +194,37 @@ class Inbox(Definitions):
         )
 
     def reject(self, ref: str, code: str, note: str = "") -> bool:
-        """Say that a processed event does not stand; whether it was waiting for that. It can be replayed."""
-        return self.decided(
+        """Say that a processed event does not stand; whether it was waiting for that. It can be replayed. If it moved a
+        document, that goes back, or where `rejected` of its table says."""
+        rejected = self.decided(
             self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
         )
+        self.woken.set()
+        return rejected
+
+    def release(
+        self, document: str, *, by: str, reason: str, document_type: str | None = None, tenant: str = ""
+    ) -> bool:
+        """Let a document go on behind a conflict, or without what is missing up to the first event that waits; whether
+        anything is held for it. From any process; the next worker does it. `by` and `reason` are in the journal."""
+        found = self.store.run(self.releasing(document, document_type, tenant, by, reason))
+        self.woken.set()
+        return found
+
+    def grant(
+        self,
+        document: str,
+        token: str | None = None,
+        *,
+        by: str,
+        reason: str,
+        document_type: str | None = None,
+        tenant: str = "",
+    ) -> str:
+        """Allow one event that carries `token` to leave a terminal state by the table's `remedies`, to pass over states that
+        were not seen, or to go on without the numbers missing before it; the token, made up if none is given. Raises
+        SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
+        return self.store.run(self.granting(document, document_type, tenant, token, by, reason))
 
     def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
         """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""

@@ -21,6 +21,7 @@ from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
 from surehook.inbox.following import Decided, Desk, Following
+from surehook.inbox.gaps import Gaps
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.workflow import NoDocument, Workflow
@@ -36,6 +37,7 @@ class Done(Struct):
     left         how many were given back, for others to take
     decided      every decision about a document
     released     ids of runs that had been held before this batch
+    at           when this was, Unix milliseconds
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -44,6 +46,7 @@ class Done(Struct):
     left: int = 0
     decided: Sequence[Decided] = ()
     released: frozenset[bytes] = frozenset()
+    at: int = 0
 
 
 class Todo(Struct):
@@ -55,16 +58,27 @@ class Todo(Struct):
     workflow: Workflow | None = None
     key: DocumentKey | None = None
     arrival: Arrival | None = None
+    uncounted: tuple[DocumentKey, int] | None = (
+        None  # it has this number of that document, which does not count it
+    )
 
 
 class Processor:
     """Handlers, sources, workflows and rules, ready to process."""
 
-    def __init__(self, ends: Ends, sources: Mapping[str, Source], following: Following, owing: Owing) -> None:
+    def __init__(
+        self, ends: Ends, sources: Mapping[str, Source], following: Following, owing: Owing, gaps: Gaps
+    ) -> None:
         self._ends = ends
+        self._gaps = gaps
         self._owing = owing
         self._sources = sources
         self._following = following
+
+    @property
+    def follows(self) -> list[str]:
+        """The types of documents that are followed here."""
+        return [one.document_type for one in self._following.workflows]
 
     def process(
         self,
@@ -85,7 +99,7 @@ class Processor:
         todo = [self._prepare(run) for run in runs if run.id in mine]
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
-        desk = Desk(book, self._ends, self.read, [*keys, *(key for key, _ in asleep)])
+        desk = Desk(book, self._ends, self._following, self.read, [*keys, *(key for key, _ in asleep)])
         for key, workflow in asleep:
             desk.wake(workflow, key)
         begun = 0
@@ -103,7 +117,8 @@ class Processor:
         self._owing.settled(book, ended)
         desk.keep(self._following.identify)
         released = frozenset(run.id for run, _ in ended) - mine
-        return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released)
+        at = self._ends.now()
+        return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released, at)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
         """Settle a run whose transaction could not be committed."""
@@ -111,7 +126,7 @@ class Processor:
         ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine else []
         book.settle([settlement for _, settlement in ended])
         self._owing.settled(book, ended)
-        return Done(ended, [], 0 if mine else 1)
+        return Done(ended, [], 0 if mine else 1, at=self._ends.now())
 
     def read(self, run: Run) -> Event:
         """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
@@ -131,7 +146,7 @@ class Processor:
             return Todo(run, ended=ends.failed(run, "unreadable", str(error)))
         workflow = self._following.of(run.source, run.type)
         if workflow is None:
-            return Todo(run, event)
+            return self._beside(run, event)
         try:
             document, arrival = workflow.read(event, source=run.source)
         except NoDocument as error:
@@ -139,6 +154,17 @@ class Processor:
         return Todo(
             run, event, workflow=workflow, key=(workflow.document_type, run.tenant, document), arrival=arrival
         )
+
+    def _beside(self, run: Run, event: Event) -> Todo:
+        """An event that no pattern fits: its document counts it, where the table calls it informational."""
+        found = self._following.beside(run, event)
+        if found is None:
+            return Todo(run, event)
+        workflow, document, arrival = found
+        key = (workflow.document_type, run.tenant, document)
+        if workflow.table.name(arrival.type) in workflow.table.informational:
+            return Todo(run, event, workflow=workflow, key=key, arrival=arrival)
+        return Todo(run, event, uncounted=(key, arrival.sequence or 0))
 
     def _one(self, book: Book, desk: Desk, one: Todo) -> None:
         if one.ended is not None:
@@ -148,6 +174,8 @@ class Processor:
         if one.workflow is not None and one.key is not None and one.arrival is not None:
             desk.arrives(one.workflow, one.key, one.arrival, one.run, one.event)
         else:
+            if one.uncounted is not None:
+                self._gaps.uncounted(book, one.run, *one.uncounted)
             desk.settle(one.run, self._plain(book, one.run, one.event))
 
     def _plain(self, book: Book, run: Run, event: Event) -> Settlement:

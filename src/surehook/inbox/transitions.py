@@ -14,14 +14,16 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
-from surehook.inbox.process import Done
 from surehook.ports.inbox import Entry, Run, Settlement
+
+if TYPE_CHECKING:
+    from surehook.inbox.process import Done
 
 log = logging.getLogger("surehook.inbox.transitions")
 _errors = logging.getLogger("surehook.inbox")
@@ -40,7 +42,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     correlation_id   by which a document is followed through systems, where the source says where it stands
     replay           0 for the event's own arrival; the number of the replay otherwise
     code             why an event was refused, ignored, given up or put off
-    at               when it was decided, Unix milliseconds; 0 for an event's end that has no time of its own
+    at               when it was decided, Unix milliseconds
     """
 
     kind: Literal["document.moved", "event.ended", "event.decided"]
@@ -151,7 +153,7 @@ def _documents(done: Done) -> Iterable[Transition]:
 
 def _events(done: Done) -> Iterable[Transition]:
     for run, ended in done.settlements:
-        yield _event(run, ended, "held" if run.id in done.released else "accepted")
+        yield _event(run, ended, "held" if run.id in done.released else "accepted", done.at)
 
 
 def _word(entry: Entry, now: int) -> Transition:
@@ -173,7 +175,7 @@ def _word(entry: Entry, now: int) -> Transition:
     )
 
 
-def _event(run: Run, ended: Settlement, before: str) -> Transition:
+def _event(run: Run, ended: Settlement, before: str, at: int) -> Transition:
     return Transition(
         kind="event.ended",
         before=before,
@@ -189,5 +191,5 @@ def _event(run: Run, ended: Settlement, before: str) -> Transition:
         handler=ended.handler,
         handler_version=ended.handler_version,
         code=ended.error_code,
-        at=ended.processed_at or 0,
+        at=ended.processed_at or at,
     )

@@ -110,7 +110,8 @@ class Steps:
             most = rules.batch if limit is None else limit
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
             runs = book.claim(now=self.now(), **bounds)
-            waking = book.waking(now=self.now(), limit=rules.batch)
+            # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
+            waking = book.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
             if self.look(book, not (runs or waking)) and not runs:
                 runs = book.claim(now=self.now(), **bounds)
             return Claimed(runs, waking, None if runs or waking else book.next_due())

@@ -333,12 +333,12 @@ class Book(ReceiptBook, TryBook, Protocol):
         """The runs of a document's events that are `held`, locked."""
         ...
 
-    def applied_step(self, event: bytes) -> str | None:
-        """The latest decision by which an event took effect."""
+    def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
+        """The latest decision by which an event took effect, or was recorded as informational, and on which document."""
         ...
 
-    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
-        """Documents for which time has passed."""
+    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+        """Documents of these types for which time has passed."""
         ...
 
     def history(

@@ -132,11 +132,11 @@ class SqlBook(Owing, Trying):
     def held_runs(self, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
         return documenting.held(self.connection, key, event_ids)
 
-    def applied_step(self, event: bytes) -> str | None:
-        return documenting.applied(self.connection, event)
+    def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
+        return documenting.effective(self.connection, event)
 
-    def waking(self, *, now: int, limit: int) -> list[DocumentKey]:
-        return documenting.waking(self.connection, now=now, limit=limit)
+    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+        return documenting.waking(self.connection, types=types, now=now, limit=limit)
 
     def history(
         self, document: str, *, document_type: str | None, tenant: str

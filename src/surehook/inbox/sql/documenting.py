@@ -20,7 +20,10 @@ _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body"
 
 _WAKING = (
     select(*_KEY)
-    .where(documents.c.wake_at <= bindparam("now"))
+    .where(
+        documents.c.wake_at <= bindparam("now"),
+        documents.c.document_type.in_(bindparam("types", expanding=True)),
+    )
     .order_by(documents.c.wake_at)
     .limit(bindparam("most", type_=Integer))
 )
@@ -97,18 +100,23 @@ def held(connection: Connection, key: DocumentKey, event_ids: Sequence[str]) -> 
     return [loaded(row) for row in found]
 
 
-def applied(connection: Connection, event: bytes) -> str | None:
-    body = connection.execute(
-        select(steps.c.body)
-        .where(steps.c.event == event, steps.c.verdict == "applied")
+def effective(connection: Connection, event: bytes) -> tuple[DocumentKey, str] | None:
+    found = connection.execute(
+        select(steps.c.document_type, steps.c.tenant, steps.c.document, steps.c.body)
+        .where(steps.c.event == event, steps.c.verdict.in_(("applied", "informational")))
         .order_by(steps.c.id.desc())
         .limit(1)
-    ).scalar()
-    return None if body is None else str(body)
+    ).first()
+    if found is None:
+        return None
+    document_type, tenant, document, body = found
+    return (document_type, tenant, document), str(body)
 
 
-def waking(connection: Connection, *, now: int, limit: int) -> list[DocumentKey]:
-    found = connection.execute(_WAKING, {"now": now, "most": limit})
+def waking(connection: Connection, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+    if not types:
+        return []
+    found = connection.execute(_WAKING, {"types": list(types), "now": now, "most": limit})
     return [(document_type, tenant, document) for document_type, tenant, document in found]
 
 

@@ -229,6 +229,18 @@ class Trial:
         begun: int = self._do(self.inbox.replay(reason=reason, **wanted))
         return begun
 
+    def release(self, document: str, *, by: str = "a test", reason: str = "a test", **wanted: Any) -> bool:
+        """As `Inbox.release`; `work()` carries it out."""
+        held: bool = self._do(self.inbox.release(document, by=by, reason=reason, **wanted))
+        return held
+
+    def grant(
+        self, document: str, token: str, *, by: str = "a test", reason: str = "a test", **wanted: Any
+    ) -> str:
+        """As `Inbox.grant`."""
+        granted: str = self._do(self.inbox.grant(document, token, by=by, reason=reason, **wanted))
+        return granted
+
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """One statement in a transaction of its own, with `:name` for values; its rows."""
         return self._on_connection(lambda connection: engines.rows(connection, statement, values))

@@ -84,9 +84,10 @@ class Application:
 
     def _define(self, plan: Plan) -> None:
         workflow = Workflow(_table(plan))
-        for pattern in ("document.*", "identity.*", "certificate.*"):
+        for pattern in ("document.*",) if plan.narrow else ("document.*", "identity.*", "certificate.*"):
             self.inbox.follow(workflow, SOURCE, pattern)
         self.inbox.on(SOURCE, "document.*", version="1", name="signing")(self._signing)
+        self.inbox.on(SOURCE, "identity.*", version="1", name="identity")(self._identity)
         self.inbox.on(SOURCE, "invoice.*", version="1", name="ledger")(self._ledger)
         self.inbox.on(SOURCE, "invoice.paid", version="1", name="paid")(self._last)
         self.inbox.on(SOURCE, "invoice.due", version="1", name="due", final=False)(self._last)
@@ -95,6 +96,9 @@ class Application:
 
     def _signing(self, event: Event, tx: Any) -> object:
         return self._handle("signing", event, tx, last=True)
+
+    def _identity(self, event: Event, tx: Any) -> object:
+        return self._handle("identity", event, tx, last=True)
 
     def _ledger(self, event: Event, tx: Any) -> object:
         return self._handle("ledger", event, tx, last=False)

@@ -8,6 +8,7 @@ one effect              a handler's row is there for each run that was processed
 all at its end          after all is mended, nothing is open, parked, dead or rejected, or waits for anybody
 in its turn             a document's journal, without what came early or again, is its story: each verdict, each state
 heard in turn           handlers heard of a document's moves by number, and of each for the first time once
+a word is carried out   what people said about a document is in its journal, and nothing of it waits at the end
 nothing after the end   where numbers are given up instead: states only go on, a terminal one is never left, no wait is cut short
 """
 
@@ -28,7 +29,11 @@ from surehook.sim.inbox.database import Database
 from surehook.sim.inbox.plan import Given, Plan
 from surehook.sim.inbox.stories import RANK, TERMINAL, Line
 
-HANDLERS = {"invoice.paid": ("ledger", "paid"), "invoice.due": ("ledger", "due")}
+HANDLERS = {
+    "invoice.paid": ("ledger", "paid"),
+    "invoice.due": ("ledger", "due"),
+    "identity.verified": ("identity",),
+}
 UNSETTLED = ("early", "duplicate")  # verdicts that settle nothing
 _NEWEST = "r.number = (select max(number) from surehook_inbox_runs where event = r.event)"
 _ENDED = ("finalized", "ignored")
@@ -45,6 +50,7 @@ class Step(Struct, frozen=True):
     after: str
     sequence: int | None
     at: int
+    by: str | None
 
 
 class Oracle:
@@ -54,6 +60,7 @@ class Oracle:
         self._plan = plan
         self._database = database
         self._find = find
+        self.promised: set[str] = set()  # documents of which a clerk was told that they go on
 
     # -- as it happens -------------------------------------------------------------------------------------------
 
@@ -81,7 +88,7 @@ class Oracle:
         runs = self._database.count(
             "select count(*) from surehook_inbox_runs where state = 'accepted' or (state <> 'held' and due_at is not null)"
         )
-        if self._plan.exact and self._plan.order.then == "skip":
+        if self._plan.patient:
             return runs
         return runs + self._database.count(
             "select count(*) from surehook_inbox_documents where wake_at is not null"
@@ -105,7 +112,8 @@ class Oracle:
         for document in self._plan.stories:
             journal = self._journal(document)
             owed = {name: one for name, one in said.items() if one.document == document}
-            self._heard(document)
+            self._heard(document, owed)
+            self._words(document, journal)
             if len(owed) < len(self._plan.stories[document]):
                 continue  # a publisher gave up: the story has a hole that is nobody's fault
             if self._plan.exact:
@@ -162,7 +170,8 @@ class Oracle:
             return ("ignored",) if ignores else ("finalized",)
         if not self._plan.exact:
             return _ENDED
-        return ("finalized",) if one.line.verdict == "applied" else ("ignored",)
+        heard = one.line.verdict == "applied" or one.type in HANDLERS
+        return ("finalized",) if heard else ("ignored",)
 
     # -- documents -----------------------------------------------------------------------------------------------
 
@@ -172,21 +181,29 @@ class Oracle:
         )
         return [_step(name, json.loads(body)) for name, body in rows]
 
-    def _heard(self, document: str) -> None:
-        """By number, where one is there; a replay of what took effect is heard at any time, and moves nothing."""
+    def _heard(self, document: str, owed: dict[str, Given]) -> None:
+        """By number, where one is there; a replay of what took effect is heard at any time, and moves nothing.
+
+        Information that its handler refused has had its turn by that, and is heard when somebody replays it."""
+        refused = {name for name, one in owed.items() if one.type in HANDLERS and self._refuses(one)}
         rows = self._database.rows(
-            "select event_id, sequence from effects where document = ? order by id", document
+            "select event_id, sequence from effects where document = ? and sequence is not null order by id",
+            document,
         )
         first: dict[str, int] = {}
         for name, sequence in rows:
-            first.setdefault(name, sequence)
+            if name not in refused:
+                first.setdefault(name, sequence)
         heard = list(first.values())
         if heard != sorted(set(heard)):
             self._find(f"the handler heard of {document} in the order {heard}")
 
+    def _refuses(self, one: Given) -> bool:
+        return self._plan.tempers.get(one.key, ("fails", 0))[0] == "refuses"
+
     def _exact(self, document: str, journal: list[Step], owed: dict[str, Given]) -> None:
         told = [step for step in journal if step.verdict not in UNSETTLED and step.rule != "waited_too_long"]
-        floating = {name: one.line for name, one in owed.items() if one.sequence is None and one.line}
+        floating = self._floating(owed)
         said = [(step.event, step.verdict, step.after) for step in told if step.event not in floating]
         story = sorted(
             (one.sequence, name, one.line) for name, one in owed.items() if one.sequence and one.line
@@ -200,6 +217,20 @@ class Oracle:
         if state != [(last,)]:
             self._find(f"{document} is left {state} instead of {last}")
 
+    def _floating(self, owed: dict[str, Given]) -> dict[str, Line]:
+        """What has no number. Where no pattern of `follow` fits it, it is no matter of its document."""
+        found = {name: one.line for name, one in owed.items() if one.sequence is None and one.line}
+        return {} if self._plan.narrow else found
+
+    def _words(self, document: str, journal: list[Step]) -> None:
+        if document in self.promised and not any(step.by for step in journal):
+            self._find(f"a clerk was told that {document} goes on, and the journal does not know of it")
+        for (body,) in self._database.rows(
+            "select body from surehook_inbox_documents where document = ? and body is not null", document
+        ):
+            if json.loads(body).get("words"):
+                self._find(f"a word about {document} was never carried out")
+
     def _float(self, document: str, told: list[Step], floating: dict[str, Line]) -> None:
         said = Counter((step.event, step.verdict) for step in told if step.event in floating)
         if said != Counter((name, line.verdict) for name, line in floating.items()):
@@ -210,7 +241,8 @@ class Oracle:
         for name, count in Counter(step.event for step in settled).items():
             if count != 1:
                 self._find(f"{name} of {document} was settled {count} times")
-        if missing := set(owed) - {step.event for step in settled}:
+        matters = {name for name, one in owed.items() if one.sequence} | set(self._floating(owed))
+        if missing := matters - {step.event for step in settled}:
             self._find(f"{sorted(missing)} of {document} were never settled")
         for before, step in pairwise(journal):
             if step.before != before.after:
@@ -232,7 +264,7 @@ class Oracle:
         for at, step in enumerate(journal):
             if step.verdict == "early":
                 since.setdefault(step.event, step.at)
-            if step.rule == "gave_up" and len(since) <= self._plan.order.count:
+            if step.rule == "gave_up" and step.by is None and len(since) <= self._plan.order.count:
                 waited = step.at - min(since.values(), default=step.at)
                 if waited < wait_ms:
                     self._find(f"{document} gave numbers up after {waited} ms, at line {at}")
@@ -250,4 +282,5 @@ def _step(event: str, body: dict[str, Any]) -> Step:
         after=body["after"],
         sequence=body.get("sequence"),
         at=body["at"],
+        by=body.get("by"),
     )

@@ -38,6 +38,14 @@ class Clerks:
         """Let events of schema versions that are known by now be processed."""
         return await self._ask(lambda inbox: inbox.unpark(SOURCE)) or 0
 
+    async def release(self, document: str) -> bool:
+        """Let a document go on; whether anything was held for it."""
+        words = {"by": "a clerk", "reason": "a world"}
+        done = await self._ask(lambda inbox: inbox.release(document, **words))
+        if done:
+            self._trace.note("inbox-release", document)
+        return bool(done)
+
     async def decide(self, reject_share: float = REJECT_SHARE) -> int:
         """Say the last word on everything that waits for it; how many heard it."""
         waiting = await self._ask(lambda inbox: inbox.events(state="processed")) or []

@@ -86,7 +86,7 @@ class Echo(Struct, frozen=True):
 
 
 class Act(Struct, frozen=True):
-    """What people do at the inbox: `decide` on what waits for that, or replay what fits."""
+    """What people do at the inbox: `decide` on what waits for that, replay what fits, or `release` a document."""
 
     at: float
     what: str
@@ -111,11 +111,19 @@ class Plan(Struct):
     rotations: list[Rotation]
     echoes: list[Echo]
     acts: list[Act]
+    narrow: bool = (
+        False  # `follow` names the events that move alone; information with a number counts nevertheless
+    )
 
     @property
     def exact(self) -> bool:
         """Whether a document's journal must be its story: no number is ever given up."""
-        return self.order.then != "skip" or (self.order.wait_s or 0) > DAY_S / 2
+        return self.order.then != "skip" or self.patient
+
+    @property
+    def patient(self) -> bool:
+        """Whether no wait ends within the life of the world."""
+        return (self.order.wait_s or 0) > DAY_S / 2
 
 
 def draw(seed: int | str) -> tuple[Options, Plan]:
@@ -123,7 +131,21 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
     chance = Seed(seed).stream("inbox swarm")
     storm_s = chance.choice((8.0, 12.0, 20.0, 45.0))
     plan = _plan(chance, storm_s)
+    _ways_out(Seed(seed).stream("ways out"), plan, storm_s)
     return _options(seed, chance, plan, storm_s), plan
+
+
+def _ways_out(chance: random.Random, plan: Plan, storm_s: float) -> None:
+    """What keeps documents from being stuck; drawn apart, so that older seeds tell their stories on."""
+    plan.narrow = chance.random() < 0.5
+    if plan.order.mode == "strict" and chance.random() < 0.3:
+        plan.order = Order(wait_s=chance.choice((2.0, 8.0, 25.0)), count=plan.order.count)
+    if "acts" in plan.faults and not plan.exact:
+        plan.acts += [
+            Act(chance.uniform(0, storm_s), "release", {"document": chance.choice(list(plan.stories))})
+            for _ in range(chance.randint(1, 5))
+        ]
+        plan.acts.sort(key=lambda act: act.at)
 
 
 def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float) -> Options:

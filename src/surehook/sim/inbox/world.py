@@ -154,6 +154,9 @@ class InboxWorld(World):
             await self.until(self.began + act.at)
             if act.what == "decide":
                 await self.clerks.decide()
+            elif act.what == "release":
+                if await self.clerks.release(act.wanted["document"]):
+                    self.oracle.promised.add(act.wanted["document"])
             else:
                 await self.clerks.replay(act.wanted)
 

@@ -1,0 +1,74 @@
+"""What keeps documents waiting, said aloud: waits that are over, numbers that were given up, lines that are full, moves that
+could not be taken back, and numbers that the sender gave to events which no workflow here follows.
+
+Bounded: ten lines a second for what happened, and one a minute for each type whose events are not counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from surehook.core import ids
+from surehook.inbox.event import PREFIX
+from surehook.inbox.following import Decided
+from surehook.inbox.seldom import Seldom, Steady
+from surehook.inbox.transitions import quoted
+from surehook.ports.inbox import Book, DocumentKey, Run
+
+log = logging.getLogger("surehook.inbox")
+
+LINES_S = 10
+TELL_S = 60.0
+
+# By rule: what to do about it.
+LOUD = {
+    "waited_too_long": "the event is rejected; replay it when what is missing has come",
+    "gave_up": "what is missing will be stale when it comes",
+    "line_full": "it is tried again until there is room: a number is missing, or let the document go on (release)",
+    "jump": "the sender's numbers are wrong, or began elsewhere",
+    "not_undone": "the document stays as it is; a person has to look at it",
+}
+
+
+class Gaps:
+    """`boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._lines = Steady(boot, LINES_S)
+        self._uncounted = Seldom(boot, TELL_S)
+
+    def told(self, one: Decided) -> None:
+        """Tell of one committed decision, if it belongs here."""
+        if one.step.rule not in LOUD or (left_out := self._lines.may()) is None:
+            return
+        (document_type, tenant, document), step = one.key, one.step
+        log.warning(
+            "%s %s%s: %s%s [%s]; %s%s",
+            document_type,
+            quoted(document),
+            f" of {quoted(tenant)}" if tenant else "",
+            f"{quoted(step.event)} " if step.event else "",
+            step.reason,
+            step.rule,
+            LOUD[step.rule],
+            f" ({left_out} lines before this one were not written)" if left_out else "",
+        )
+
+    def uncounted(self, book: Book, run: Run, key: DocumentKey, number: int) -> None:
+        """An event that no workflow follows has the number of a document: if that is one, it will wait for the number."""
+        if not self._uncounted.may((run.source, run.type)):
+            return
+        document_type, tenant, document = key
+        if not book.history(document, document_type=document_type, tenant=tenant):
+            return
+        log.warning(
+            "no workflow follows %s of %s, and %s has number %d of %s %s, which will wait for it: follow the type too, or "
+            "name it `informational` in the table",
+            run.type or "an event without a type",
+            run.source,
+            ids.text(PREFIX, run.event),
+            number,
+            document_type,
+            quoted(document),
+        )

@@ -1,0 +1,65 @@
+"""`surehook inbox release` and `grant`: a person's words about a document that waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.inbox.house import SECRET, call, message
+
+PLACE = "waiting_inbox:inbox"
+WORDS = ("--by", "ana", "--reason", "seen on paper")
+MODULE = f"""
+from msgspec.structs import replace
+from surehook.inbox import Inbox, sources
+from surehook.inbox.workflow import SIGNING, Fields
+
+inbox = Inbox("sqlite:///waiting.db", [sources.named("standard", name="partner", secret="{SECRET}")])
+inbox.create_tables()
+inbox.follow(replace(SIGNING, fields=Fields(document="doc", sequence="n", party="signer", replaces="for")), "partner", "document.*")
+inbox.on("partner", "document.*")(lambda event, tx: None)
+"""
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An inbox in which the second of three events of `c1` is missing."""
+    (tmp_path / "waiting_inbox.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "waiting_inbox", raising=False)  # another folder's
+    import waiting_inbox
+
+    for n, kind in ((1, "sent"), (3, "signed")):
+        event = message(f"e{n}", f"document.{kind}", doc="c1", n=n)
+        assert waiting_inbox.inbox.receive(call(*event, at=round(time.time() * 1000))).status == 200
+    waiting_inbox.inbox.work()
+    return waiting_inbox.inbox
+
+
+def test_a_release_is_said_and_the_next_worker_carries_it_out(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "release", PLACE, "c1", *WORDS)
+    assert (ran.code, ran.err) == (0, "the next worker lets it go on\n")
+    waiting.work()
+    told = surehook("inbox", "explain", PLACE, "c1").out
+    assert "number 2 given up by ana: seen on paper [gave_up]" in told
+    assert "now signed" in told
+    ran = surehook("inbox", "release", PLACE, "c1", *WORDS)
+    assert (ran.code, ran.err) == (7, "nothing is held for c1\n")
+
+
+def test_a_token_is_granted_and_printed(surehook: Run, waiting) -> None:
+    assert surehook("inbox", "grant", PLACE, "c1", "--token", "t1", *WORDS).out == "t1\n"
+    assert surehook("inbox", "grant", PLACE, "c1", *WORDS).out.startswith("rmt_")
+    assert "a remediation token was granted by ana" in surehook("inbox", "explain", PLACE, "c1").out
+    ran = surehook("inbox", "grant", PLACE, "c2", *WORDS)
+    assert ran.code == 2
+    assert "the inbox knows no document 'c2'" in ran.err
+
+
+@pytest.mark.parametrize("command", ["release", "grant"])
+def test_nobody_says_a_word_without_a_name_and_a_reason(surehook: Run, waiting, command: str) -> None:
+    assert surehook("inbox", command, PLACE, "c1").code == 2
