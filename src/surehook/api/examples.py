@@ -75,7 +75,7 @@ SHAPES: dict[str, Any] = {
     "Tenant": {"id": "acme", "name": "Acme", "strict": False, "created_at": _AT},
     "EventType": {
         "name": "document.signed", "description": "Everybody has signed.", "schema": None, "schema_version": "1",
-        "policy": "signing", "created_at": _AT,
+        "policy": "signing", "created_at": _AT, "schemas": None,
     },
     "Endpoint": {
         "id": _ENDPOINT, "tenant": "acme", "url": "https://hooks.example.com/surehook",

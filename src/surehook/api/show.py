@@ -34,6 +34,7 @@ def event_type(seen: EventType) -> shapes.EventTypeShape:
         schema_version=seen.schema_version,
         policy=_raw(seen.policy),
         created_at=render(seen.created_at),
+        schemas=_raw(seen.schemas),
     )
 
 

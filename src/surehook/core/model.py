@@ -193,6 +193,7 @@ class EventType(Struct, frozen=True):
     schema_version: str
     policy: bytes | None  # policy reference as given (JSON), or None
     created_at: int
+    schemas: bytes | None = None  # of other versions, by version (JSON); None: versions are not told apart
 
 
 class Secret(Struct, frozen=True):
