@@ -162,6 +162,14 @@ class EndpointChange(Struct, frozen=True, gc=False):
     failure_count: int
     status: EndpointStatus
     reason: str | None
+    disabled: bool = (
+        False  # this transaction switched it off, for its failures: told once, however many fail after it
+    )
+
+    @property
+    def why_disabled(self) -> str:
+        """What its notice and its line of log say."""
+        return f"inactive after {self.failure_count} consecutive failures"
 
 
 class BreakerRow(Struct, frozen=True):
