@@ -90,7 +90,7 @@ def test_send_publishes_with_every_field(surehook: Run) -> None:
     with fake_api(**{"POST /v1/events": {"id": EVENT, "deliveries": 2}}) as api:
         ran = surehook(
             "send", "document.signed", "--tenant", "acme", "--data", '{"n": 1.10}', "--subject", "doc_1",
-            "--key", "doc_1:signed", "--sequence", "3", env=api.env,
+            "--key", "doc_1:signed", "--sequence", "3", "--schema-version", "2", env=api.env,
         )  # fmt: skip
     assert (ran.code, ran.out, ran.err) == (0, f"{EVENT}  2 deliveries\n", "")
     assert api.last.headers["idempotency-key"] == "doc_1:signed"
@@ -99,6 +99,7 @@ def test_send_publishes_with_every_field(surehook: Run) -> None:
         "type": "document.signed",
         "subject": "doc_1",
         "sequence": 3,
+        "schema_version": "2",
         "data": {"n": 1.1},
     }
     assert b'{"n": 1.10}' in api.last.body

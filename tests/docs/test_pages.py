@@ -18,6 +18,7 @@ from surehook.core.profiles import PROFILES
 from surehook.core.steps import at_once
 from surehook.delivery.watch import Watch
 from surehook.noticing import ENDS
+from surehook.telemetry.lines import LINES_PER_MIN
 from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
 
@@ -92,6 +93,41 @@ def test_every_command_that_is_named_exists(page):
             if word.startswith("--"):
                 name = word.rstrip(",.").partition("=")[0]
                 assert name in options | {"--help"}, f"{page}: surehook {line}"
+
+
+NOT_OURS = {
+    "--help", "--url",  # of every command; of none, as the pages say
+    "--timeout", "--rounds", "--part",  # gunicorn's; of benches that are no commands
+}  # fmt: skip
+
+
+def _options(command) -> set[str]:
+    """Of a command and all beneath it."""
+    found = {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]}
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        found |= _options(command.get_command(context, name))
+    return found
+
+
+OPTIONS = _options(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_option_that_is_named_exists(page):
+    spans = re.findall(r"`([^`\n]+)`", prose(page))
+    named = {option for span in spans for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span)}
+    assert named <= OPTIONS | NOT_OURS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_metric_that_is_named_exists(page):
+    known = {
+        *first_column(section("docs/operations.md", "Watch")),
+        "surehook_work",
+    }  # the last: a command of Django's
+    named = set(re.findall(r"\bsurehook_[a-z_]+[a-z]", PAGES[page]))
+    assert {name for name in named if not name.startswith("surehook_inbox")} <= known
 
 
 def test_every_profile_that_a_receiver_reads_of_exists():
@@ -190,6 +226,9 @@ def test_the_defaults_that_operations_names_are_the_defaults():
         ("`SUREHOOK_HOST` ({})", defaults.host),
     ):
         assert written.format(value) in text
+    assert LINES_PER_MIN == 100
+    assert "Of one kind there are at most a hundred lines a minute" in text
+    assert "at most a hundred of a kind in a minute" in " ".join(PAGES["CHANGELOG.md"].split())
 
 
 def test_the_diagram_of_a_delivery_is_the_table():
