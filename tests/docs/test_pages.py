@@ -210,6 +210,16 @@ def test_the_purposes_of_upkeep_are_those_that_are_added():
     assert sorted(listed) == sorted(set(re.findall(r'(?:upkeep\.add|look_after)\("([a-z]+)"', SOURCES)))
 
 
+def test_the_bounds_of_callers_are_those_that_the_server_counts():
+    source = ROOT / "src/surehook"
+    files = [*source.glob("http_server/*.py"), *source.glob("core/request_*.py")]
+    text = "\n".join(path.read_text() for path in files)
+    counted = re.findall(r'(?:Problem\(\s*|refused\[|refuse\([^"]*)"([a-z_]+)"', text)
+    listed = first_column(section("docs/operations.md", "Limits for callers"))
+    # `request_timeout` is what is answered; what is counted says whether a head or a body was late.
+    assert set(counted) - {"request_timeout"} == set(listed) - {"reason", "http.refused"}
+
+
 def test_the_reasons_of_parking_are_explained():
     explained = first_column(section("docs/operations.md", "What to do when …"))
     assert sorted(explained) == sorted(set(PARKED_REASONS) - {"order"})
