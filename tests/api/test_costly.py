@@ -129,6 +129,8 @@ def test_a_publish_that_waits_for_no_turn_is_told_of(data: Any, is_small: bool) 
         ("POST", "/v1/event-types", {"name": "without.schema"}, False),
         ("POST", "/v1/event-types", {"name": "with.schema", "schema": {}}, True),
         ("PATCH", "/v1/event-types/doc.signed", {"schema": {}}, True),
+        ("POST", "/v1/event-types", {"name": "of.versions", "schemas": {"2": {}}}, True),
+        ("PATCH", "/v1/event-types/doc.signed", {"schemas": {"2": {}}}, True),
         ("PATCH", "/v1/event-types/doc.signed", {"description": "new"}, False),
     ],
 )

@@ -50,6 +50,38 @@ def test_a_history_comes_newest_first_in_pages(house: House) -> None:
     assert numbers == [[5, 4], [3, 2], [1]] and third["next"] is None
 
 
+def test_a_hint_follows_the_policy_that_holds_for_the_endpoint(house: House) -> None:
+    house.tenant()
+    house.post("/v1/event-types", {"name": "patient", "policy": {"timeouts": {"first": 1, "retry": 20}}}, 201)
+    own, plain = house.endpoint(policy="insigner"), house.endpoint()
+    _, of_one = house.publish(own, plain)
+    _, of_type = house.publish(own, plain, type="patient")
+
+    def hints(deliveries: list[str]) -> list[str]:
+        histories = [house.get(f"/v1/deliveries/{one}/attempts")["data"] for one in deliveries]
+        found = [next(entry["hint"] for entry in entries if entry["hint"]) for entries in histories]
+        return [hint.rpartition("Its policy ")[2] for hint in found]
+
+    for delivery in (*of_one, *of_type):
+        house.settle(delivery, outcome="timed_out", status=None, error="timeout")
+    standard, patient = (
+        "waits 2s for a first call and 15s for a retry.",
+        "waits 1s for a first call and 20s for a retry.",
+    )
+    assert hints(of_one) == ["waits 10s.", standard]
+    assert hints(of_type) == ["waits 10s.", patient]
+    for delivery in of_one:
+        house.settle(delivery, outcome="throttled", status=429)
+    asked = "waits as long as Retry-After asks, 1h 0m at most."
+    assert hints(of_one) == ["keeps to its own waits, whatever Retry-After asks for.", asked]
+    house.call("PATCH", f"/v1/endpoints/{own['id']}", json={"policy": {"honour_retry_after": 60}})
+    house.call("DELETE", f"/v1/endpoints/{plain['id']}")
+    assert hints(of_one) == [
+        "waits as long as Retry-After asks, 1m at most.",
+        "The endpoint asks to slow down.",
+    ]
+
+
 def test_an_interrupted_entry_is_explained_and_not_counted(house: House) -> None:
     house.tenant()
     _, (delivery,) = house.publish(house.endpoint())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from surehook.core import ids, limits
+from surehook.core import hints, ids, limits
 from surehook.core.signature import sign
 from surehook.delivery import endpoints
 from surehook.delivery.loading import read_all
@@ -266,6 +266,16 @@ def test_a_test_call_is_signed_with_every_active_secret_newest_first(house: Hous
         sign(key, both["webhook-id"], int(both["webhook-timestamp"]), body).decode() for key in keys
     ]
     assert len(one["webhook-signature"].split(" ")) == len(one["webhook-key-id"].split(" ")) == 1
+
+
+def test_a_test_calls_hint_is_of_the_endpoints_policy(house: House) -> None:
+    house.tenant()
+    house.engine.transport.answer = Answer(status=410)
+    said = [
+        house.post(f"/v1/endpoints/{house.endpoint(policy=policy)['id']}/test")["hint"]
+        for policy in ("standard", "yousign")
+    ]
+    assert said == [f"{hints.BY_STATUS[410]} {rule}" for rule in (hints.GONE, hints.NOT_GONE)]
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,53 @@ def test_a_changed_schema_holds_for_the_next_event() -> None:
     at_the_door(story)
 
 
+def test_the_version_that_an_event_names_chooses_its_schema() -> None:
+    async def story(door: Door) -> None:
+        await door.house.endpoint()
+        engine, renamed = door.house.engine, {"type": "object", "required": ["document_id"]}
+        new, any_of_it = compile_schema(json.dumps(renamed).encode()), compile_schema(b"{}")
+        await door.register(SCHEMA)
+        await event_types.change(engine, Chores(), "doc.signed", {"schemas": {"2": new, "0.9": any_of_it}})
+        first, second, bare = (
+            {"data": GOOD},
+            {"data": {"document_id": "d"}, "schema_version": "2"},
+            {"data": BAD},
+        )
+        assert all("id" in one for one in await door.batch(first, {**first, "schema_version": "1"}, second))
+        assert all("id" in one for one in await door.batch({**bare, "schema_version": "0.9"}))
+        mixed_up = await door.batch(
+            bare,
+            {**bare, "schema_version": "1"},
+            {**first, "schema_version": "2"},
+            {"data": {**BAD, "document_id": "d"}, "schema_version": "1"},
+        )
+        assert [one["field"] for one in mixed_up] == [
+            "data.signer.email", "data.signer.email", "data.document_id", "data.signer.email",
+        ]  # fmt: skip
+        (unknown,) = await door.batch({**first, "schema_version": "3"})
+        assert (unknown["code"], unknown["field"]) == ("unknown_schema_version", "schema_version")
+        assert unknown["hint"] == "known: 0.9, 1, 2"
+        await door.house.wait(1)
+        sent = [json.loads(call.request.body)["schema_version"] for call in door.house.receivers.calls]
+        assert sorted(sent) == ["0.9", "1", "1", "2"]
+        await event_types.change(engine, Chores(), "doc.signed", {"schemas": None})
+        (all_by_one,) = await door.batch({**first, "schema_version": "3"})
+        assert "id" in all_by_one
+
+    at_the_door(story)
+
+
+def test_an_unknown_version_asks_the_book_before_it_is_refused() -> None:
+    async def story(door: Door) -> None:
+        await door.register(SCHEMA)
+        await event_types.change(door.house.engine, Chores(), "doc.signed", {"schemas": {}})
+        await door.house.ledger.change_event_type("doc.signed", {"schemas": b'{"2":{}}'})  # by another server
+        (answer,) = await door.batch({"data": BAD, "schema_version": "2"})
+        assert "id" in answer
+
+    at_the_door(story)
+
+
 def test_a_refusal_asks_the_book_before_it_believes_an_old_schema() -> None:
     async def story(door: Door) -> None:
         await door.register(SCHEMA)
@@ -202,11 +249,11 @@ def test_a_schema_is_compiled_anew_only_where_its_bytes_are_others() -> None:
     async def story(door: Door) -> None:
         compiled = await door.register(SCHEMA)
         schemas = door.house.engine.directory.schemas
-        assert schemas["doc.signed"] is compiled
+        assert schemas["doc.signed"].schema is compiled
         await door.house.endpoint()
-        assert schemas["doc.signed"] is compiled
+        assert schemas["doc.signed"].schema is compiled
         await door.change({"type": "object"})
-        assert schemas["doc.signed"] is not compiled
+        assert schemas["doc.signed"].schema is not compiled
         await door.change(None)
         assert door.house.engine.directory.schemas == {}
 

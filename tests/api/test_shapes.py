@@ -183,7 +183,7 @@ def test_a_problem_has_the_shape_of_the_contract(house: House) -> None:
     ("path", "keys_of_one"),
     [
         ("/v1/tenants", "id name strict created_at"),
-        ("/v1/event-types", "name description schema schema_version policy created_at"),
+        ("/v1/event-types", "name description schema schema_version policy created_at schemas"),
         ("/v1/notices", "id at kind tenant endpoint delivery detail"),
     ],
 )

@@ -77,6 +77,55 @@ def test_an_event_type_is_registered_once_and_changed(house: House) -> None:
     assert house.get("/v1/event-types/document.signed") == changed
 
 
+def test_schemas_of_several_versions_stand_side_by_side_and_move_on(house: House) -> None:
+    first, second = {"type": "object"}, {"type": "object", "required": ["id"]}
+    made = house.post("/v1/event-types", {"name": "a", "schema": first, "schemas": {"2": second}}, 201)
+    moved_on = house.call(
+        "PATCH",
+        "/v1/event-types/a",
+        json={"schema": None, "schema_version": "2", "schemas": {"1": first, "2": second}},
+    ).json()
+    one_for_all = house.call("PATCH", "/v1/event-types/a", json={"schemas": None}).json()
+
+    assert (made["schema"], made["schema_version"], made["schemas"]) == (first, "1", {"2": second})
+    assert moved_on == {
+        **made,
+        "schema": None,
+        "schema_version": "2",
+        "schemas": {"1": first, "2": second},
+    } and one_for_all == {**moved_on, "schemas": None}
+    assert house.get("/v1/event-types/a") == one_for_all
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "field"),
+    [
+        ({"schemas": {"2": {"type": "text"}}}, "invalid_schema", "schemas.2"),
+        ({"schemas": {"1": {}}, "schema": {}}, "invalid_schema", "schemas.1"),
+        ({"schemas": {"": {}}}, "out_of_range", "schemas"),
+        ({"schemas": {"v" * 65: {}}}, "out_of_range", "schemas"),
+        ({"schemas": {str(n): {} for n in range(21)}}, "out_of_range", "schemas"),
+        ({"schemas": {"2": None}}, "wrong_type", "schemas.2"),
+        ({"schemas": []}, "wrong_type", "schemas"),
+    ],
+)
+def test_schemas_that_cannot_be_are_refused(
+    house: House, given: dict[str, object], code: str, field: str
+) -> None:
+    refused = house.post("/v1/event-types", {"name": "a", **given}, 422)
+    assert (refused["code"], refused["field"].partition(".[")[0]) == (code, field)
+
+
+@pytest.mark.parametrize("changes", [{"schema_version": "2"}, {"schemas": {"1": {}}}])
+def test_a_change_cannot_give_a_version_two_schemas(house: House, changes: dict[str, object]) -> None:
+    made = house.post("/v1/event-types", {"name": "a", "schema": {}, "schemas": {"2": {}}}, 201)
+    refused = house.call("PATCH", "/v1/event-types/a", json=changes)
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_schema")
+    assert house.get("/v1/event-types/a") == made
+    assert house.call("PATCH", "/v1/event-types/none", json=changes).status_code == 404
+
+
 @pytest.mark.parametrize("name", ["document.sent", "a b", "%00", "a" * 10_240])
 def test_an_event_type_that_is_not_there_is_not_found(house: House, name: str) -> None:
     assert house.call("GET", f"/v1/event-types/{name}").json()["code"] == "not_found"

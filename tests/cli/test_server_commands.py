@@ -90,7 +90,7 @@ def test_send_publishes_with_every_field(surehook: Run) -> None:
     with fake_api(**{"POST /v1/events": {"id": EVENT, "deliveries": 2}}) as api:
         ran = surehook(
             "send", "document.signed", "--tenant", "acme", "--data", '{"n": 1.10}', "--subject", "doc_1",
-            "--key", "doc_1:signed", "--sequence", "3", env=api.env,
+            "--key", "doc_1:signed", "--sequence", "3", "--schema-version", "2", env=api.env,
         )  # fmt: skip
     assert (ran.code, ran.out, ran.err) == (0, f"{EVENT}  2 deliveries\n", "")
     assert api.last.headers["idempotency-key"] == "doc_1:signed"
@@ -99,6 +99,7 @@ def test_send_publishes_with_every_field(surehook: Run) -> None:
         "type": "document.signed",
         "subject": "doc_1",
         "sequence": 3,
+        "schema_version": "2",
         "data": {"n": 1.1},
     }
     assert b'{"n": 1.10}' in api.last.body
@@ -447,7 +448,11 @@ def test_tenants_and_event_types_are_created(surehook: Run) -> None:
 
 
 def test_tenants_and_event_types_are_changed_by_what_is_given(surehook: Run) -> None:
-    values = {"PATCH /v1/tenants/acme": {"id": "acme"}, "PATCH /v1/event-types/a.b": {"name": "a.b"}}
+    values = {
+        "PATCH /v1/tenants/acme": {"id": "acme"},
+        "PATCH /v1/event-types/a.b": {"name": "a.b"},
+        "POST /v1/event-types": {"name": "a.b"},
+    }
     with fake_api(**values) as api:
         surehook("tenants", "update", "acme", "--no-strict", env=api.env)
         assert api.last.json == {"strict": False}
@@ -457,9 +462,27 @@ def test_tenants_and_event_types_are_changed_by_what_is_given(surehook: Run) -> 
         assert api.last.json == {"schema": None, "description": "said"}
         surehook("event-types", "update", "a.b", "--schema-version", "2", "--policy", "null", env=api.env)
         assert api.last.json == {"schema_version": "2", "policy": None}
+        surehook("event-types", "update", "a.b", "--schemas", '{"2": {}}', env=api.env)
+        assert api.last.json == {"schemas": {"2": {}}}
+        surehook("event-types", "create", "a.b", "--schemas", "null", env=api.env)
+        assert api.last.json == {"name": "a.b", "schemas": None}
         for noun, name in (("tenants", "acme"), ("event-types", "a.b")):
             ran = surehook(noun, "update", name, env=api.env)
             assert (ran.code, "nothing to change" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("schemas", "shown"), [(None, "1"), ({}, "1"), ({"2": {}, "0.9": {}}, "1, 0.9, 2"), ({"1": {}}, "1")]
+)
+def test_a_list_of_event_types_names_their_versions(
+    surehook: Run, schemas: dict[str, object] | None, shown: str
+) -> None:
+    kind = {
+        "name": "a.b", "description": None, "schema": None, "schema_version": "1", "policy": None, "schemas": schemas
+    }  # fmt: skip
+    with fake_api(**{"GET /v1/event-types": {"data": [kind], "next": None}}) as api:
+        listed = surehook("event-types", "list", "--wide", env=api.env).out
+    assert re.search(rf"a\.b +{re.escape(shown)} ", listed)
 
 
 def test_an_endpoint_tells_how_many_secrets_sign_and_until_when(surehook: Run) -> None:

@@ -4,11 +4,23 @@ import re
 from pathlib import Path
 
 from surehook.core import instants
+from surehook.core.delivery import decide
+from surehook.core.model import FIRST, Delivery
+from surehook.core.outcome import FAIL, Outcome
 from surehook.core.policy import parse_policy, policy_json
 from surehook.core.preview import timeline
 from surehook.core.profiles import PROFILES
 
+ALMOST_ALL = 0.999  # of the jitter: waits as the timelines have them, or longer
 PAGE = (Path(__file__).parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
+
+
+def advice():
+    """The rows of the advice: events, policy, attempts, last after, state at the end."""
+    table = PAGE.partition("<!-- advice")[2].partition("\n\n")[0]
+    rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in table.splitlines()[3:]]
+    assert len(rows) == 5
+    return rows
 
 
 def drawn():
@@ -45,6 +57,30 @@ def test_the_examples_are_policies():
 def test_every_key_is_explained():
     explained = re.findall(r"^\| `(\w+)` \|", PAGE.partition("## The profiles")[0], re.MULTILINE)
     assert explained == [key for key in policy_json(PROFILES["standard"]) if key != "name"]
+
+
+def test_the_advice_names_what_its_policies_do():
+    rows = advice()
+    assert [name.partition("**: ")[0].partition(",")[0].strip("*") for name, *_ in rows] == [
+        "time-sensitive", "vital", "informational", "time-sensitive", "vital",
+    ]  # fmt: skip
+    for _, reference, attempts, last, _ in rows:
+        entries = timeline(parse_policy(reference.encode(), PROFILES))
+        assert (str(len(entries)), instants.say(entries[-1]["after_s"] * 1000)) == (attempts, last)
+
+
+def test_what_is_advised_ends_as_the_page_says():
+    for _, reference, attempts, _, end in advice():
+        policy = parse_policy(reference.encode(), PROFILES)
+        refused = Outcome("refused", FAIL)
+        delivery = Delivery(b"d", b"e", b"p", "acme", "a.b", FIRST, 1, 0, 0, b"{}")
+        decision = decide(delivery, refused, policy=policy, now=0, fraction=ALMOST_ALL)
+        while decision.end is None and decision.parked is None:
+            delivery.attempt = decision.number
+            decision = decide(delivery, refused, policy=policy, now=decision.due_at, fraction=ALMOST_ALL)
+        assert delivery.attempt == int(attempts)
+        assert (decision.end or "parked") == end
+        assert decision.notice == ("endpoint.failure" if end == "parked" else None)
 
 
 def test_every_profile_is_named_in_its_table():

@@ -113,9 +113,11 @@ class Host:
 class Facts:
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.details: list[tuple[str, Any]] = []  # of each, in the same order
 
     def fact(self, name: str, **fields: Any) -> None:
         self.names.append(name)
+        self.details.append((name, fields.get("detail")))
 
 
 class House:

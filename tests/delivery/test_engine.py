@@ -13,6 +13,7 @@ from surehook.core.errors import CommitUnknown, LedgerUnavailable, NodeBuried
 from surehook.core.model import RETRY
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
+from surehook.ports.reading import NoticeFilter
 from surehook.ports.transport import Answer
 from tests.delivery.house import HANGS, REFUSES, House, answers, in_house
 
@@ -271,6 +272,22 @@ def test_twenty_consecutive_failures_make_an_insigner_endpoint_inactive_and_noth
         await house.set(endpoint, status="active", failure_count=0, reason=None)
         await house.wait(400)
         assert await house.states() == {"delivered": 43}
+
+    in_house(story)
+
+
+def test_the_log_tells_of_a_disabled_endpoint_once_and_as_the_notice_does() -> None:
+    async def story(house: House) -> None:
+        late = iter(range(1, 100))
+        house.receivers.scripts[A] = lambda call: answers(500, after=0.2 + 0.05 * next(late))(call)
+        await house.endpoint(policy={"auto_disable": {"consecutive_failures": 3}, "breaker": None})
+        await asyncio.gather(*(house.publish() for _ in range(12)))
+        await house.wait(4)  # the calls that were under way then have failed as well, in windows of their own
+        page = await house.ledger.notices(NoticeFilter(kind="endpoint.disabled"), limit=9, after=None)
+        assert [one.detail for one in page.data] == ["inactive after 3 consecutive failures"]
+        told = [detail for name, detail in house.facts.details if name == "endpoint.disabled"]
+        assert told == [one.detail for one in page.data]
+        assert house.engine.watch.notices["endpoint.disabled"] == 1
 
     in_house(story)
 

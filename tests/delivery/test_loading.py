@@ -14,6 +14,7 @@ from surehook.core import ids
 from surehook.core.authentication import ClientCredentials
 from surehook.core.errors import LedgerUnavailable, Problem
 from surehook.core.model import Endpoint, EndpointHealth, EventType, Node, Secret, Tenant
+from surehook.core.schema_versions import Versions
 from surehook.delivery.freshness import NAMES_KEPT, Changed
 from surehook.delivery.loading import PAGE_ROWS, SLICE_ROWS, Loader
 from surehook.delivery.request import static_heads
@@ -66,7 +67,7 @@ class Memory:
         return {
             "tenants": {name: one.strict for name, one in directory.tenants.items()},
             "types": {name: one.schema_version for name, one in directory.types.items()},
-            "schemas": {name: one.source for name, one in directory.schemas.items()},
+            "schemas": {name: _sources(one) for name, one in directory.schemas.items()},
             "routes": {id: _shown(route) for id, route in directory.routes.items()},
             "fan-out": {
                 (tenant, event_type): [route.endpoint.id for route in directory.fan_out(tenant, event_type)]
@@ -84,6 +85,11 @@ class Memory:
                 if grant.routes
             },
         }
+
+
+def _sources(schemas: Versions) -> Any:
+    others = {version: one.source for version, one in (schemas.others or {}).items()}
+    return schemas.own, schemas.schema and schemas.schema.source, schemas.others is None, others
 
 
 def _shown(route: Route) -> Any:
@@ -137,9 +143,10 @@ class Play:
                     )
                     await ledger.add_event_type(kind)
                 case 8:
-                    changes = ({"schema": None}, {"policy": b'"yousign"'}, {"schema_version": str(how)})[
-                        how % 3
-                    ]
+                    changes = (
+                        {"schema": None}, {"policy": b'"yousign"'}, {"schema_version": str(how)},
+                        {"schemas": b'{"2":{"type":"object"},"3":{}}'}, {"schemas": None},
+                    )[how % 5]  # fmt: skip
                     await ledger.change_event_type(TYPES[which % 2], changes)
                 case 9:
                     health = EndpointHealth(chosen, False, 1, None, "inactive", "gone")

@@ -296,6 +296,20 @@ def test_the_time_that_a_retry_was_parked_is_not_its_lateness() -> None:
     in_house(story)
 
 
+def test_what_ages_behind_a_breaker_is_a_dead_letter_even_where_the_policy_drops() -> None:
+    async def story(house: House) -> None:
+        house.receivers.scripts[OLD] = REFUSES
+        policy = {**BREAKS, "breaker": {"calls": 3, "probe_after": 3600}, "schedule": {"fixed": [1] * 9}}
+        await house.endpoint(OLD, policy={**policy, "max_age": 900, "on_exhausted": "drop"})
+        await house.publish(3)
+        await house.wait(60)
+        assert await house.states() == {"parked:breaker": 3}
+        await house.wait(900)
+        assert await house.states() == {"dead": 3}
+
+    in_house(story)
+
+
 def test_a_policy_without_breaker_sends_at_once_what_one_held_back() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[OLD] = REFUSES

@@ -7,6 +7,7 @@ import re
 import pytest
 import typer
 
+from surehook.api.notices import KINDS
 from surehook.api.problems import CODES
 from surehook.cli.main import app
 from surehook.config import BY_NAME, FILE_VARIABLE, UNAVAILABLE, Settings
@@ -16,12 +17,16 @@ from surehook.core.outcome import KEY_CODES
 from surehook.core.profiles import PROFILES
 from surehook.core.steps import at_once
 from surehook.delivery.watch import Watch
+from surehook.noticing import ENDS
+from surehook.telemetry.lines import LINES_PER_MIN
 from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
 
 VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
 VARIABLES |= {"SUREHOOK_INBOX"}  # a setting of Django's, see docs/django.md
-SOURCES = "\n".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
+SOURCES = "\n".join(
+    path.read_text() for path in sorted((ROOT / "src").rglob("*.py")) if "inbox" not in path.parts
+)  # of the sender
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -90,6 +95,41 @@ def test_every_command_that_is_named_exists(page):
                 assert name in options | {"--help"}, f"{page}: surehook {line}"
 
 
+NOT_OURS = {
+    "--help", "--url",  # of every command; of none, as the pages say
+    "--timeout", "--rounds", "--part",  # gunicorn's; of benches that are no commands
+}  # fmt: skip
+
+
+def _options(command) -> set[str]:
+    """Of a command and all beneath it."""
+    found = {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]}
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        found |= _options(command.get_command(context, name))
+    return found
+
+
+OPTIONS = _options(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_option_that_is_named_exists(page):
+    spans = re.findall(r"`([^`\n]+)`", prose(page))
+    named = {option for span in spans for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span)}
+    assert named <= OPTIONS | NOT_OURS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_metric_that_is_named_exists(page):
+    known = {
+        *first_column(section("docs/operations.md", "Watch")),
+        "surehook_work",
+    }  # the last: a command of Django's
+    named = set(re.findall(r"\bsurehook_[a-z_]+[a-z]", PAGES[page]))
+    assert {name for name in named if not name.startswith("surehook_inbox")} <= known
+
+
 def test_every_profile_that_a_receiver_reads_of_exists():
     words = set(
         re.findall(r"`(standard|signing|yousign|insigner|webhooks_uno)`", PAGES["docs/delivery-contract.md"])
@@ -103,15 +143,37 @@ def test_every_profile_that_a_receiver_reads_of_exists():
     assert (PROFILES["standard"].timeouts.first, PROFILES["standard"].timeouts.retry) == (2, 15)
 
 
+def _documented_labels() -> dict[str, set[str]]:
+    """The labels of each metric, as the table under Watch has them."""
+    rows = re.findall(r"^\| ([^|]*) \| ([^|]*)\|", section("docs/operations.md", "Watch"), re.MULTILINE)
+    return {
+        name: {label for label in re.split(r",\s*", labels.strip()) if label}
+        for names, labels in rows
+        for name in re.findall(r"`(surehook_\w+)`", names)
+    }
+
+
+def _scraped_labels(text: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE"):
+            name = line.split()[2]
+        elif not line.startswith("#"):
+            found.setdefault(name, set()).update(set(re.findall(r'(\w+)="', line)) - {"le"})
+    return found
+
+
 async def test_the_metrics_are_those_of_a_scrape():
     watch = Watch()
+    one, two = {"a": 1}, {("a", "b"): 1}
     empty = Snapshot(
-        accepted=0, attempts={}, retries=0, finished={}, notices={}, latency=watch.latency,
-        lateness=watch.lateness, in_flight={}, slots={}, depth={}, oldest_due_s={}, unserved={}, parked={},
-        memory_deliveries=0, waiting_events=0, receipts={}, calls={}, calls_begun={}, calls_refused={}, requests={}, request_times={}, connections=(1, 2), body_bytes=(1, 2),
-        refused={}, breakers={}, endpoints={}, upkeep_late_s={},
-        dead_letters=1, ledger_refused=0, ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
-        loop_lateness=watch.lateness, build={"version": "1"},
+        accepted=0, attempts=two, retries=0, finished=one, notices=one, latency=watch.latency,
+        lateness=watch.lateness, in_flight=one, slots=one, depth=two, oldest_due_s=one, unserved=one, parked=one,
+        memory_deliveries=0, waiting_events=0, receipts=one, calls=one, calls_begun=one, calls_refused=two,
+        requests={("GET", "/", 200): 1}, request_times={("GET", "/"): watch.latency}, connections=(1, 2),
+        body_bytes=(1, 2), refused=one, breakers=one, endpoints=one, upkeep_late_s=one, dead_letters=1, ledger_refused=0,
+        ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
+        loop_lateness=watch.lateness, build=dict.fromkeys(("version", "python", "sqlite", "ledger", "role"), "1"),
     )  # fmt: skip
 
     async def snapshot() -> Snapshot:
@@ -123,6 +185,7 @@ async def test_the_metrics_are_those_of_a_scrape():
         name for name in first_column(section("docs/operations.md", "Watch")) if name.startswith("surehook_")
     ]
     assert sorted(listed) == sorted(scraped)
+    assert _documented_labels() == _scraped_labels(text)
     one_of_several = at_once(await PrometheusMetrics(snapshot, always={"process": "1"}).rendering()).decode()
     samples = [line for line in one_of_several.splitlines() if not line.startswith("#")]
     assert len(samples) > 20 and all('process="1"' in line for line in samples)
@@ -131,11 +194,30 @@ async def test_the_metrics_are_those_of_a_scrape():
 def test_the_notices_and_log_lines_are_those_of_the_code():
     notices = first_column(section("docs/operations.md", "Notices"))
     lines = first_column(section("docs/operations.md", "Log lines"))
-    for name in notices:
-        kind, _, what = name.partition(".")
-        assert f'"{name}"' in SOURCES or (kind == "breaker" and f'"{what}"' in SOURCES)
+    assert sorted(notices) == sorted(KINDS)
+    made = set(re.findall(r'(?:kind=|notice=|_notice\(\s*|KIND = )"([a-z]+\.[a-z_]+)"', SOURCES)) | {
+        *ENDS,
+        *ENDS.values(),
+    }
+    assert made | {"breaker.opened", "breaker.closed"} == set(KINDS)  # f"breaker.{change}"
     facts = set(re.findall(r'\.fact\(\s*"([a-z_.]+)"', SOURCES))
     assert set(lines) == facts
+
+
+def test_the_purposes_of_upkeep_are_those_that_are_added():
+    (row,) = re.findall(r"^\| `surehook_upkeep_late_seconds` .*$", PAGES["docs/operations.md"], re.MULTILINE)
+    listed = row.rstrip(" |").rpartition(": ")[2].split(", ")
+    assert sorted(listed) == sorted(set(re.findall(r'(?:upkeep\.add|look_after)\("([a-z]+)"', SOURCES)))
+
+
+def test_the_bounds_of_callers_are_those_that_the_server_counts():
+    source = ROOT / "src/surehook"
+    files = [*source.glob("http_server/*.py"), *source.glob("core/request_*.py")]
+    text = "\n".join(path.read_text() for path in files)
+    counted = re.findall(r'(?:Problem\(\s*|refused\[|refuse\([^"]*)"([a-z_]+)"', text)
+    listed = first_column(section("docs/operations.md", "Limits for callers"))
+    # `request_timeout` is what is answered; what is counted says whether a head or a body was late.
+    assert set(counted) - {"request_timeout"} == set(listed) - {"reason", "http.refused"}
 
 
 def test_the_reasons_of_parking_are_explained():
@@ -154,6 +236,9 @@ def test_the_defaults_that_operations_names_are_the_defaults():
         ("`SUREHOOK_HOST` ({})", defaults.host),
     ):
         assert written.format(value) in text
+    assert LINES_PER_MIN == 100
+    assert "Of one kind there are at most a hundred lines a minute" in text
+    assert "at most a hundred of a kind in a minute" in " ".join(PAGES["CHANGELOG.md"].split())
 
 
 def test_the_diagram_of_a_delivery_is_the_table():

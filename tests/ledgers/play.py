@@ -322,7 +322,8 @@ class Play:
 
     def add_event_type(self) -> Call:
         name = f"type.{self.pick(3)}"
-        return Call("add_event_type", (EventType(name, None, b"{}", "1", None, self.now),))
+        schemas = self._one_of((None, b"{}", b'{"2":{}}'))
+        return Call("add_event_type", (EventType(name, None, b"{}", "1", None, self.now, schemas),))
 
     def change_event_type(self) -> Call:
         return Call("change_event_type", (f"type.{self.pick(3)}", {"description": str(self.pick(9))}))

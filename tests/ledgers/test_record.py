@@ -239,6 +239,7 @@ async def test_an_endpoint_at_its_limit_turns_inactive_with_a_notice_and_a_new_v
     version = await desk.ledger.version()
     await _fold(desk, failures=19)
     (change,) = await _fold(desk, failures=1)
+    assert change.disabled
     assert (change.endpoint, change.failure_count, change.status) == (desk.endpoint, 20, "inactive")
     endpoint = await desk.ledger.endpoint(desk.endpoint)
     assert (endpoint.status, endpoint.failure_count, endpoint.reason) == ("inactive", 20, change.reason)
@@ -247,13 +248,14 @@ async def test_an_endpoint_at_its_limit_turns_inactive_with_a_notice_and_a_new_v
     assert await desk.ledger.version() > version
     (notice,) = await desk.everything(desk.ledger.notices, NoticeFilter())
     assert (notice.kind, notice.tenant, notice.endpoint) == ("endpoint.disabled", TENANT, desk.endpoint)
-    assert notice.at == NOW + MINUTE
+    assert (notice.at, notice.detail) == (NOW + MINUTE, change.why_disabled)
 
 
 async def test_an_inactive_endpoint_is_not_disabled_twice(desk: Desk) -> None:
     await _fold(desk, failures=20)
     version = await desk.ledger.version()
-    await _fold(desk, failures=5)
+    (again,) = await _fold(desk, failures=5)
+    assert (again.status, again.disabled) == ("inactive", False)
     assert await desk.notice_kinds() == ["endpoint.disabled"]
     assert await desk.ledger.version() == version
 

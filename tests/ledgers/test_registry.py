@@ -85,7 +85,9 @@ async def test_changing_what_is_not_there_changes_nothing(
 async def test_a_snapshot_holds_everything_the_hot_path_needs(desk: Desk) -> None:
     before = await read_all(desk.ledger)
     tenant = structs.replace(desk.make.tenant("globex"), strict=True)
-    kind = _event_type(description="d", schema=b"{}", schema_version="4", policy=b'"signing"')
+    kind = _event_type(
+        description="d", schema=b"{}", schema_version="4", policy=b'"signing"', schemas=b'{"5":{}}'
+    )
     endpoint = desk.make.endpoint(
         tenant="globex",
         event_types=("a.*", "b"),
@@ -200,6 +202,21 @@ async def test_a_changed_event_type_is_answered_as_it_is_now(desk: Desk) -> None
     changed = await desk.ledger.change_event_type("document.signed", {"schema": b"{}", "policy": None})
     assert changed == _event_type(schema=b"{}")
     assert await desk.ledger.event_type("document.signed") == changed
+
+
+async def test_schemas_of_several_versions_are_kept_as_they_were_given(desk: Desk) -> None:
+    kind = _event_type(schema=b"{}", schemas=b'{"2":{"type":"object"},"1.0":{}}')
+    await desk.ledger.add_event_type(kind)
+    assert await desk.ledger.event_type("document.signed") == kind
+    assert kind in (await desk.ledger.event_types(limit=9, after=None)).data
+    since = await desk.ledger.version()
+    changed = await desk.ledger.change_event_type("document.signed", {"schemas": b"{}"})
+    assert changed == _event_type(schema=b"{}", schemas=b"{}")
+    found = await desk.ledger.changes(since, limit=9)
+    assert found is not None and found.rows.event_types == (changed,)
+    assert await desk.ledger.change_event_type("document.signed", {"schemas": None}) == _event_type(
+        schema=b"{}"
+    )
 
 
 async def test_event_types_are_listed_newest_first(desk: Desk) -> None:

@@ -33,9 +33,11 @@ async def get(asked: Asked) -> Answer:
 
 async def list_attempts(asked: Asked) -> Answer:
     delivery = _id(asked)
-    await resending.find(asked.services.engine, delivery)
+    seen = await resending.find(asked.services.engine, delivery)
     history = await asked.services.engine.ledger.attempts(delivery)
-    return asked.page(_newest(history, limit=asked.limit, after=asked.after), show.attempt)
+    policy = await resending.policy_of(asked.services.engine, seen.endpoint, seen.type)
+    newest = _newest(history, limit=asked.limit, after=asked.after)
+    return asked.page(newest, partial(show.attempt, policy=policy))
 
 
 async def resend(asked: Asked) -> Answer:

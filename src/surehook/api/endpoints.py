@@ -15,6 +15,7 @@ from surehook.core.authentication import Authentication
 from surehook.core.model import EndpointTls, Method
 from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
+from surehook.delivery.resend import policy_of
 
 Url = Annotated[str, Meta(min_length=1, max_length=url.CHARS_MAX, description="Where requests go.")]
 EventTypes = Annotated[
@@ -180,7 +181,9 @@ async def rotate_secret(asked: Asked) -> Answer:
 
 
 async def test(asked: Asked) -> Answer:
-    return Answer(show.attempt(await testcall.call(asked.services.engine, _id(asked))))
+    engine, endpoint = asked.services.engine, _id(asked)
+    seen = await testcall.call(engine, endpoint)
+    return Answer(show.attempt(seen, await policy_of(engine, endpoint, testcall.EVENT_TYPE)))
 
 
 async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
@@ -40,6 +41,14 @@ Version = Annotated[
         description="Sent with events of this type that do not say their own.",
     ),
 ]
+Schemas = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=limits.VERSION_CHARS)], Schema],
+    Meta(
+        max_length=limits.SCHEMA_VERSIONS,
+        description="JSON Schemas of other versions, by version: the `schema_version` of an event chooses, and one that is "
+        "neither named here nor the type's own is refused. Null: `schema` judges every event.",
+    ),
+]
 
 
 class NewEventType(Struct, forbid_unknown_fields=True):
@@ -47,6 +56,7 @@ class NewEventType(Struct, forbid_unknown_fields=True):
     description: Description | None = None
     schema: Schema | None = None
     schema_version: Version = "1"
+    schemas: Schemas | None = None
     policy: PolicyReference = None
 
 
@@ -54,6 +64,7 @@ class EventTypeChange(Struct, forbid_unknown_fields=True):
     description: Description | UnsetType | None = UNSET
     schema: Schema | UnsetType | None = UNSET
     schema_version: Version | UnsetType = UNSET
+    schemas: Schemas | UnsetType | None = UNSET
     policy: PolicyReference | UnsetType = UNSET
 
 
@@ -66,6 +77,7 @@ async def create(asked: Asked) -> Answer:
         schema=await _compiled(asked, new.schema),
         schema_version=new.schema_version,
         policy=stored(new.policy),
+        schemas=await _all_compiled(asked, new.schemas),
     )
     return Answer(show.event_type(made), 201, {"location": f"/v1/event-types/{made.name}"})
 
@@ -83,6 +95,8 @@ async def change(asked: Asked) -> Answer:
     changes = given(asked.body)
     if "schema" in changes:
         changes["schema"] = await _compiled(asked, changes["schema"])
+    if "schemas" in changes:
+        changes["schemas"] = await _all_compiled(asked, changes["schemas"])
     if "policy" in changes:
         changes["policy"] = stored(changes["policy"])
     services = asked.services
@@ -91,9 +105,27 @@ async def change(asked: Asked) -> Answer:
 
 
 async def _compiled(asked: Asked, written: dict[str, Any] | None) -> Compiled | None:
-    """In turns: the largest takes a quarter of a second."""
-    source = stored(written)
-    return None if source is None else await asked.services.turns.run(asked.caller, compile_in_steps(source))
+    return None if written is None else await _in_turns(asked, written)
+
+
+async def _all_compiled(
+    asked: Asked, written: dict[str, dict[str, Any]] | None
+) -> dict[str, Compiled] | None:
+    if written is None:
+        return None
+    found = {}
+    for version, schema in written.items():
+        try:
+            found[version] = await _in_turns(asked, schema)
+        except Problem as problem:
+            field = f"schemas.{version}"
+            raise Problem(problem.code, problem.detail, field=field, hint=problem.hint) from None
+    return found
+
+
+async def _in_turns(asked: Asked, written: dict[str, Any]) -> Compiled:
+    """The largest takes a quarter of a second."""
+    return await asked.services.turns.run(asked.caller, compile_in_steps(msgspec.json.encode(written)))
 
 
 def _name(asked: Asked) -> str:

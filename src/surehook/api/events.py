@@ -97,8 +97,8 @@ EVENT_FILTERS = (
 # What one event can be refused for, on its own or as an item of a batch.
 EVENT_PROBLEMS = (
     "unknown_tenant", "unknown_event_type", "invalid_event_type", "schema_mismatch", "schema_too_costly", "invalid_schema",
-    "bad_id", "bad_time", "too_long", "event_id_ahead", "event_id_too_old", "event_id_conflict", "invalid_idempotency_key",
-    "idempotency_conflict", "unstorable",
+    "unknown_schema_version", "bad_id", "bad_time", "too_long", "event_id_ahead", "event_id_too_old", "event_id_conflict",
+    "invalid_idempotency_key", "idempotency_conflict", "unstorable",
 )  # fmt: skip
 
 CALLS = (

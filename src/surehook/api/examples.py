@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from surehook.core import hints
+
 _EVENT = "evt_06a3xq4zvw70f9m2k8c5d1h3ja"
 _DELIVERY = "dlv_06a3xq4zvw70f9m2k8t7p0q4xb"
 _REPLAYED = "dlv_06a3xq4zvw70f9m2k9a1c6r8ye"
@@ -75,7 +77,7 @@ SHAPES: dict[str, Any] = {
     "Tenant": {"id": "acme", "name": "Acme", "strict": False, "created_at": _AT},
     "EventType": {
         "name": "document.signed", "description": "Everybody has signed.", "schema": None, "schema_version": "1",
-        "policy": "signing", "created_at": _AT,
+        "policy": "signing", "created_at": _AT, "schemas": None,
     },
     "Endpoint": {
         "id": _ENDPOINT, "tenant": "acme", "url": "https://hooks.example.com/surehook",
@@ -100,7 +102,7 @@ SHAPES: dict[str, Any] = {
     "Attempt": {
         "id": "att_06a3xq4zvw7b2n5v8c1x4z7m0d", "delivery": _DELIVERY, "number": 1, "kind": "attempt",
         "lane": "first", "started_at": _AT, "outcome": "timed_out", "unknown": True, "status": None,
-        "error": "timeout", "hint": "the receiver did not answer in time; answer first and work afterwards",
+        "error": "timeout", "hint": hints.BY_FAILURE["timeout"] + " Its policy waits 2s for a first call and 15s for a retry.",
         "address": "203.0.113.7",
         "timings_ms": {"dns": 0.4, "connect": 8.1, "tls": 9.0, "first_byte": None, "total": 2000.2},
         "response": {"headers": {}, "body": None, "truncated": False}, "next_at": "2026-03-02T09:30:07.000Z",

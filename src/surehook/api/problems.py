@@ -120,6 +120,7 @@ CODES: dict[str, tuple[int, str]] = {
     # events on their way in
     "idempotency_conflict": (409, "The idempotency key was used for another event"),
     "event_id_conflict": (409, "The event id was used for another event"),
+    "unknown_schema_version": (422, "The event type has no such version"),
     "schema_too_costly": (422, "The schema asks too much of this data"),
     "schema_mismatch": (422, "The data is not as its schema says"),
     "invalid_idempotency_key": (422, "Not an idempotency key"),

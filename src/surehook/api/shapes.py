@@ -36,6 +36,7 @@ class EventTypeShape(Struct, frozen=True):
     schema_version: str
     policy: Any
     created_at: str
+    schemas: Any
 
 
 # What of an endpoint's authentication is shown: secrets are null, for ever.

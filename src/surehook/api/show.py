@@ -12,6 +12,7 @@ from surehook.core import envelope, hints, ids, instants, redact
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Secret, Tenant
+from surehook.core.policy import Policy
 from surehook.core.receipt import Word
 from surehook.delivery.managing import BreakerView
 from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
@@ -34,6 +35,7 @@ def event_type(seen: EventType) -> shapes.EventTypeShape:
         schema_version=seen.schema_version,
         policy=_raw(seen.policy),
         created_at=render(seen.created_at),
+        schemas=_raw(seen.schemas),
     )
 
 
@@ -140,7 +142,8 @@ def receipt(seen: Word) -> shapes.ReceiptShape:
     )
 
 
-def attempt(seen: Attempt) -> shapes.AttemptShape:
+def attempt(seen: Attempt, policy: Policy | None) -> shapes.AttemptShape:
+    """`policy` is what holds for its endpoint now, None where that is gone."""
     return shapes.AttemptShape(
         id=ids.text(ids.ATTEMPT, attempt_id(seen)),
         delivery=ids.text(ids.DELIVERY, seen.delivery),
@@ -152,7 +155,7 @@ def attempt(seen: Attempt) -> shapes.AttemptShape:
         unknown=seen.unknown,
         status=seen.status,
         error=seen.error,
-        hint=_hint(seen),
+        hint=_hint(seen, policy),
         address=seen.address,
         timings_ms=shapes.TimingsShape(
             _ms(seen.dns_us),
@@ -242,10 +245,10 @@ def lane(name: str, slots: int, in_flight: int, seen: LaneCount, *, now: int) ->
     )
 
 
-def _hint(seen: Attempt) -> str | None:
+def _hint(seen: Attempt, policy: Policy | None) -> str | None:
     if seen.kind == "interrupted":
         return INTERRUPTED
-    return hints.hint(seen.error, seen.status, succeeded=seen.outcome == "delivered")
+    return hints.hint(seen, policy)
 
 
 def _raw(stored: bytes | None) -> Raw | None:

@@ -208,7 +208,7 @@ def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) ->
 
 @app.command()
 def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Send again, whatever its status was; what was parked for that goes out in order.
+    """Send again, whatever its status was; what was parked for that goes out, the oldest first.
 
     Where its breaker is open (`breaker`, `key`), the next probe is due at once."""
     with server(url, key) as client:

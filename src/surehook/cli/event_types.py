@@ -46,8 +46,10 @@ def list_event_types(
             columns=COLUMNS,
             row=lambda t: [
                 t["name"],
-                t["schema_version"],
-                t["schema"] is not None,
+                ", ".join(
+                    [t["schema_version"], *sorted(set(t.get("schemas") or ()) - {t["schema_version"]})]
+                ),
+                t["schema"] is not None or t.get("schemas") is not None,
                 t["policy"],
                 t["description"],
             ],
@@ -68,7 +70,15 @@ def create(
     description: Annotated[str | None, typer.Option(help="A note for people.")] = None,
     schema: Annotated[str | None, typer.Option(help="JSON Schema of its data: JSON, @file or - .")] = None,
     schema_version: Annotated[
-        str | None, typer.Option(help="Version of the schema.", show_default="1")
+        str | None,
+        typer.Option(help="Version of that schema, and of events that name none.", show_default="1"),
+    ] = None,
+    schemas: Annotated[
+        str | None,
+        typer.Option(
+            help='Schemas of other versions, by version: {"2": {…}} as JSON, @file or - . The schema_version of an '
+            "event chooses."
+        ),
     ] = None,
     policy: Annotated[str | None, typer.Option(help="A policy's name, a JSON object, or @file.")] = None,
     json: Json = False,
@@ -76,7 +86,7 @@ def create(
     key: Key = None,
 ) -> None:
     """Register an event type."""
-    fields = _fields(description, schema, schema_version, policy)
+    fields = _fields(description, schema, schema_version, schemas, policy)
     with server(url, key) as client:
         facts(client.event_types.create(name=name, **fields), json=json)
 
@@ -88,7 +98,15 @@ def update(
     schema: Annotated[
         str | None, typer.Option(help="JSON Schema of its data: JSON, @file or - ; null takes it away.")
     ] = None,
-    schema_version: Annotated[str | None, typer.Option(help="Version of the schema.")] = None,
+    schema_version: Annotated[
+        str | None, typer.Option(help="Version of that schema, and of events that name none.")
+    ] = None,
+    schemas: Annotated[
+        str | None,
+        typer.Option(
+            help="Schemas of other versions, by version, in place of those before: JSON, @file or - ; null takes all away."
+        ),
+    ] = None,
     policy: Annotated[
         str | None, typer.Option(help="A policy's name, a JSON object, or @file; null takes it away.")
     ] = None,
@@ -97,14 +115,18 @@ def update(
     key: Key = None,
 ) -> None:
     """Change what is given; everything else stays. A new schema judges what is published from now on."""
-    options = "--description, --schema, --schema-version, --policy"
-    fields = changes(_fields(description, schema, schema_version, policy), options)
+    options = "--description, --schema, --schema-version, --schemas, --policy"
+    fields = changes(_fields(description, schema, schema_version, schemas, policy), options)
     with server(url, key) as client:
         facts(client.event_types.update(name, **fields), json=json)
 
 
 def _fields(
-    description: str | None, schema: str | None, schema_version: str | None, policy: str | None
+    description: str | None,
+    schema: str | None,
+    schema_version: str | None,
+    schemas: str | None,
+    policy: str | None,
 ) -> dict[str, Any]:
     from surehook.cli.inputs import json_of, policy_of
 
@@ -115,6 +137,8 @@ def _fields(
         fields["schema"] = json_of(schema)
     if schema_version is not None:
         fields["schema_version"] = schema_version
+    if schemas is not None:
+        fields["schemas"] = json_of(schemas)
     if policy is not None:
         fields["policy"] = policy_of(policy)
     return fields

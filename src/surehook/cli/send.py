@@ -35,6 +35,9 @@ def send(
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key again is the same event.")
     ] = None,
+    schema_version: Annotated[
+        str | None, typer.Option(help="Version of the data's shape.", show_default="the event type's")
+    ] = None,
     correlation_id: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
     occurred_at: Annotated[str | None, typer.Option(help="When it happened: RFC 3339, or 5m ago.")] = None,
     batch: Annotated[
@@ -62,6 +65,7 @@ def send(
         "tenant": settings.tenant if are_whole else tenant_of(settings),
         "subject": subject,
         "sequence": sequence,
+        "schema_version": schema_version,
         "correlation_id": correlation_id,
         "occurred_at": instant(occurred_at),
     }

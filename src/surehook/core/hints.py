@@ -1,10 +1,17 @@
 # ruff: noqa: E501 (one sentence a line)
-"""What a person can do about a failed attempt: one plain sentence or two for each name of the closed set.
+"""What a person can do about a failed attempt: one plain sentence or two for each name of the closed set, and what the
+endpoint's policy makes of it, where policies differ.
 
 The texts are for tenants: they tell nothing about our network, and no byte of what a receiver sent.
 """
 
 from __future__ import annotations
+
+from surehook.core import verdict
+from surehook.core.instants import say
+from surehook.core.model import Attempt
+from surehook.core.outcome import KEY_CODES, VERDICT_STATUSES
+from surehook.core.policy import Policy
 
 BY_FAILURE: dict[str, str] = {
     "dns_nxdomain": "The host name does not exist or has no address. Check its spelling and its DNS records.",
@@ -56,31 +63,82 @@ BY_STATUS: dict[int, str] = {
     404: "There is nothing at that path. Check the URL.",
     405: "The path does not take this method. The endpoint can be called by POST, PUT or PATCH.",
     408: "The endpoint gave up waiting for the request.",
-    410: "The endpoint says it is gone for good, so it was switched off. Activate it to deliver again.",
+    410: "The endpoint says it is gone for good.",
     411: "The endpoint wants a Content-Length, which was sent. A proxy in front of it may drop it.",
     413: "The event is larger than the endpoint accepts. Raise its body limit.",
     415: "The endpoint does not take application/json.",
     422: "The endpoint understood the event and refused it.",
-    429: "The endpoint asks to slow down. Deliveries wait as it says.",
+    429: "The endpoint asks to slow down.",
     500: "The endpoint's code failed. Its logs should say why.",
     502: "The endpoint's proxy got no good answer from the service behind it.",
     503: "The endpoint says it is not available now.",
     504: "The endpoint's proxy waited too long for the service behind it. Answer first and work later.",
 }
 
-REDIRECT = (
-    "The endpoint answered with a redirect, which its policy does not follow. Register the final URL instead."
-)
 CLIENT_ERROR = "The endpoint refused the request."
 SERVER_ERROR = "The endpoint failed."
+REDIRECT = "The endpoint answered with a redirect. Register the final URL instead."
+UNFOLLOWED = (
+    "The endpoint answered with a redirect, which its policy does not follow. Register the final URL instead."
+)
+NOWHERE = "The endpoint answered with a 3xx that leads nowhere: it names no target, or is no redirect. Register the final URL instead."
+
+GONE = "Its policy takes that for final: a delivery that meets it is a dead letter, and switches the endpoint off until it is activated."
+NOT_GONE = "Its policy takes that for a refusal like any other."
+FINAL = "Its policy takes that status for final: a delivery that meets it is a dead letter."
+BELIEVED = "It says that asking again is of no use, which its policy believes: a delivery that meets that is a dead letter."
+UNHEEDED = "It says that asking again is of no use, which its policy does not heed."
+KEY = "It says that the signing key is wrong: what is due waits until that is mended, and spends no retry."
+OWN_SCHEDULE = "Its policy keeps to its own waits, whatever Retry-After asks for."
 
 
-def hint(failure: str | None, status: int | None, *, succeeded: bool) -> str | None:
-    """The sentence for an attempt, or None where there is nothing to do."""
-    if failure is not None:
-        return BY_FAILURE[failure]
-    if succeeded or status is None:
+def hint(seen: Attempt, policy: Policy | None) -> str | None:
+    """The sentences for an attempt, or None where there is nothing to do. `policy` is what holds for its endpoint now, None
+    where that is gone."""
+    if seen.error is not None:
+        return _of_failure(seen.error, policy)
+    if seen.outcome == "delivered" or seen.status is None:
         return None
-    if 300 <= status < 400:
-        return REDIRECT
-    return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else CLIENT_ERROR)
+    if 300 <= seen.status < 400 and seen.outcome == "redirected":
+        return REDIRECT if policy is None else NOWHERE if policy.redirects else UNFOLLOWED
+    said = BY_STATUS.get(seen.status) or _of_class(seen.status)
+    rule = _rule(seen, seen.status, policy)
+    return said if rule is None else f"{said} {rule}"
+
+
+def _of_failure(failure: str, policy: Policy | None) -> str:
+    said = BY_FAILURE[failure]
+    if policy is None:
+        return said
+    if failure == "timeout":
+        first, later = say(policy.timeouts.first * 1000), say(policy.timeouts.retry * 1000)
+        patience = first if first == later else f"{first} for a first call and {later} for a retry"
+        return f"{said} Its policy waits {patience}."
+    if failure == "redirect_limit" and policy.redirects:
+        return f"{said} Its policy follows {policy.redirects} in a row."
+    return said
+
+
+def _of_class(status: int) -> str:
+    return SERVER_ERROR if status >= 500 else CLIENT_ERROR if status >= 400 else REDIRECT
+
+
+def _rule(seen: Attempt, status: int, policy: Policy | None) -> str | None:
+    """What the policy made of the answer. The outcome is as it was judged then; the rest is as the policy is now."""
+    if status == 410:
+        return GONE if seen.outcome == "gone" else NOT_GONE
+    word = verdict.verdict(seen.headers, seen.body) if status in VERDICT_STATUSES else None
+    if word is not None and not word.retryable:
+        if seen.outcome == "rejected":
+            return KEY if word.code in KEY_CODES else BELIEVED
+        return UNHEEDED
+    if seen.outcome == "rejected":
+        return FINAL
+    if seen.outcome == "throttled" and policy is not None:
+        longest = policy.honour_retry_after
+        return (
+            f"Its policy waits as long as Retry-After asks, {say(longest * 1000)} at most."
+            if longest
+            else OWN_SCHEDULE
+        )
+    return None

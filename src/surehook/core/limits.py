@@ -18,6 +18,7 @@ SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fi
 SCHEMA_STEPS = 12_000_000  # of judging one payload, 2.5 ns each: others wait for it
 SCHEMA_PARTS = 12_000  # objects in a schema: one of 256 KiB in which half is names has 5,000
 SCHEMA_PATTERN_PLACES = 150_000  # in all patterns of a schema, repetitions written out: 30 ms to compile
+SCHEMA_VERSIONS = 20  # of one event type beside its own: receivers follow within a few
 DATA_DEPTH = 64  # nesting of `data`; parsers of receivers begin to give up at about 100
 NUMBER_DIGITS = 308  # digits in a row: more is infinite as a double, and slow for readers of big integers
 

@@ -162,6 +162,14 @@ class EndpointChange(Struct, frozen=True, gc=False):
     failure_count: int
     status: EndpointStatus
     reason: str | None
+    disabled: bool = (
+        False  # this transaction switched it off, for its failures: told once, however many fail after it
+    )
+
+    @property
+    def why_disabled(self) -> str:
+        """What its notice and its line of log say."""
+        return f"inactive after {self.failure_count} consecutive failures"
 
 
 class BreakerRow(Struct, frozen=True):
@@ -193,6 +201,7 @@ class EventType(Struct, frozen=True):
     schema_version: str
     policy: bytes | None  # policy reference as given (JSON), or None
     created_at: int
+    schemas: bytes | None = None  # of other versions, by version (JSON); None: versions are not told apart
 
 
 class Secret(Struct, frozen=True):

@@ -1,11 +1,13 @@
-"""Event types: a catalogue of names, each with a description, perhaps a schema of its data, and perhaps a policy."""
+"""Event types: a catalogue of names, each with a description, perhaps schemas of its data, and perhaps a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from surehook.core import subscription
+from msgspec import structs
+
+from surehook.core import schema_versions, subscription
 from surehook.core.errors import Problem
 from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
@@ -25,10 +27,11 @@ async def create(
     schema: Schema | None,
     schema_version: str,
     policy: bytes | None,
+    schemas: Mapping[str, Schema] | None = None,
 ) -> EventType:
     """Register an event type. `policy` is JSON. Raises Problem for the field that cannot be."""
     subscription.check_event_type(name, field="name")
-    _bring(manager, schema)
+    _bring(manager, schema, schemas)
     if policy is not None:
         parse_policy(policy, PROFILES)
         await header_conflicts.check_event_type(manager, name, policy)
@@ -39,7 +42,9 @@ async def create(
         schema_version=schema_version,
         policy=policy,
         created_at=manager.clock.now(),
+        schemas=None if schemas is None else schema_versions.packed(schemas),
     )
+    schema_versions.check(made)
     await manager.ledger.add_event_type(made)
     await manager.changed()
     return made
@@ -50,30 +55,38 @@ async def find(manager: Manager, name: str) -> EventType:
 
 
 async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[str, Any]) -> EventType:
-    """Set the given fields: `description`, `schema` (a Schema), `schema_version`, `policy` (JSON)."""
+    """Set the given fields: `description`, `schema` (a Schema), `schema_version`, `schemas` (by version), `policy` (JSON)."""
     if not changes:
         return await find(manager, name)
-    _bring(manager, changes.get("schema"))
+    _bring(manager, changes.get("schema"), changes.get("schemas"))
+    stored = _stored(changes)
+    if not stored.keys().isdisjoint(("schema", "schema_version", "schemas")):
+        schema_versions.check(structs.replace(await find(manager, name), **stored))
     if changes.get("policy") is not None:
         parse_policy(changes["policy"], PROFILES)
         await header_conflicts.check_event_type(manager, name, changes["policy"])
-    changed = _there(await manager.ledger.change_event_type(name, _stored(changes)))
+    changed = _there(await manager.ledger.change_event_type(name, stored))
     await manager.changed()
     if "policy" in changes:
         begin_ending_retries(manager, chores, event_type=name)
     return changed
 
 
-def _bring(manager: Manager, schema: Schema | None) -> None:
-    """Let memory have the schema that it will read of in the book: compiling it once more would cost as much again."""
-    if schema is not None:
-        manager.directory.compiled[schema.source] = schema
+def _bring(manager: Manager, schema: Schema | None, schemas: Mapping[str, Schema] | None) -> None:
+    """Let memory have the schemas that it will read of in the book: compiling them once more would cost as much again."""
+    for one in (schema, *(schemas or {}).values()):
+        if one is not None:
+            manager.directory.compiled[one.source] = one
 
 
-def _stored(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stored(changes: Mapping[str, Any]) -> dict[str, Any]:
     """As the book has them: of a schema its bytes."""
-    schema = changes.get("schema")
-    return changes if schema is None else {**changes, "schema": schema.source}
+    stored = dict(changes)
+    if stored.get("schema") is not None:
+        stored["schema"] = stored["schema"].source
+    if stored.get("schemas") is not None:
+        stored["schemas"] = schema_versions.packed(stored["schemas"])
+    return stored
 
 
 def _there(found: EventType | None) -> EventType:

@@ -15,8 +15,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from surehook.core.model import Configuration, Secret
+from surehook.core.model import Configuration, EventType, Secret
 from surehook.core.schema import Schema, kept_in_steps
+from surehook.core.schema_versions import Versions, unpacked
 from surehook.core.steps import SLICE_COST, Steps
 from surehook.delivery.routes import Directory, Route
 from surehook.delivery.shared import Shared
@@ -98,8 +99,7 @@ class Loader:
         for name in changes.gone_tenants:
             directory.drop_tenant(name, version)
         for event_type in rows.event_types:
-            schema = None if event_type.schema is None else await self._compiled(event_type.schema)
-            if directory.put_type(event_type, schema, version):
+            if directory.put_type(event_type, await self._versions(event_type), version):
                 self._heeds_anew.add(event_type.name)
         for name in changes.gone_event_types:
             if directory.drop_type(name, version):
@@ -117,6 +117,18 @@ class Loader:
             if number % SLICE_ROWS == 0:
                 await asyncio.sleep(0)
         self._settled()
+
+    async def _versions(self, event_type: EventType) -> Versions | None:
+        own, others = event_type.schema, event_type.schemas
+        if own is None and others is None:
+            return None
+        return Versions(
+            event_type.schema_version,
+            None if own is None else await self._compiled(own),
+            None
+            if others is None
+            else {name: await self._compiled(one) for name, one in unpacked(others).items()},
+        )
 
     async def _compiled(self, source: bytes) -> Schema:
         """The schema that these bytes are, one slice in a turn of the loop."""

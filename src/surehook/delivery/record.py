@@ -55,7 +55,7 @@ def disabled(route: Route, change: EndpointChange, now: int) -> Notice:
     """What is told of an endpoint that its failures made inactive; the durable notice is the ledger's."""
     return Notice(
         id=b"", at=now, kind="endpoint.disabled", tenant=route.endpoint.tenant, endpoint=change.endpoint,
-        delivery=None, detail=change.reason or "",
+        delivery=None, detail=change.why_disabled,
     )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ class Record:
                 if route.endpoint.id == change.endpoint:
                     route.failure_count = change.failure_count
                     route.status = change.status
-                    if change.reason == "consecutive_failures":
+                    if change.disabled:
                         self._notify(disabled(route, change, self._clock.now()))
         if any(change.status != "active" for change in answer.changes):
             self._changed()

@@ -21,6 +21,7 @@ from surehook.core.model import Delivery, Endpoint, EventType, Lane, Secret, Ten
 from surehook.core.policy import BreakerPolicy, HeaderNames
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema
+from surehook.core.schema_versions import Versions
 from surehook.core.signature import Signer
 from surehook.core.subscription import Matcher
 from surehook.delivery.asked import finalize_ms, request_of
@@ -183,7 +184,7 @@ class Directory:
         self.changed = Changed()
         self.tenants: dict[str, Tenant] = {}
         self.types: dict[str, EventType] = {}
-        self.schemas: dict[str, Schema] = {}  # of the event types that have one
+        self.schemas: dict[str, Versions] = {}  # of the event types that have any
         # By its bytes, while a type has it or a call registers it: a description that changes must not cost what a schema costs.
         self.compiled: WeakValueDictionary[bytes, Schema] = WeakValueDictionary()
         self.routes: dict[bytes, Route] = {}
@@ -207,14 +208,14 @@ class Directory:
         self.tenants.pop(tenant, None)
         self.changed.tenant(tenant, version)
 
-    def put_type(self, event_type: EventType, schema: Schema | None, version: int) -> bool:
+    def put_type(self, event_type: EventType, schemas: Versions | None, version: int) -> bool:
         """Whether its policy got or lost its breaker: its endpoints `heed` another one then."""
         was_without = event_type.name in self._without_breaker
         name = event_type.name
         self.drop_type(name, version)
         self.types[name] = event_type
-        if schema is not None:
-            self.schemas[name] = schema
+        if schemas is not None:
+            self.schemas[name] = schemas
         if event_type.policy is not None:
             plan = self._type_plans[name] = self._plan_of(event_type.policy)
             if plan.policy.breaker is None:
@@ -280,7 +281,7 @@ class Directory:
         return len(self._of_tenant.get(tenant, ()))
 
     def refuses(self, event: EventIn) -> Problem | None:
-        """What the configuration in memory has against an event: its tenant, its type, its type's schema."""
+        """What the configuration in memory has against an event: its tenant, its type, its version's schema."""
         tenant = self.tenants.get(event.tenant)
         if tenant is None:
             return Problem(
@@ -294,13 +295,13 @@ class Directory:
                 "unknown_event_type", f"{quoted(event.type)} is not registered and this tenant is strict",
                 field="type", hint="POST /v1/event-types",
             )  # fmt: skip
-        schema = self.schemas.get(event.type)
-        return None if schema is None else schema.mismatch(event.data)
+        schemas = self.schemas.get(event.type)
+        return None if schemas is None else schemas.refuses(event)
 
     def weight(self, event: EventIn) -> int:
         """How many steps judging the event takes at most, by a glance at it (core/schema_cost.py)."""
-        schema = self.schemas.get(event.type)
-        return 0 if schema is None else schema.weight(event.data)
+        schemas = self.schemas.get(event.type)
+        return 0 if schemas is None else schemas.weight(event)
 
     def plan(self, route: Route, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""

@@ -24,7 +24,7 @@ def folded(
     if health.status is not None:
         status, reason = health.status, health.reason
     elif status == "active" and health.limit is not None and count >= health.limit:
-        status, reason = "inactive", "consecutive_failures"
+        return EndpointChange(health.endpoint, count, "inactive", "consecutive_failures", disabled=True)
     return EndpointChange(health.endpoint, count, status, reason)
 
 
@@ -38,5 +38,5 @@ def disabled_notice(change: EndpointChange, *, tenant: str, now: int) -> Notice:
         tenant=tenant,
         endpoint=change.endpoint,
         delivery=None,
-        detail=f"inactive after {change.failure_count} consecutive failures",
+        detail=change.why_disabled,
     )

@@ -87,6 +87,7 @@ tenant = Table(
 event_type = Table(
     "event_type", metadata, _text("name", key=True), _text("description", optional=True),
     Column("schema", LargeBinary), _text("schema_version"), Column("policy", LargeBinary), _at("created_at"),
+    Column("schemas", LargeBinary),  # a JSON object: those of other versions; null: versions are not told apart
     sqlite_with_rowid=False,
 )  # fmt: skip
 

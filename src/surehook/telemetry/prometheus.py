@@ -122,7 +122,9 @@ def _deliveries(s: Snapshot) -> Iterable[Metric]:
     yield _counter("notices", "Notices by kind.", ["kind"], _keyed(s.notices))
     yield _counter("receipts", "Stages that events reached by receipts.", ["stage"], _keyed(s.receipts))
     yield _histogram("delivery_latency_seconds", "From acceptance to the delivered answer.", {(): s.latency})
-    yield _histogram("retry_lateness_seconds", "From a retry's due time to its start.", {(): s.lateness})
+    yield _histogram(
+        "retry_lateness_seconds", "From a retry's due time to its start, parking left out.", {(): s.lateness}
+    )
     yield _gauge("in_flight_requests", "Requests under way.", ["lane"], _keyed(s.in_flight))
     yield _gauge("slots", "Requests that may be under way.", ["lane"], _keyed(s.slots))
     yield _gauge(

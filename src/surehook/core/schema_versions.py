@@ -1,0 +1,71 @@
+"""The schemas of one event type, side by side: the version that an event names chooses the one that judges it.
+
+A type has its own version, which holds for events that name none, and may name others. As long as it names none at all, its
+own schema judges every event, whatever version that names: a type that was registered before there were several goes on as
+it did. Where others are named, even an empty object of them, a version that is none of them is refused: a schema of another
+version would let pass what it does not know, or refuse it for the wrong reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surehook.core.errors import Problem
+from surehook.core.json_text import quoted
+from surehook.core.model import EventType
+from surehook.core.published import EventIn
+from surehook.core.schema import Schema
+
+_decode = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class Versions(Struct, frozen=True):
+    """What judges the events of one type."""
+
+    own: str
+    schema: Schema | None  # of `own`; None: events of it are not judged
+    others: Mapping[str, Schema] | None = None  # None: versions are not told apart
+
+    def refuses(self, event: EventIn) -> Problem | None:
+        """`unknown_schema_version`, or what the chosen schema has against the event's data."""
+        if self.others is not None and event.schema_version not in (None, self.own, *self.others):
+            return Problem(
+                "unknown_schema_version", f"{quoted(event.type)} has no version {quoted(str(event.schema_version))}",
+                field="schema_version", hint=f"known: {', '.join(sorted({self.own, *self.others}))}",
+            )  # fmt: skip
+        schema = self._chosen(event)
+        return None if schema is None else schema.mismatch(event.data)
+
+    def weight(self, event: EventIn) -> int:
+        """How many steps judging the event takes at most, by a glance at it."""
+        schema = self._chosen(event)
+        return 0 if schema is None else schema.weight(event.data)
+
+    def _chosen(self, event: EventIn) -> Schema | None:
+        if self.others is None:
+            return self.schema
+        version = self.own if event.schema_version is None else event.schema_version
+        return self.schema if version == self.own and version not in self.others else self.others.get(version)
+
+
+def packed(schemas: Mapping[str, Schema]) -> bytes:
+    """As the book keeps them: one JSON object, by version."""
+    return msgspec.json.encode({version: Raw(schema.source) for version, schema in schemas.items()})
+
+
+def unpacked(stored: bytes | None) -> dict[str, bytes]:
+    """The schemas' own bytes, by version."""
+    return {} if stored is None else {version: bytes(schema) for version, schema in _decode(stored).items()}
+
+
+def check(event_type: EventType) -> None:
+    """A version has one schema. Raises Problem where it is given in two places."""
+    version = event_type.schema_version
+    if event_type.schema is not None and version in unpacked(event_type.schemas):
+        raise Problem(
+            "invalid_schema", f"version {quoted(version)} has a schema already: `schema` is that of `schema_version`",
+            field=f"schemas.{version}", hint="give it in one place, and null in the other",
+        )  # fmt: skip
