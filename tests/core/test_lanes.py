@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.core.lanes import Limit, Pace, first_lane, timeout_s
+from surehook.core.lanes import FUTILE, Limit, Pace, first_lane, timeout_s
 from surehook.core.model import FIRST, RETRY
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
@@ -76,6 +76,50 @@ def test_a_wave_of_timeouts_is_one_pushback() -> None:
     for _ in range(32):
         limit.shrink(begun=0)
     assert limit.now == 16
+
+
+def hang(limit: Limit, calls: int) -> None:
+    for _ in range(calls):
+        limit.hang(begun=limit.cuts, floor=4)
+
+
+def test_a_first_call_that_hangs_is_pushback_down_to_the_floor() -> None:
+    limit = Limit(32)
+    hang(limit, 3)
+    assert limit.now == 4
+
+
+def test_where_asking_little_does_not_help_more_is_asked_up_to_half() -> None:
+    limit = Limit(32)
+    hang(limit, 3 + FUTILE - 1)
+    assert limit.now == 4
+    hang(limit, 1)
+    assert limit.now == 5
+    hang(limit, FUTILE)
+    assert limit.now == 6
+    hang(limit, 100 * FUTILE)
+    assert limit.now == 16
+
+
+def test_what_began_before_the_last_cut_says_nothing_about_asking_little() -> None:
+    limit = Limit(32)
+    hang(limit, 3)
+    for _ in range(2 * FUTILE):
+        limit.hang(begun=0, floor=4)
+    assert limit.now == 4
+
+
+def test_an_answer_in_time_or_a_refusal_makes_it_pushback_again() -> None:
+    limit = Limit(32)
+    hang(limit, 3 + 8 * FUTILE)
+    assert limit.now == 12
+    limit.grow()
+    hang(limit, 1)
+    assert limit.now == 6
+    hang(limit, 1 + 8 * FUTILE)
+    limit.shrink(begun=limit.cuts)
+    hang(limit, 1)
+    assert limit.now == 4
 
 
 def test_a_ramp_begins_with_one_and_doubles_a_round() -> None:

@@ -17,6 +17,8 @@ RECENT_ENOUGH = 10  # fewer say nothing
 # A timeout says slow, or not yet dead: never down to a trickle for it, or the breaker, which does tell the two
 # apart, would wait for its twenty calls for ever. Refusals and 429 go down to one.
 TIMEOUT_FLOOR = (4, 8)  # by lane
+# First calls in a row that time out although few are asked at once: asking few does not help, the receiver is just slow.
+FUTILE = 40
 _MASK = (1 << RECENT) - 1
 
 
@@ -70,7 +72,7 @@ class Limit:
     a wave of thirty timeouts halves it once and not thirty times.
     """
 
-    __slots__ = ("_credit", "_threshold", "ceiling", "cuts", "now")
+    __slots__ = ("_credit", "_futile", "_threshold", "ceiling", "cuts", "now")
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
@@ -78,9 +80,11 @@ class Limit:
         self.cuts = 0
         self._threshold = ceiling
         self._credit = 0
+        self._futile = 0
 
     def grow(self) -> None:
         """A success: one more slot at once below the threshold, else after as many successes as there are slots."""
+        self._futile = 0
         if self.now >= self.ceiling:
             return
         self._credit += 1
@@ -93,12 +97,25 @@ class Limit:
         if begun != self.cuts:
             return
         self.cuts += 1
+        self._futile = 0
         self._threshold = max(2, self.now // 2)
         self.now = max(min(floor, self.now), self.now // 2)
         self._credit = 0
+
+    def hang(self, *, begun: int, floor: int) -> None:
+        """A first call was not answered in its short time: pushback, as long as that may help. A receiver that answers
+        nothing in time at `floor` requests either is slow, and not overwhelmed, and gets one slot more after each `FUTILE`
+        such calls: at the floor its events would come faster than they can be tried. Half of all is the most, so that
+        retries, which have the time it needs, find slots."""
+        if self.now > floor and not self._futile:
+            self.shrink(begun=begun, floor=floor)
+        elif begun == self.cuts:
+            self._futile += 1
+            if self._futile % FUTILE == 0 and self.now < self.ceiling // 2:
+                self.now += 1
 
     def ramp(self) -> None:
         """Begin again from one slot, as after a breaker closed: the backlog must not knock the endpoint down again."""
         self._threshold = max(2, self.ceiling // 2)
         self.now = 1
-        self._credit = 0
+        self._credit = self._futile = 0

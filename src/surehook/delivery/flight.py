@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from surehook.core import lanes, outcome
 from surehook.core.breaker import Probe
-from surehook.core.model import Delivery, Lane
+from surehook.core.model import FIRST, Delivery, Lane
 from surehook.core.outcome import Outcome
 from surehook.delivery.plans import Plan
 from surehook.delivery.routes import Route
@@ -78,6 +78,8 @@ class Flight:
             if limit.now < limit.ceiling:
                 limit.grow()
             route.suspect = route.blocked = False
+        elif has_hung and lane == FIRST:
+            limit.hang(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif has_hung:
             limit.shrink(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif result.name == "throttled" or result.breaker == outcome.FAIL:
