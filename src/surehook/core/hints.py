@@ -71,6 +71,10 @@ BY_STATUS: dict[int, str] = {
 REDIRECT = (
     "The endpoint answered with a redirect, which its policy does not follow. Register the final URL instead."
 )
+HELD = (
+    "This arrived, but the URL's breaker is open: its deliveries stay parked until a probe is delivered too, and one is due "
+    "now. POST /v1/breakers/close sends them at once."
+)
 CLIENT_ERROR = "The endpoint refused the request."
 SERVER_ERROR = "The endpoint failed."
 
