@@ -9,21 +9,13 @@ from surehook.sim.yousign import ADAPTIVE, run_yousign
 SLACK_S = 5.0  # what a delivery may be later than its policy makes it
 
 
-def test_with_the_profile_as_it_is_nobody_waits_for_more_than_its_schedule():
-    """A minute of the published load. Who answers within a second has every event at once; who needs two has its second
-    calls on time, two minutes after a first one that began at once."""
-    figures = run_yousign(events=267, publish_s=60.0)
-    assert figures["delivered"] == figures["wanted"] == 534
-    assert figures["arrival_s"]["500ms"]["p100"] < SLACK_S
-    assert figures["arrival_s"]["2s"]["p100"] < 1 + 120 + 2 + SLACK_S
-
-
-@pytest.mark.slow
-def test_nor_in_five_minutes_of_it_and_the_endpoint_that_never_answers_is_left_alone():
+def test_with_the_profile_as_it_is_everything_arrives_when_its_schedule_says():
+    """Who answers within a second has each event at once. Who needs two is found to be slow meanwhile, and has its last
+    second call two minutes after a first one that began at once."""
     figures = run_yousign()
     assert figures["delivered"] == figures["wanted"] == 2_666
     assert figures["arrival_s"]["500ms"]["p100"] < SLACK_S
-    assert figures["arrival_s"]["2s"]["p100"] < 1 + 120 + 2 + SLACK_S
+    assert figures["done_after_last_publish_s"] < 1 + 120 + 2 + SLACK_S
     assert figures["breakers_open"] == ["https://never.example/hook"]
 
 
@@ -33,7 +25,7 @@ def test_three_times_the_load_costs_a_slow_endpoint_what_its_slots_cannot_carry(
     figures = run_yousign(events=4_000)
     assert figures["delivered"] == figures["wanted"] == 8_000
     assert figures["arrival_s"]["500ms"]["p100"] < SLACK_S
-    assert figures["done_after_last_publish_s"] < 160
+    assert figures["done_after_last_publish_s"] < 180
 
 
 @pytest.mark.slow
