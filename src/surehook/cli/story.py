@@ -31,7 +31,7 @@ COLUMNS = (
 WAITS = {
     "breaker": (
         "the next probe",
-        "its URL fails too often; one request asks now and then whether it is well",
+        "its URL fails too often; one request asks now and then whether it is well, and `surehook breakers probe URL` now",
     ),
     "key": (
         "the next probe",
