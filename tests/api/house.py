@@ -21,6 +21,7 @@ from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
 from surehook.core.steps import Steps
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.endings import Endings
 from surehook.delivery.loading import Loader
@@ -121,6 +122,16 @@ def _fail(name: str, error: BaseException) -> None:
     raise error
 
 
+class ClosedByHand:
+    """`delivery.managing.Closes` with nobody to tell."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self._clock = clock
+
+    def by_hand(self, breaker: UrlBreaker) -> None:
+        breaker.close(self._clock.now())
+
+
 class SmallEngine:
     """`api.services.Engine` without the sending."""
 
@@ -149,6 +160,8 @@ class SmallEngine:
         self.warned: str | None = None
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []
+        self.closing = ClosedByHand(self.clock)
+        self.hastened: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
         self.endings = Endings(ledger=ledger, watch=self.watch, notify=lambda notice: None)
@@ -159,7 +172,9 @@ class SmallEngine:
     async def changed(self) -> None:
         await self._loader.reload()
 
-    def probe_now(self, endpoint: bytes) -> None: ...
+    def probe_now(self, endpoint: bytes) -> None:
+        self.hastened.append(endpoint)
+        self.directory.routes[endpoint].breaker.hasten(self.clock.now())
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         self.removed.append(endpoint)

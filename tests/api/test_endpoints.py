@@ -321,6 +321,21 @@ def test_switching_auto_retry_off_ends_pending_retries_but_the_guaranteed_one(ho
     assert notice["delivery"] == refused
 
 
+def test_it_ends_parked_retries_as_well_but_for_a_first_call_whose_time_ran_out(house: House) -> None:
+    house.tenant()
+    made = house.endpoint()
+    untried, refused, late, broken = (house.publish(made)[1][0] for _ in range(4))
+    house.settle(refused, parked="breaker")
+    house.settle(late, outcome="unreachable", status=None, error="connect_timeout", parked="breaker")
+    house.settle(broken, outcome="unreachable", status=None, error="connect_refused", parked="paused")
+    house.call("PATCH", f"/v1/endpoints/{made['id']}", json={"policy": {"auto_retry": False}})
+    states = [
+        house.get(f"/v1/deliveries/{delivery}")["state"] for delivery in (untried, refused, late, broken)
+    ]
+
+    assert states == ["scheduled", "dead", "parked", "dead"]
+
+
 def test_an_event_types_policy_does_the_same_for_endpoints_without_one_of_their_own(house: House) -> None:
     house.tenant()
     house.post("/v1/event-types", {"name": "document.signed"}, 201)

@@ -11,7 +11,7 @@ from tests.api.house import START, House
 
 ON_SQLITE = True
 
-ENDPOINT = "id tenant url event_types policy status reason failure_count order headers description created_at updated_at secret method authentication tls receipts"
+ENDPOINT = "id tenant url event_types policy status reason failure_count order headers description created_at updated_at secret method authentication tls receipts breaker"
 EVENT = (
     "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source occurred_at "
     "accepted_at deliveries data"

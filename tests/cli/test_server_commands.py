@@ -565,6 +565,50 @@ def test_lanes_and_breakers_are_tables(surehook: Run) -> None:
         assert surehook("lanes", "--json", env=api.env).json["data"] == [lane]
 
 
+OPEN = {
+    "tenant": "acme", "url": "https://acme.example/hooks", "state": "open", "reason": "failures", "failures": 31,
+    "calls": 40, "window_s": 600, "opened_at": T0, "probe_at": T0, "parked": 118,
+}  # fmt: skip
+CLOSED = {**OPEN, "state": "closed", "reason": None, "opened_at": None, "probe_at": None}
+HELD = {"state": "open", "reason": "failures", "probe_at": T0}
+
+
+@pytest.mark.parametrize(
+    ("verb", "breaker", "said"),
+    [
+        ("probe", OPEN, "one delivery that is due asks now; 118 are parked"),
+        ("probe", CLOSED, "nothing is held back from https://acme.example/hooks"),
+        ("close", CLOSED, "118 that were parked for https://acme.example/hooks go out"),
+    ],
+)
+def test_a_breaker_is_probed_and_closed_by_its_url(
+    surehook: Run, verb: str, breaker: object, said: str
+) -> None:
+    with fake_api(**{f"POST /v1/breakers/{verb}": breaker}) as api:
+        ran = surehook("breakers", verb, "https://acme.example/hooks", "--tenant", "acme", env=api.env)
+    assert ran.code == 0
+    assert api.last.json == {"tenant": "acme", "url": "https://acme.example/hooks"}
+    assert said in ran.out + ran.err
+
+
+def test_whoever_resumes_or_resends_behind_an_open_breaker_hears_that_nothing_is_sent_yet(
+    surehook: Run,
+) -> None:
+    parked = delivery(state="parked", reason="breaker", due_at=T0)
+    new = delivery(state="scheduled", due_at=T0, replay_of="dlv_" + "9" * 26)
+    for answered, held in ((parked, HELD), (new, HELD), (new, None)):
+        values = {
+            f"PATCH /v1/endpoints/{ENDPOINT}": endpoint(breaker=held),
+            f"GET /v1/endpoints/{ENDPOINT}": endpoint(breaker=held),
+            f"POST /v1/deliveries/{DELIVERY}/resend": answered,
+        }
+        with fake_api(**values) as api:
+            resumed = surehook("endpoints", "resume", ENDPOINT, env=api.env)
+            resent = surehook("deliveries", "resend", DELIVERY, env=api.env)
+        assert ("not sent yet" in resumed.err) is (held is not None)
+        assert ("not sent yet" in resent.err) is (held is not None)
+
+
 # -- mistakes a person makes ------------------------------------------------------------------------------
 
 

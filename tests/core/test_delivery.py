@@ -16,7 +16,7 @@ from surehook.core.profiles import PROFILES
 
 NOW = 1_795_260_000_000
 REFUSED = Outcome("refused", FAIL)
-TIMED_OUT = Outcome("timed_out", FAIL)
+TIMED_OUT = Outcome("timed_out", FAIL, late=True)
 
 
 def a_delivery(*, attempt: int = 1, spared: int = 0, born_at: int = NOW, stood_ms: int = 0) -> Delivery:

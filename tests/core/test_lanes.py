@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.core.lanes import Limit, Pace, first_lane, timeout_s
+from surehook.core.lanes import ALONE, TRIAL, TRIAL_HUNG, TRIAL_WORSE, Limit, Pace, first_lane, timeout_s
 from surehook.core.model import FIRST, RETRY
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
@@ -76,6 +76,96 @@ def test_a_wave_of_timeouts_is_one_pushback() -> None:
     for _ in range(32):
         limit.shrink(begun=0)
     assert limit.now == 16
+
+
+def hang(limit: Limit, calls: int = 1) -> None:
+    for _ in range(calls):
+        limit.hang(begun=limit.cuts, floor=4)
+
+
+def at_the_floor() -> Limit:
+    limit = Limit(32)
+    hang(limit, 3)
+    return limit
+
+
+def trial(limit: Limit, *, hung: int, of: int = TRIAL) -> None:
+    """As many first calls as are judged together, so many of which time out."""
+    for number in range(of):
+        if number % of >= of - hung:
+            hang(limit)
+        else:
+            limit.grow(begun=limit.cuts)
+
+
+def found_slow(*, hung: int = TRIAL) -> Limit:
+    """Of the calls at the floor, and of those one at a time, so many of forty time out."""
+    limit = at_the_floor()
+    trial(limit, hung=hung)
+    assert limit.now == 1
+    trial(limit, hung=hung // 2, of=ALONE)
+    return limit
+
+
+def test_a_first_call_that_hangs_is_pushback_down_to_the_floor() -> None:
+    assert at_the_floor().now == 4
+
+
+@pytest.mark.parametrize("hung", [TRIAL, TRIAL // 2, TRIAL_HUNG])
+def test_a_receiver_that_is_slow_however_little_it_is_asked_is_asked_more_up_to_half(hung: int) -> None:
+    limit = found_slow(hung=hung)
+    seen = [limit.now]
+    for _ in range(12):
+        trial(limit, hung=hung)
+        seen.append(limit.now)
+    assert seen == [8, 9, 10, 11, 12, 13, 14, 15, 16, 16, 16, 16, 16]
+
+
+def test_one_that_answers_what_it_is_asked_one_at_a_time_was_overwhelmed() -> None:
+    limit = at_the_floor()
+    trial(limit, hung=TRIAL)
+    for _ in range(ALONE - 6):
+        hang(limit)
+    for _ in range(6):
+        limit.grow(begun=limit.cuts)
+    assert limit.now <= 4
+    limit.now = 8
+    hang(limit)
+    assert limit.now == 4, "time-outs are pushback"
+
+
+def test_where_asking_little_helps_time_outs_stay_pushback() -> None:
+    limit = at_the_floor()
+    trial(limit, hung=TRIAL_HUNG - 1)
+    limit.now = 16
+    hang(limit)
+    assert limit.now == 8
+
+
+def test_where_more_does_harm_it_is_asked_as_little_as_before() -> None:
+    limit = found_slow(hung=TRIAL // 2)
+    trial(limit, hung=TRIAL // 2)
+    assert limit.now == 9
+    trial(limit, hung=TRIAL // 2 + TRIAL_WORSE + 1)
+    assert limit.now == 4
+
+
+def test_what_began_before_the_floor_says_nothing_about_asking_little() -> None:
+    limit = at_the_floor()
+    for _ in range(2 * TRIAL):
+        limit.hang(begun=0, floor=4)
+    assert limit.now == 4
+
+
+def test_a_plea_for_less_holds_whatever_was_found() -> None:
+    limit = found_slow()
+    for _ in range(4):
+        trial(limit, hung=TRIAL)
+    assert limit.now == 12
+    limit.refuse(begun=limit.cuts)
+    assert limit.now == 6
+    hang(limit)
+    assert limit.now == 4
 
 
 def test_a_ramp_begins_with_one_and_doubles_a_round() -> None:

@@ -124,3 +124,9 @@ def test_a_first_lane_timeout_is_not_counted_but_a_probe_and_the_retry_lane_are(
 def test_what_the_receiver_asks_for_is_reported_whole() -> None:
     assert seen(status=429, headers=b"retry-after: 7200\r\n").retry_after_s == 7200
     assert seen(status=429).retry_after_s is None
+
+
+@pytest.mark.parametrize("lane", [FIRST, RETRY])
+def test_a_call_is_late_wherever_its_time_ran_out(lane: int) -> None:
+    late = {failure for failure in BY_FAILURE if seen(failure=failure, lane=lane).late}
+    assert late == {"timeout", "dns_timeout", "connect_timeout", "tls_timeout", "token_timeout"}

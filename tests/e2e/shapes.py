@@ -9,7 +9,7 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 KEYS = {
     "endpoint": "id tenant url event_types policy status reason failure_count order headers description created_at "
-    "updated_at secret method authentication tls receipts",
+    "updated_at secret method authentication tls receipts breaker",
     "event": "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source "
     "occurred_at accepted_at deliveries data",
     "delivery": "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of "

@@ -135,6 +135,23 @@ def test_a_breaker_opens_parks_probes_and_drains(shop: Shop) -> None:
         assert shop.finished(event)["state"] == "delivered"
 
 
+def test_a_breaker_is_closed_by_hand(shop: Shop) -> None:
+    tenant, spot = shop.tenant(), shop.receiver.spot(500)
+    policy = quick(
+        "yousign", *[0.5] * 30, breaker={"window": 600, "failure_ratio": 0.4, "calls": 4, "probe_after": 900}
+    )
+    endpoint = shop.endpoint(tenant, f"{spot.url}?customer=7", policy=policy)
+    path, place = f"/v1/endpoints/{endpoint['id']}", {"tenant": tenant, "url": spot.url}
+    failed = [shop.publish(tenant, data=n) for n in range(4)]
+    until(lambda: shop.api.get(path)["breaker"] is not None, "open")
+    assert shop.api.post("/v1/breakers/probe", place)["state"] != "closed"
+    spot.replies = [Reply(200)]
+    assert check("breaker", shop.api.post("/v1/breakers/close", place))["state"] == "closed"
+    assert shop.api.get(path)["breaker"] is None
+    for event in failed:
+        assert shop.finished(event)["state"] == "delivered"
+
+
 # -- insigner ------------------------------------------------------------------------------------------------
 
 

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.sim.yousign import run_yousign
+from surehook.sim.yousign import ADAPTIVE, run_yousign
+
+SLACK_S = 5.0  # what a delivery may be later than its policy makes it
+
+
+def test_with_the_profile_as_it_is_everything_arrives_when_its_schedule_says():
+    """Who answers within a second has each event at once. Who needs two is found to be slow meanwhile, and has its last
+    second call two minutes after a first one that began at once."""
+    figures = run_yousign()
+    assert figures["delivered"] == figures["wanted"] == 2_666
+    assert figures["arrival_s"]["500ms"]["p100"] < SLACK_S
+    assert figures["done_after_last_publish_s"] < 1 + 120 + 2 + SLACK_S
+    assert figures["breakers_open"] == ["https://never.example/hook"]
 
 
 @pytest.mark.slow
-def test_with_lanes_both_answering_endpoints_are_served_and_the_third_is_left_alone():
-    figures = run_yousign(events=1_500)
+def test_three_times_the_load_costs_a_slow_endpoint_what_its_slots_cannot_carry():
+    """Forty requests under way would keep up with it, and an endpoint has 32."""
+    figures = run_yousign(events=4_000)
+    assert figures["delivered"] == figures["wanted"] == 8_000
+    assert figures["arrival_s"]["500ms"]["p100"] < SLACK_S
+    assert figures["done_after_last_publish_s"] < 180
+
+
+@pytest.mark.slow
+def test_with_patience_for_the_slow_both_answering_endpoints_are_served_and_the_third_is_left_alone():
+    figures = run_yousign(events=1_500, policy=ADAPTIVE)
     assert figures["delivered"] == figures["wanted"] == 3_000
     assert figures["done_after_last_publish_s"] is not None
     assert figures["done_after_last_publish_s"] < 10

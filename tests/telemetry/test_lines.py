@@ -72,7 +72,8 @@ def test_a_fact_is_a_dated_line_with_a_level() -> None:
         ("disk.floor_left", logging.INFO),
         ("disk.sending_paused", logging.WARNING),
         ("key.refused", logging.WARNING),
-        ("delivery.dead", logging.DEBUG),
+        ("delivery.dead", logging.WARNING),
+        ("delivery.dropped", logging.INFO),
     ],
 )
 def test_a_fact_is_as_loud_as_what_it_says(name: str, level: int) -> None:

@@ -16,8 +16,8 @@ from surehook.api.auth import authorization_of
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given
 
-KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type"}
-NO_CHANGES = frozenset({"test_endpoint"})
+KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type", "breakers": "breaker"}
+NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})
 
 
 def tell(call: Call, asked: Asked, answer: Answer, request: Request) -> None:
@@ -25,7 +25,8 @@ def tell(call: Call, asked: Asked, answer: Answer, request: Request) -> None:
     kind = KINDS.get(call.path.split("/")[2]) if call.path.startswith("/v1/") else None
     if kind is None or call.method == "GET" or call.name in NO_CHANGES:
         return
-    made = getattr(answer.value, "id", None) or getattr(answer.value, "name", None)
+    named = (getattr(answer.value, name, None) for name in ("id", "name", "url"))
+    made = next((name for name in named if name is not None), None)
     asked.services.engine.telemetry.fact(
         "config.changed",
         call=call.name,

@@ -95,7 +95,9 @@ CALLS = (
     Call(
         method="POST", path="/v1/deliveries/{id}/resend", name="resend_delivery", handle=resend,
         about="Deliver again: a new delivery for a finished one (201), or now instead of later for an open one (200).",
-        detail="A replay keeps the event's id and bytes; it has its own delivery id, `replay_of`, and starts with attempt 1.",
+        detail="A replay keeps the event's id and bytes; it has its own delivery id, `replay_of`, and starts with attempt 1. "
+        "Behind an open breaker neither is sent at once: the next probe is due now, and what is parked goes out when "
+        "that is delivered (or after `POST /v1/breakers/close`).",
         answers={201: DeliveryShape, 200: DeliveryShape}, problems=("not_found", "endpoint_gone", "event_gone"),
     ),
     Call(

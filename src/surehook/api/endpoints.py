@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
-from surehook.api import query, show
+from surehook.api import breakers, query, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.given import given, stored
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
-from surehook.core import ids, limits, redact, url
+from surehook.core import hints, ids, limits, redact, url
 from surehook.core.authentication import Authentication
-from surehook.core.model import EndpointTls, Method
+from surehook.core.model import Endpoint, EndpointTls, Method
 from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
 from surehook.delivery.resend import policy_of
@@ -130,7 +132,7 @@ async def create(asked: Asked) -> Answer:
         receipts=None if body.receipts is None else body.receipts.wanted(),
     )
     made, secret = await endpoints.create(asked.services.engine, new)
-    shape = show.endpoint(made, secret)
+    shape = _shown(asked, made, secret)
     return Answer(shape, 201, {"location": f"/v1/endpoints/{shape.id}"})
 
 
@@ -141,11 +143,11 @@ async def list_all(asked: Asked) -> Answer:
         limit=asked.limit,
         after=asked.after,
     )
-    return asked.page(page, show.endpoint)
+    return asked.page(page, partial(_shown, asked))
 
 
 async def get(asked: Asked) -> Answer:
-    return Answer(show.endpoint(await endpoints.find(asked.services.engine, _id(asked))))
+    return Answer(_shown(asked, await endpoints.find(asked.services.engine, _id(asked))))
 
 
 async def list_secrets(asked: Asked) -> Answer:
@@ -164,7 +166,7 @@ async def change(asked: Asked) -> Answer:
     if redact.HIDDEN in changes.get("headers", {}).values():
         changes["headers"] = await _with_hidden(asked, changes["headers"])
     return Answer(
-        show.endpoint(await endpoints.change(services.engine, services.chores, _id(asked), changes))
+        _shown(asked, await endpoints.change(services.engine, services.chores, _id(asked), changes))
     )
 
 
@@ -177,13 +179,21 @@ async def rotate_secret(asked: Asked) -> Answer:
     found, secret = await endpoints.rotate_secret(
         asked.services.engine, _id(asked), overlap_s=asked.body.overlap_s
     )
-    return Answer(show.endpoint(found, secret))
+    return Answer(_shown(asked, found, secret))
 
 
 async def test(asked: Asked) -> Answer:
     engine, endpoint = asked.services.engine, _id(asked)
     seen = await testcall.call(engine, endpoint)
-    return Answer(show.attempt(seen, await policy_of(engine, endpoint, testcall.EVENT_TYPE)))
+    shape = show.attempt(seen, await policy_of(engine, endpoint, testcall.EVENT_TYPE))
+    held = breakers.held(engine, endpoint)
+    if held is not None and shape.outcome == "delivered":
+        shape = replace(shape, hint=hints.HELD)
+    return Answer(shape)
+
+
+def _shown(asked: Asked, seen: Endpoint, secret: str | None = None) -> EndpointShape:
+    return show.endpoint(seen, secret, breaker=breakers.held(asked.services.engine, seen.id))
 
 
 async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:
@@ -230,6 +240,8 @@ CALLS = (
         method="PATCH", path="/v1/endpoints/{id}", name="change_endpoint", handle=change, body=EndpointChange,
         body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Change, pause or activate an endpoint. `active` sets `failure_count` to 0 and sends what was parked.",
+        detail="An open breaker is not closed by it: `breaker` of the answer shows it, its next probe is due now, and what "
+        "is parked goes out when that is delivered (or after `POST /v1/breakers/close`).",
         answers={200: EndpointShape}, problems=("not_found", *_REFUSALS),
     ),
     Call(
@@ -250,6 +262,8 @@ CALLS = (
     Call(
         method="POST", path="/v1/endpoints/{id}/test", name="test_endpoint", handle=test,
         about="Send one signed request (`surehook.test`) now, and answer with what came of it. Nothing is stored.",
+        detail="An open breaker neither holds it back nor counts it. One that was delivered makes the next probe due now, and "
+        "says so in `hint`: deliveries stay parked until that probe is delivered as well.",
         answers={200: AttemptShape}, problems=("not_found", "too_many_calls"),
     ),
 )  # fmt: skip

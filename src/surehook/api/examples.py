@@ -54,6 +54,8 @@ BODIES: dict[str, Any] = {
     },
     "change_endpoint": {"status": "paused"},
     "rotate_secret": {"overlap_s": 86400},
+    "probe_breaker": {"tenant": "acme", "url": "https://hooks.example.com/surehook"},
+    "close_breaker": {"tenant": "acme", "url": "https://hooks.example.com/surehook"},
     "create_replay": {"filter": {"tenant": "acme", "state": "dead", "since": _AT}, "dry_run": True},
     "dismiss_dead_letter": {"note": "settled by telephone"},
     "take_receipts": {
@@ -84,7 +86,7 @@ SHAPES: dict[str, Any] = {
         "event_types": ["document.*"], "policy": "signing", "status": "active", "reason": None, "failure_count": 0,
         "order": "none", "headers": {}, "description": None, "created_at": _AT, "updated_at": _AT, "secret": None,
         "method": "POST", "authentication": {"type": "basic", "username": "surehook", "password": None}, "tls": None,
-        "receipts": {"finalize_within_s": 86400},
+        "receipts": {"finalize_within_s": 86400}, "breaker": None,
     },
     "Secret": {"created_at": _AT, "signs_until": None},
     "Event": {

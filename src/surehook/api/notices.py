@@ -15,7 +15,7 @@ from surehook.ports.reading import NoticeFilter
 _KIND = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}", re.ASCII)
 KINDS = (
     "endpoint.disabled", "endpoint.failure", "endpoint.blocked", "breaker.opened", "breaker.closed",
-    "delivery.dead", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
+    "delivery.dead", "delivery.dropped", "delivery.overdue", "delivery.unfinalized", "disk.floor_reached", "disk.floor_left",
     "disk.sending_paused", "disk.sending_resumed",
     "descriptors.shortage_began", "descriptors.shortage_ended", "refusals.began", "refusals.ended",
     "ledger.away", "ledger.back", "ledger.refusals_began", "ledger.refusals_ended", "lane.unserved", "lane.served",

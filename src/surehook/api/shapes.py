@@ -83,6 +83,14 @@ class SecretShape(Struct, frozen=True):
     signs_until: str | None
 
 
+class HeldShape(Struct, frozen=True):
+    """The open breaker that holds an endpoint's deliveries back."""
+
+    state: Literal["open", "half_open"]
+    reason: str
+    probe_at: str
+
+
 class EndpointShape(Struct, frozen=True):
     id: str
     tenant: str
@@ -102,6 +110,7 @@ class EndpointShape(Struct, frozen=True):
     authentication: AuthenticationShown | None
     tls: TlsShownShape | None
     receipts: Wanted | None
+    breaker: HeldShape | None
 
 
 class EventShape(Struct, frozen=True):

@@ -39,7 +39,9 @@ def event_type(seen: EventType) -> shapes.EventTypeShape:
     )
 
 
-def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
+def endpoint(
+    seen: Endpoint, secret: str | None = None, *, breaker: shapes.HeldShape | None
+) -> shapes.EndpointShape:
     return shapes.EndpointShape(
         id=ids.text(ids.ENDPOINT, seen.id),
         tenant=seen.tenant,
@@ -59,6 +61,7 @@ def endpoint(seen: Endpoint, secret: str | None = None) -> shapes.EndpointShape:
         authentication=_authentication(seen.authentication),
         tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
         receipts=seen.receipts,
+        breaker=breaker,
     )
 
 

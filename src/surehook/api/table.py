@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surehook.api import (
+    breakers,
     dead_letters,
     deliveries,
     endpoints,
@@ -29,6 +30,7 @@ CALLS: tuple[Call, ...] = (
     *event_types.CALLS,
     *policies.CALLS,
     *lanes.CALLS,
+    *breakers.CALLS,
     *notices.CALLS,
     *health.CALLS,
 )

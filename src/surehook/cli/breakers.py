@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from surehook.cli.lazy import group
 from surehook.cli.listed import Column, show
-from surehook.cli.output import Json, document, note
-from surehook.cli.server import Key, Tenant, Url, Wide, only_tenant, server
+from surehook.cli.output import Json, document, line, note
+from surehook.cli.server import Key, Tenant, Url, Wide, only_tenant, server, settings_for, tenant_of
+
+Target = Annotated[
+    str, typer.Argument(metavar="URL", help="As `surehook breakers list` shows it, or an endpoint's.")
+]
+Owner = Annotated[str | None, typer.Option("--tenant", help="Whose it is.", show_default="SUREHOOK_TENANT")]
 
 COLUMNS = (
     Column("state"),
@@ -51,6 +58,38 @@ def list_breakers(
         show(COLUMNS, rows, wide=wide)
     else:
         note("no breaker is open" if wanted is None else f"no breaker is open (of tenant {wanted})")
+
+
+@app.command()
+def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Make the next probe due now: one delivery that is due goes out, and if it arrives, what is parked follows.
+
+    Where nothing is due yet, the probe waits for the first that is."""
+    answer = _act("probe", target, tenant, url, key)
+    if json:
+        document(answer)
+    elif answer["state"] == "closed":
+        note(f"closed: nothing is held back from {answer['url']}")
+    else:
+        line(
+            f"{answer['state']} ({answer['reason']}): one delivery that is due asks now; {answer['parked']} are parked"
+        )
+
+
+@app.command()
+def close(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
+    """Close it without a probe: what is parked goes out, slowly at first. If it fails again, the breaker opens again."""
+    answer = _act("close", target, tenant, url, key)
+    if json:
+        document(answer)
+    else:
+        line(f"closed: {answer['parked']} that were parked for {answer['url']} go out")
+
+
+def _act(verb: str, target: str, tenant: str | None, url: str | None, key: str | None) -> Any:
+    owner = tenant_of(settings_for(url, key, tenant))
+    with server(url, key) as client:
+        return client.call("POST", f"/v1/breakers/{verb}", json={"tenant": owner, "url": target})
 
 
 def _failures(breaker: dict[str, Any]) -> str:

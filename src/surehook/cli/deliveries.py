@@ -111,7 +111,10 @@ def show(
 
 @app.command()
 def resend(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
-    """Deliver finished ones again (as new deliveries of the same event), and open ones at once."""
+    """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
+
+    Behind an open breaker nothing is sent at once: its next probe is due at once, and what is parked goes out when that
+    arrives."""
     from surehook.cli.each import each
 
     return each(delivery, "resend", json=json, url=url, key=key)

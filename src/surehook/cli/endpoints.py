@@ -210,9 +210,15 @@ def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) ->
 def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Send again, whatever its status was; what was parked for that goes out, the oldest first.
 
-    Where its breaker is open (`breaker`, `key`), the next probe is due at once."""
+    An open breaker (`breaker`, `key`) stays open: its next probe is due at once, and what is parked goes out when that
+    arrives. `surehook breakers close URL` does not wait for it."""
     with server(url, key) as client:
-        _facts(client.endpoints.update(endpoint, status="active"), json=json)
+        answer = client.endpoints.update(endpoint, status="active")
+    _facts(answer, json=json)
+    if not json and answer.get("breaker") is not None:
+        from surehook.cli.story import ASKS_FIRST
+
+        note(ASKS_FIRST)
 
 
 @app.command()
@@ -264,7 +270,10 @@ def rotate_secret(
 
 @app.command("test")
 def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> int:
-    """Send a test event to this endpoint alone and show what came back; exit code 7 if it failed."""
+    """Send a test event to this endpoint alone and show what came back; exit code 7 if it failed.
+
+    It goes out although the breaker is open or the endpoint paused; one that arrives does not close the breaker, and makes
+    its next probe due at once."""
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.story import attempt_lines
 

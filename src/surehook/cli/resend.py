@@ -22,7 +22,8 @@ def resend(
 ) -> int:
     """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
 
-    The event's id and bytes stay the same: a receiver that knows the event ignores it.
+    The event's id and bytes stay the same: a receiver that knows the event ignores it. Behind an open breaker nothing is
+    sent at once: its next probe is due at once, and what is parked goes out when that arrives.
     """
     from surehook.cli.each import each
 

@@ -31,7 +31,7 @@ COLUMNS = (
 WAITS = {
     "breaker": (
         "the next probe",
-        "its URL fails too often; one request asks now and then whether it is well",
+        "its URL fails too often; one request asks now and then whether it is well, and `surehook breakers probe URL` now",
     ),
     "key": (
         "the next probe",
@@ -43,6 +43,11 @@ WAITS = {
     "share": ("its turn", "its endpoint has its share of memory full; it goes as soon as others have gone"),
     "order": ("its turn", "an earlier event of its subject goes first"),
 }
+# What a person who asks for a delivery now should know.
+ASKS_FIRST = (
+    "not sent yet: the URL's breaker is open. One delivery that is due asks now whether it is well, and what is parked "
+    "follows when that arrives; `surehook breakers close URL` sends at once"
+)
 # The book says who holds it and no more: what is on the wire would be one write more for each request.
 HELD = "by a process: it waits for its turn there, or for its receiver's answer; `surehook lanes` counts both"
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint

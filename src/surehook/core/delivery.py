@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
-from surehook.core import schedule
+from surehook.core import ids, schedule
 from surehook.core.model import RETRY, Delivery, EndpointStatus, Lane
 from surehook.core.outcome import Outcome
 from surehook.core.policy import Policy, WaitFactor
@@ -42,6 +42,8 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+# Outcomes of calls that may have timed out: where is known to the history alone. None: nothing is known here.
+MAY_BE_LATE = frozenset({"timed_out", "unreachable", None})
 OUR_WAIT_MS = 5_000  # after trouble of our own
 
 
@@ -90,7 +92,7 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
             return exhausted(delivery, policy, now=now)
         return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared + 1, lane=RETRY)
     retry = delivery.attempt - delivery.spared
-    if not may_retry(policy, retry, timed_out=outcome.name == "timed_out"):
+    if not may_retry(policy, retry, timed_out=outcome.late):
         return exhausted(delivery, policy, now=now)
     wait_ms = schedule.wait(policy, retry, fraction) * 1000
     if outcome.retry_after_s is not None and policy.honour_retry_after:
@@ -118,7 +120,8 @@ def spared_endpoint(decision: Decision) -> Decision:
 def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
     """Whether retry number `retry` (from 1) exists in the policy.
 
-    With `auto_retry` off there is one exception: a first call that timed out is retried once, with the long timeout.
+    With `auto_retry` off there is one exception: a first call that timed out, wherever it stood then, is retried once,
+    with the long timeout.
     """
     if drops_at_once(policy):
         return False
@@ -130,10 +133,24 @@ def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
     return schedule.begins(policy, retry, waited)
 
 
+def is_called_off(delivery: Delivery, policy: Policy) -> bool:
+    """Whether the attempt in hand is a retry that the policy does not make any more, as far as can be told without its
+    history: the second call stays where the first one may have timed out."""
+    place = delivery.attempt - delivery.spared
+    if policy.auto_retry or place < 2:
+        return False
+    return place > 2 or (delivery.spared == 0 and delivery.outcome not in MAY_BE_LATE)
+
+
+def called_off(delivery: Delivery) -> str:
+    """A notice's one sentence about it."""
+    return f"auto_retry was switched off; the last outcome of {ids.text(ids.DELIVERY, delivery.id)} was {delivery.outcome}"
+
+
 def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
     """The end rule of the policy."""
     if policy.on_exhausted == "drop" or drops_at_once(policy):
-        return Decision(end="dropped")
+        return Decision(end="dropped", notice="delivery.dropped")
     if policy.on_exhausted == "enter_failure":
         return Decision(
             number=delivery.attempt + 1,

@@ -75,6 +75,10 @@ BY_STATUS: dict[int, str] = {
     504: "The endpoint's proxy waited too long for the service behind it. Answer first and work later.",
 }
 
+HELD = (
+    "This arrived, but the URL's breaker is open: its deliveries stay parked until a probe is delivered too, and one is due "
+    "now. POST /v1/breakers/close sends them at once."
+)
 CLIENT_ERROR = "The endpoint refused the request."
 SERVER_ERROR = "The endpoint failed."
 REDIRECT = "The endpoint answered with a redirect. Register the final URL instead."

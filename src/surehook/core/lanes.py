@@ -17,6 +17,12 @@ RECENT_ENOUGH = 10  # fewer say nothing
 # A timeout says slow, or not yet dead: never down to a trickle for it, or the breaker, which does tell the two
 # apart, would wait for its twenty calls for ever. Refusals and 429 go down to one.
 TIMEOUT_FLOOR = (4, 8)  # by lane
+# So many first calls tell whether asking little helps: it does not where a quarter of them time out all the same.
+TRIAL = 40
+TRIAL_HUNG = TRIAL // 4
+TRIAL_WORSE = TRIAL // 5  # more time-outs than at the floor: asking more does harm
+# Before that is believed, so many one after another: a receiver that was overwhelmed works off what it was asked meanwhile.
+ALONE, ALONE_JUDGED = 20, 8  # … and the last of them tell
 _MASK = (1 << RECENT) - 1
 
 
@@ -70,7 +76,9 @@ class Limit:
     a wave of thirty timeouts halves it once and not thirty times.
     """
 
-    __slots__ = ("_credit", "_threshold", "ceiling", "cuts", "now")
+    __slots__ = (
+        "_alone", "_credit", "_floor", "_hung", "_least", "_seen", "_since", "_threshold", "ceiling", "cuts", "now",
+    )  # fmt: skip
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
@@ -78,9 +86,20 @@ class Limit:
         self.cuts = 0
         self._threshold = ceiling
         self._credit = 0
+        self._floor = 0
+        self._since: int | None = None  # first calls that began after so many cuts are on trial
+        self._seen = self._hung = 0  # of this trial
+        self._least: int | None = (
+            None  # time-outs of the trial at the floor: while it stands, `now` is what is tried
+        )
+        self._alone = False  # what is tried is one at a time
 
-    def grow(self) -> None:
+    def grow(self, *, begun: int = 0) -> None:
         """A success: one more slot at once below the threshold, else after as many successes as there are slots."""
+        if self._since is not None:
+            self._try(begun=begun, hung=0)
+            if self._least is not None:
+                return
         if self.now >= self.ceiling:
             return
         self._credit += 1
@@ -97,8 +116,68 @@ class Limit:
         self.now = max(min(floor, self.now), self.now // 2)
         self._credit = 0
 
+    def refuse(self, *, begun: int) -> None:
+        """A failure, or a plea for less: pushback whatever was known, down to one."""
+        self._forget_trials()
+        self.shrink(begun=begun)
+
+    def hang(self, *, begun: int, floor: int) -> None:
+        """A first call was not answered in its short time: pushback, as long as that helps.
+
+        A receiver that lets a quarter of its calls time out although it is asked `floor` at once, and as many although it
+        is asked one at a time, is slow, and not overwhelmed: kept there, its events would come faster than they can be
+        tried. It gets twice the floor and one slot more after each trial, up to half of all, so that retries find slots, and
+        goes back to the floor where more calls time out by that.
+        """
+        if self._since is not None:
+            self._try(begun=begun, hung=1)
+        if self._least is None:
+            if self.now > floor:
+                self.shrink(begun=begun, floor=floor)
+            if self._since is None and self.now <= floor:
+                self._floor, self._since = floor, self.cuts
+                self._seen = self._hung = 0
+
+    def _try(self, *, begun: int, hung: int) -> None:
+        """One more call on trial; with the last of a trial judge it."""
+        if self._since is None or begun < self._since:
+            return
+        self._seen += 1
+        if not self._alone or self._seen > ALONE - ALONE_JUDGED:
+            self._hung += hung
+        if self._seen == (ALONE if self._alone else TRIAL):
+            self._judge(self._hung)
+            self._seen = self._hung = 0
+            self.cuts += 1
+            if self._since is not None:
+                self._since = self.cuts  # what began under another limit says nothing about this one
+
+    def _judge(self, hung: int) -> None:
+        """A trial is over: what to ask from now on."""
+        if self._alone:
+            assert self._least is not None
+            self._alone = False
+            if hung * TRIAL * 2 <= self._least * ALONE_JUDGED:
+                self._since = self._least = None  # it was overwhelmed
+                self._threshold = self._floor
+            else:
+                self.now = min(2 * self._floor, max(self._floor, self.ceiling // 2))
+        elif hung < TRIAL_HUNG:
+            self._since = self._least = None  # asking this much is well
+        elif self._least is None:
+            self._least, self._alone, self.now = hung, True, 1
+        elif hung > self._least + TRIAL_WORSE:
+            self._least, self.now = None, min(self.now, self._floor)
+        elif self.now < self.ceiling // 2:
+            self.now += 1
+
     def ramp(self) -> None:
         """Begin again from one slot, as after a breaker closed: the backlog must not knock the endpoint down again."""
         self._threshold = max(2, self.ceiling // 2)
         self.now = 1
         self._credit = 0
+        self._forget_trials()
+
+    def _forget_trials(self) -> None:
+        self._since = self._least = None
+        self._alone = False

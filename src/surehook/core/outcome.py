@@ -44,6 +44,8 @@ BY_FAILURE: dict[str, OutcomeName] = {
     ),
     **dict.fromkeys(("redirect_limit", "redirect_forbidden"), "redirected"),
 }  # fmt: skip
+# The attempt's time, or the part of it that is for connecting, ran out. Where it was spent is no matter to a receiver.
+LATE = frozenset({"timeout", "dns_timeout", "connect_timeout", "tls_timeout", "token_timeout"})
 # Our own trouble is never charged to the endpoint.
 OURS = frozenset({"no_resources", "proxy_failure", "aborted"})
 
@@ -53,7 +55,8 @@ THROTTLE_WITH_HEADER = frozenset({502, 503, 504})
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """`retry_after_s` is what the receiver asked for, uncapped; `key` marks trouble with the signing key."""
+    """`retry_after_s` is what the receiver asked for, uncapped; `key` marks trouble with the signing key; `late`: time ran
+    out, also while resolving, connecting or in TLS."""
 
     name: OutcomeName
     breaker: str
@@ -61,6 +64,7 @@ class Outcome(Struct, frozen=True, gc=False):
     retry_after_s: float | None = None
     key: bool = False
     ours: bool = False  # our own trouble: spends no retry
+    late: bool = False
 
 
 DELIVERED = Outcome("delivered", OK)
@@ -120,5 +124,5 @@ def _failed(name: OutcomeName, failure: str, *, lane: Lane, probe: bool) -> Outc
         return Outcome(name, UNCOUNTED)
     # A 2 s endpoint is slow, not dead: the retry lane, with its long timeout, decides. So with its token server.
     if (name == "timed_out" or failure == "token_timeout") and lane == FIRST and not probe:
-        return Outcome(name, UNCOUNTED)
-    return Outcome(name, FAIL)
+        return Outcome(name, UNCOUNTED, late=True)
+    return Outcome(name, FAIL, late=failure in LATE)

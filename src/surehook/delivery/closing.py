@@ -1,6 +1,6 @@
-"""Breakers that the configuration closes: their last endpoint is gone, or no policy heeds them any more.
+"""Breakers that no probe closes: their last endpoint is gone, no policy heeds them any more, or a person says so.
 
-Every node that knew one does this as it reads the change; to close twice is to close once.
+What the configuration closes every node closes that knew it, as it reads the change; to close twice is to close once.
 """
 
 from __future__ import annotations
@@ -58,6 +58,15 @@ class Closing:
     def close(self, breaker: UrlBreaker) -> None:
         """It is open by the word of a node that does not know yet that no policy heeds it."""
         breaker.close(self._clock.now())
+        self._tell(breaker)
+
+    def by_hand(self, breaker: UrlBreaker) -> None:
+        """A person says that its receiver is well. The backlog begins slowly, as behind a probe."""
+        if breaker.close(self._clock.now()) is None:
+            return
+        for route in breaker.routes:
+            for limit in route.limits:
+                limit.ramp()
         self._tell(breaker)
 
     def _tell(self, breaker: UrlBreaker) -> None:

@@ -12,7 +12,15 @@ from typing import Protocol
 
 from surehook.core import ids, kept, lanes, outcome
 from surehook.core.breaker import Change, Probe
-from surehook.core.delivery import DELIVERED, Decision, decide, is_too_old, spared_endpoint
+from surehook.core.delivery import (
+    DELIVERED,
+    Decision,
+    decide,
+    exhausted,
+    is_called_off,
+    is_too_old,
+    spared_endpoint,
+)
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
 from surehook.core.outcome import Outcome
 from surehook.core.policy import Policy
@@ -23,6 +31,7 @@ from surehook.delivery.flight import Flight
 from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines
 from surehook.delivery.routes import NEVER, Directory, Route
+from surehook.delivery.telling import Telling
 from surehook.delivery.tokens import Tokens
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -72,6 +81,7 @@ class Deliver:
         self._tokens = tokens
         self._clock = clock
         self._entropy = entropy
+        self.telling = Telling(clock=clock, entropy=entropy)
         self._directory = directory
         self._results = results
         self._watch = watch
@@ -147,7 +157,9 @@ class Deliver:
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy
         if is_too_old(delivery, policy, at=now):
-            self._end(route, delivery, state="dead", reason=None)
+            self._end(route, delivery, state="dead", notices=(self.telling.of_age(route, delivery),))
+            return False
+        if not policy.auto_retry and self._is_called_off(route, delivery, policy, now):
             return False
         signer = route.signer
         if signer is None or now >= route.signer_until:
@@ -177,6 +189,16 @@ class Deliver:
             flight.exchange = self._tokens.transport.send(request, flight)
         else:
             flight.exchange = self._tokens.send(request, route.grant, flight)
+        return True
+
+    def _is_called_off(self, route: Route, delivery: Delivery, policy: Policy, now: int) -> bool:
+        """End a retry that was in hand, or on its way out of parking, while the walk over what waits went by."""
+        if not is_called_off(delivery, policy):
+            return False
+        rule = exhausted(delivery, policy, now=now)
+        if rule.end is None:
+            return False  # enter_failure: its own next failure decides
+        self._end(route, delivery, state=rule.end, notices=self.telling.of_calling_off(rule, delivery))
         return True
 
     def _permit_of(self, life: int) -> Callable[[], bool]:
@@ -296,7 +318,7 @@ class Deliver:
         )
         notices: tuple[Notice, ...] = ()
         if decision is not DELIVERED:
-            notices = self._notices(flight, answer, result, decision, now)
+            notices = self.telling.of_attempt(flight, answer, result, decision, now)
         finalize_ms = route.finalize_ms
         self._results.put(
             route,
@@ -322,55 +344,29 @@ class Deliver:
             late_ms=_late_ms(flight) if delivery.attempt > 1 else 0, number=delivery.attempt,
         )  # fmt: skip
 
-    def _notices(
-        self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int
-    ) -> tuple[Notice, ...]:
-        """What people are told of an attempt that did not deliver."""
-        route, delivery = flight.route, flight.delivery
-        notices: tuple[Notice, ...] = ()
-        entered = decision.endpoint_status == "failure" and route.status == "failure"  # told already
-        if decision.notice is not None and not entered:
-            notices = (self._notice(decision.notice, route, delivery, now, describe(result, answer)),)
-        if result.name == "blocked" and not route.blocked and not flight.is_stale:
-            route.blocked = True
-            notices += (self._notice("endpoint.blocked", route, delivery, now, answer.failure or "blocked"),)
-        if (
-            decision.endpoint_status == "inactive" and route.status != "inactive"
-        ):  # told once, not per call under way
-            notices += (self._notice("endpoint.disabled", route, delivery, now, describe(result, answer)),)
-        return notices
-
     def end_deleted(self, route: Route, delivery: Delivery) -> None:
         """A held delivery whose endpoint was deleted."""
         self._end(route, delivery, state="cancelled", reason="deleted")
 
-    def _end(self, route: Route, delivery: Delivery, *, state: str, reason: str | None) -> None:
-        """Finish a held delivery without a call: its endpoint is gone, or its age has passed."""
-        now = self._clock.now()
+    def _end(
+        self,
+        route: Route,
+        delivery: Delivery,
+        *,
+        state: str,
+        reason: str | None = None,
+        notices: tuple[Notice, ...] = (),
+    ) -> None:
+        """Finish a held delivery without a call: its endpoint is gone, its age has passed, it is not retried any more."""
         entry = Attempt(
-            delivery=delivery.id, number=delivery.attempt, kind="ended", lane=delivery.lane, started_at=now
+            delivery=delivery.id,
+            number=delivery.attempt,
+            kind="ended",
+            lane=delivery.lane,
+            started_at=self._clock.now(),
         )
-        notices: tuple[Notice, ...] = ()
-        if state == "dead":
-            notices = (self.notice_of_age(route, delivery),)
         self._results.put(
             route, Settled(delivery=delivery, entry=entry, end=state, reason=reason, notices=notices)
-        )
-
-    def notice_of_age(self, route: Route, delivery: Delivery) -> Notice:
-        """The notice of a delivery that its age ended without a call in hand."""
-        detail = "older than the policy's max_age"
-        return self._notice("delivery.dead", route, delivery, self._clock.now(), detail)
-
-    def _notice(self, kind: str, route: Route, delivery: Delivery, now: int, detail: str) -> Notice:
-        return Notice(
-            id=ids.uuid7(now, self._entropy.bits(10)),
-            at=now,
-            kind=kind,
-            tenant=delivery.tenant,
-            endpoint=route.endpoint.id,
-            delivery=delivery.id,
-            detail=detail,
         )
 
     def _signer(self, route: Route, now: int) -> Signer:
@@ -388,10 +384,3 @@ def _late_ms(flight: Flight) -> int:
     if free_since is None:
         return 0
     return flight.started_at - max(flight.delivery.due_at, min(free_since, flight.started_at))
-
-
-def describe(result: Outcome, answer: Answer) -> str:
-    """A notice's one sentence about the last attempt."""
-    if answer.status is not None:
-        return f"{result.name}: the receiver answered {answer.status}"
-    return f"{result.name}: {answer.failure}"

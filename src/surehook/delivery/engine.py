@@ -273,7 +273,7 @@ class Engine:
             health=self.share,
             shared=not self._sole,
             node=node,
-            notice=self.deliver.notice_of_age,
+            notice=self.deliver.telling.of_age,
             noticed=self.watch.noticed,
             reload=self.loader.reload,
             telemetry=self.telemetry,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from surehook.core import lanes, outcome
 from surehook.core.breaker import Probe
-from surehook.core.model import Delivery, Lane
+from surehook.core.model import FIRST, Delivery, Lane
 from surehook.core.outcome import Outcome
 from surehook.delivery.plans import Plan
 from surehook.delivery.routes import Route
@@ -76,12 +76,14 @@ class Flight:
         limit = route.limits[lane]
         if is_delivered:
             if limit.now < limit.ceiling:
-                limit.grow()
+                limit.grow(begun=self.cuts)
             route.suspect = route.blocked = False
+        elif has_hung and lane == FIRST:
+            limit.hang(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif has_hung:
             limit.shrink(begun=self.cuts, floor=lanes.TIMEOUT_FLOOR[lane])
         elif result.name == "throttled" or result.breaker == outcome.FAIL:
-            limit.shrink(begun=self.cuts)
+            limit.refuse(begun=self.cuts)
         if answer.status is not None or result.name == "timed_out":
             over = answer.total_us > self.plan.policy.timeouts.first * 1_000_000
             route.pace.note(over or result.name == "timed_out")

@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.core import ids
+from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.endings import Endings
 from surehook.delivery.routes import Directory
@@ -45,6 +46,12 @@ class BreakerView(Struct, frozen=True):
     endpoints: tuple[bytes, ...]
 
 
+class Closes(Protocol):
+    """Closes breakers that no probe has closed."""
+
+    def by_hand(self, breaker: UrlBreaker) -> None: ...
+
+
 class Manager(Protocol):
     """The engine, as far as management needs it."""
 
@@ -71,6 +78,8 @@ class Manager(Protocol):
         """Ends deliveries without a call in hand, and counts them."""
         ...
 
+    @property
+    def closing(self) -> Closes: ...
     @property
     def directory(self) -> Directory:
         """The configuration in memory."""

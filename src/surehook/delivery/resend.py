@@ -29,6 +29,7 @@ async def resend(manager: Manager, delivery: bytes) -> tuple[DeliveryView, bool]
     made = await _write(manager, [seen.id], [replacement])
     if not made:
         raise _gone("endpoint_gone", "its endpoint was deleted meanwhile")
+    manager.probe_now(seen.endpoint)
     manager.wake()
     return await find(manager, replacement.id), True
 

@@ -1,9 +1,10 @@
 """Switching `auto_retry` off ends what was only waiting to be retried (DESIGN section 6).
 
-Walked are the retrying deliveries of an endpoint, or of an event type whose policy changed. Ended are those that
-nobody holds and that the policy of now would not try again; the one retry that a first call which timed out is
-always given stays. What is in flight at that moment is decided by the new policy when its answer comes, and so
-is what a crash kept this walk from reaching.
+Walked are the deliveries of an endpoint, or of an event type whose policy changed, that wait for a retry or are parked
+before one. Ended are those that nobody holds and that the policy of now would not try again; the one retry that a first
+call which timed out is always given stays. What is in flight at that moment is decided by the new policy when its answer
+comes. What a process holds and has not sent is ended where it would be sent (delivery/deliver.py), and so is most of what
+a crash kept this walk from reaching.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from surehook.core import ids
 from surehook.core.delivery import exhausted, may_retry
 from surehook.core.errors import LedgerUnavailable
-from surehook.core.model import Delivery, Notice
+from surehook.core.model import Delivery
+from surehook.core.outcome import LATE
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
-from surehook.delivery.managing import Manager, new_id
+from surehook.delivery.managing import Manager
 from surehook.delivery.resend import policy_of
+from surehook.delivery.telling import Telling
 from surehook.ports.reading import DeliveryFilter
 
 NAME = "end pending retries"
 PAGE_ROWS = 100
+BEGINS_ANEW = frozenset(
+    {"failure"}
+)  # parked for this, a delivery has no retry to come: its schedule begins anew
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
@@ -41,14 +46,21 @@ def begin_ending_retries(
 async def end_pending_retries(
     manager: Manager, *, endpoint: bytes | None = None, event_type: str | None = None
 ) -> None:
-    """Walk the retrying deliveries of the endpoint, of the event type, or all of them, once."""
-    where = DeliveryFilter(endpoint=endpoint, type=event_type, state="retrying")
+    """Walk what waits to be retried, of the endpoint, of the event type, or all of it, once. What is parked comes second: a
+    breaker may open meanwhile, and park what waited for its time."""
+    for state in ("retrying", "parked"):
+        await _walk(manager, DeliveryFilter(endpoint=endpoint, type=event_type, state=state))
+
+
+async def _walk(manager: Manager, where: DeliveryFilter) -> None:
     after: bytes | None = None
     while True:
         try:
             page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=after)
             policies: dict[tuple[bytes, str], Policy | None] = {}
             for seen in page.data:
+                if not seen.attempts or seen.reason in BEGINS_ANEW:
+                    continue
                 key = (seen.endpoint, seen.type)
                 if key not in policies:
                     policies[key] = await policy_of(manager, *key)
@@ -70,25 +82,22 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
         return
     row = found[0]
     place = row.attempt - row.spared  # of the attempt in hand, from 1; it is retry number place - 1
-    if place < 2 or may_retry(policy, place - 1, timed_out=row.outcome == "timed_out"):
+    if place < 2 or may_retry(policy, place - 1, timed_out=place == 2 and await _timed_out(manager, row)):
         return
     if await policy_of(manager, row.endpoint, row.type) != policy:
         return  # it changed while we walked; whoever changed it walks as well
     now = manager.clock.now()
-    end = exhausted(row, policy, now=now).end
-    if end is None:
+    rule = exhausted(row, policy, now=now)
+    if rule.end is None:
         return  # enter_failure: kept, and the endpoint's own next failure decides
-    notices = [_notice(manager, row, now)] if end == "dead" else []
-    await manager.endings.end([row], state=end, reason=None, notices=notices, now=now)
+    notices = Telling(clock=manager.clock, entropy=manager.entropy).of_calling_off(rule, row)
+    await manager.endings.end([row], state=rule.end, reason=None, notices=notices, now=now)
 
 
-def _notice(manager: Manager, row: Delivery, now: int) -> Notice:
-    return Notice(
-        id=new_id(manager, now),
-        at=now,
-        kind="delivery.dead",
-        tenant=row.tenant,
-        endpoint=row.endpoint,
-        delivery=row.id,
-        detail=f"auto_retry was switched off; the last outcome of {ids.text(ids.DELIVERY, row.id)} was {row.outcome}",
-    )
+async def _timed_out(manager: Manager, row: Delivery) -> bool:
+    """Whether the first call ran out of time, wherever it stood then. The row says it of the last one alone, which may
+    have been trouble of ours that spent no retry."""
+    if row.outcome == "timed_out":
+        return True
+    made = await manager.ledger.attempts(row.id)
+    return any(entry.error in LATE for entry in made if entry.started_at >= row.born_at)

@@ -14,7 +14,6 @@ from typing import Any
 from surehook.ports.clock import Clock
 from surehook.telemetry.lines import Lines, Records
 
-QUIET = frozenset({"delivery.dead"})  # may come by the thousand: the durable notice is the record
 ERRORS = frozenset({"engine.failed", "loop.failed"})  # the process stops, or a part of it has
 WARNINGS = (
     "failed", "away", "buried", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
@@ -23,7 +22,8 @@ WARNINGS = (
 
 
 class LoggingTelemetry:
-    """ports.Telemetry: one line a fact. Facts that may come by the thousand are lines at level debug."""
+    """ports.Telemetry: one line a fact. Of facts that come by the thousand, such as deaths, `Lines` writes a few a minute
+    and counts the others."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -44,8 +44,6 @@ class LoggingTelemetry:
 def level_of(name: str) -> int:
     if name in ERRORS:
         return logging.ERROR
-    if name in QUIET:
-        return logging.DEBUG
     return logging.WARNING if name.endswith(WARNINGS) else logging.INFO
 
 

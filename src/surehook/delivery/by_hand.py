@@ -1,0 +1,42 @@
+"""A breaker probed or closed by a person, who may know more of a receiver than its last answers say.
+
+A probe is what would come anyway, sooner. A closing is a decision like that of a probe that went well: the book, the
+other nodes and the notices have it, and where the receiver fails after all the breaker opens by its policy as before.
+"""
+
+from __future__ import annotations
+
+from surehook.core.errors import Problem
+from surehook.delivery.board import breaker_view
+from surehook.delivery.breakers import UrlBreaker, breaker_key
+from surehook.delivery.managing import BreakerView, Manager
+
+
+async def probe(manager: Manager, tenant: str, url: str) -> BreakerView:
+    """Its next probe is due now, on whichever node delivers retries. One that is closed has none, and stays as it is."""
+    breaker = await _found(manager, tenant, url)
+    manager.probe_now(breaker.oldest.endpoint.id)
+    return breaker_view(breaker, manager.clock.now())
+
+
+async def close(manager: Manager, tenant: str, url: str) -> BreakerView:
+    """It holds nothing back any more, whatever it opened for. One that is closed stays as it is."""
+    breaker = await _found(manager, tenant, url)
+    manager.closing.by_hand(breaker)
+    return breaker_view(breaker, manager.clock.now())
+
+
+async def _found(manager: Manager, tenant: str, url: str) -> UrlBreaker:
+    place = tenant, breaker_key(url)
+    breaker = manager.directory.breakers.get(place)
+    if breaker is None:
+        await manager.current()
+        breaker = manager.directory.breakers.get(place)
+    if breaker is None or not breaker.routes:
+        raise Problem(
+            "not_found",
+            "no endpoint of this tenant has this URL, and a breaker lives with its endpoints",
+            hint="GET /v1/breakers names those that are open, by tenant and by URL without its query",
+            status=404,
+        )
+    return breaker
