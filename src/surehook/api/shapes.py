@@ -76,10 +76,12 @@ class TlsShownShape(Struct, frozen=True):
 
 
 class SecretShape(Struct, frozen=True):
-    """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out."""
+    """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out;
+    `key_id` is what `webhook-key-id` calls it."""
 
     created_at: str
     signs_until: str | None
+    key_id: str
 
 
 class EndpointShape(Struct, frozen=True):
@@ -101,6 +103,7 @@ class EndpointShape(Struct, frozen=True):
     authentication: AuthenticationShown | None
     tls: TlsShownShape | None
     receipts: Wanted | None
+    key_id: str | None
 
 
 class EventShape(Struct, frozen=True):
@@ -155,6 +158,8 @@ class DeliveryShape(Struct, frozen=True):
     replayed_by: str | None
     receipt: ReceiptShape | None
     dismissal: DismissalShape | None
+    subject: str | None
+    correlation_id: str | None
 
 
 class TimingsShape(Struct, frozen=True):

@@ -64,7 +64,7 @@ def _flat(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 BIG, RARE = {"tenant": "padding"}, {"tenant": "nobody"}
 MORE: list[dict[str, Any]] = [
     {}, {"state": "delivered"}, {"state": "dead"}, {"state": "parked"}, {"state": "scheduled"}, {"type": "padding"},
-    {"outcome": "refused"}, {"since": NOW - 3 * DAY_MS}, {"until": NOW - 3 * DAY_MS}, {"subject": "doc"},
+    {"outcome": "refused"}, {"status": 500}, {"error": "timeout"}, {"code": "late"}, {"correlation_id": "c"}, {"since": NOW - 3 * DAY_MS}, {"until": NOW - 3 * DAY_MS}, {"subject": "doc"},
 ]  # fmt: skip
 LISTS: dict[str, Steps[Any]] = {
     **{
