@@ -29,6 +29,7 @@ BAD = [
     ("/v1/deliveries?state=ded", "bad_parameter", "state"),
     ("/v1/deliveries?state=", "bad_parameter", "state"),
     ("/v1/deliveries?outcome=lost", "bad_parameter", "outcome"),
+    ("/v1/events?idempotency_key=one", "bad_parameter", "tenant"),
     ("/v1/deliveries?status=99", "bad_parameter", "status"),
     ("/v1/deliveries?status=2xx", "bad_parameter", "status"),
     ("/v1/dead-letters?error=late", "bad_parameter", "error"),

@@ -52,6 +52,30 @@ async def test_events_are_listed_newest_first(desk: Desk, where: EventFilter, pl
         assert listed == [events[place] for place in places]
 
 
+async def test_an_event_is_found_by_its_idempotency_key(desk: Desk) -> None:
+    """A key is a tenant's, and other filters hold beside it."""
+    made = [
+        desk.make.incoming(key=key, at=NOW + at, event={"tenant": tenant})
+        for at, (tenant, key) in enumerate(
+            [("acme", "one"), ("globex", "one"), ("acme", "two"), ("acme", None)]
+        )
+    ]
+    for item in made:
+        await desk.accept(item, now=item.event.accepted_at)
+    events = [item.event for item in made]
+    table = [
+        (EventFilter(tenant="acme", idempotency_key="one"), [events[0]]),
+        (EventFilter(tenant="globex", idempotency_key="one"), [events[1]]),
+        (EventFilter(tenant="acme", idempotency_key="two"), [events[2]]),
+        (EventFilter(tenant="globex", idempotency_key="two"), []),
+        (EventFilter(tenant="acme", idempotency_key="two", type="other"), []),
+        (EventFilter(tenant="acme", idempotency_key="two", until=NOW), []),
+    ]
+    for where, found in table:
+        for limit in LIMITS:
+            assert await desk.everything(desk.ledger.events, where, limit=limit) == found
+
+
 async def test_a_page_is_never_longer_than_asked_and_the_last_has_no_cursor(desk: Desk) -> None:
     await _events(desk)
     page = await desk.ledger.events(EventFilter(), limit=3, after=None)

@@ -80,6 +80,7 @@ LISTS: dict[str, Steps[Any]] = {
     "events of a type": lambda: lists.events(EventFilter(**BIG, type="other"), limit=50, after=None),
     "events of a subject": lambda: lists.events(EventFilter(**BIG, subject="doc"), limit=50, after=None),
     "events of a correlation": lambda: lists.events(EventFilter(correlation_id="c"), limit=50, after=None),
+    "events of a key": lambda: lists.events(EventFilter(**BIG, idempotency_key="k"), limit=50, after=None),
     "events of a time": lambda: lists.events(EventFilter(since=NOW - 2 * DAY_MS), limit=50, after=None),
     "one event": lambda: lists.event(b"e" * 16),
     "notices": lambda: lists.notices(NoticeFilter(**BIG), limit=50, after=None),
