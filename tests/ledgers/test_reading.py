@@ -301,7 +301,7 @@ async def _after_requests(desk: Desk) -> dict[str, bytes]:
     await desk.record(replace(refused, entry=replace(refused.entry, status=503)))
     untried = await desk.publish_one(now=NOW + 6)
     words = {
-        told.id: word("rejected", NOW, code="late", note='"code":"other"'),
+        told.id: word("rejected", NOW, code="late", note="other"),
         delivered.id: word("processed", NOW, code="late"),
         aged.id: word("rejected", NOW, note='"code":"late"'),
         untried.id: word("accepted", NOW),
