@@ -35,7 +35,8 @@ ANSWERED_S = 0.1  # what a dry run has not counted by then is counted after its 
 # Pages that a dry run counts before it writes down how far it is: a commit for each would be most of what it costs. Few
 # enough that nobody takes it for one that has lost its walker.
 COUNTED_PAGES = 10
-LATER_FIELDS = frozenset({"status", "error", "receipt", "code", "correlation_id"})  # of filters, since 0.2
+# Of filters: versions before these were there pass them over.
+LATER_FIELDS = frozenset({"status", "error", "receipt", "code", "correlation_id"})
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 log = logging.getLogger("surehook.delivery")
