@@ -117,7 +117,7 @@ def test_what_cannot_be_is_refused_when_made_and_when_changed(
     for problem in (refused, changed.json()):
         assert (problem["code"], problem["field"]) == (code, field)
     assert changed.status_code == 422
-    assert house.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None}
+    assert house.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None, "key_id": None}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_a_bad_change_changes_nothing(house: House, change: Any, code: str, fiel
     response = house.call("PATCH", f"/v1/endpoints/{made['id']}", json=change)
 
     assert (response.status_code, response.json()["code"], response.json()["field"]) == (422, code, field)
-    assert house.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None}
+    assert house.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None, "key_id": None}
 
 
 def test_changes_replace_what_they_name(house: House) -> None:
@@ -155,7 +156,7 @@ def test_changes_replace_what_they_name(house: House) -> None:
     }  # fmt: skip
     changed = house.call("PATCH", f"/v1/endpoints/{made['id']}", json=change).json()
 
-    assert changed == {**made, **change, "secret": None}
+    assert changed == {**made, **change, "secret": None, "key_id": None}
     assert house.engine.directory.routes[ids.parse(ids.ENDPOINT, made["id"])].target.url == change["url"]
 
 
@@ -361,9 +362,27 @@ def test_an_endpoint_shows_which_secrets_sign_and_nothing_of_them(house: House) 
     secrets = f"/v1/endpoints/{made['id']}/secrets"
     new, old = house.get(secrets)["data"]
     assert (new["signs_until"], old["created_at"]) == (None, made["created_at"])
-    assert old["signs_until"] is not None and new.keys() == old.keys() == {"created_at", "signs_until"}
+    assert old["signs_until"] is not None and new.keys() == old.keys() == {
+        "created_at",
+        "signs_until",
+        "key_id",
+    }
     house.engine.clock.at += 60_000
     assert house.get(secrets) == {"data": [new], "next": None}
+
+
+def test_answers_say_by_which_id_a_request_names_its_secrets(house: House) -> None:
+    """Where one is made, in the list of those that sign, and in `webhook-key-id`: newest first."""
+    house.tenant()
+    made = house.endpoint()
+    house.engine.clock.at += 1_000
+    rotated = house.post(f"/v1/endpoints/{made['id']}/rotate-secret", {"overlap_s": 60})
+    signing = [one["key_id"] for one in house.get(f"/v1/endpoints/{made['id']}/secrets")["data"]]
+    house.post(f"/v1/endpoints/{made['id']}/test", {})
+
+    assert signing == [rotated["key_id"], made["key_id"]]
+    named = re.search(rb"webhook-key-id: (.*?)\r\n", house.engine.transport.sent[-1].headers)
+    assert named is not None and named[1].decode().split() == signing
 
 
 def test_of_an_endpoint_that_is_not_there_no_secrets_are_listed(house: House) -> None:

@@ -29,6 +29,12 @@ BAD = [
     ("/v1/deliveries?state=ded", "bad_parameter", "state"),
     ("/v1/deliveries?state=", "bad_parameter", "state"),
     ("/v1/deliveries?outcome=lost", "bad_parameter", "outcome"),
+    ("/v1/events?idempotency_key=one", "bad_parameter", "tenant"),
+    ("/v1/deliveries?status=99", "bad_parameter", "status"),
+    ("/v1/deliveries?status=2xx", "bad_parameter", "status"),
+    ("/v1/dead-letters?error=late", "bad_parameter", "error"),
+    ("/v1/dead-letters?code=" + "c" * 65, "bad_parameter", "code"),
+    ("/v1/deliveries?correlation_id=", "bad_parameter", "correlation_id"),
     ("/v1/deliveries?endpoint=ep_1", "bad_id", "endpoint"),
     ("/v1/deliveries?endpoint=dlv_01kjpy44e0en7af0atmc01c0vf", "bad_id", "endpoint"),
     ("/v1/deliveries?type=a%20b", "invalid_event_type", "type"),
@@ -155,3 +161,17 @@ def test_every_single_change_of_a_cursor_is_refused() -> None:
             changed = written[:place] + char + written[place + 1 :]
             with pytest.raises(Problem):
                 cursors.read(changed, of="/v1/events", where={"tenant": "acme"})
+
+
+@pytest.mark.parametrize("path", ["/v1/deliveries", "/v1/dead-letters"])
+def test_deliveries_are_chosen_by_what_came_of_them(house: House, path: str) -> None:
+    house.tenant()
+    endpoint = house.endpoint()
+    made = [house.publish(endpoint, subject="s", correlation_id=name)[1][0] for name in ("one", "two")]
+    for delivery, status in zip(made, (500, 503), strict=True):
+        house.finish(delivery, "dead", status=status)
+    (found,) = house.get(f"{path}?subject=s&correlation_id=two&status=503")["data"]
+
+    assert (found["id"], found["subject"], found["correlation_id"]) == (made[1], "s", "two")
+    for more in ("status=404", "error=timeout", "code=late", "receipt=rejected", "subject=t"):
+        assert house.get(f"{path}?{more}")["data"] == []

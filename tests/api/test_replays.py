@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import json
 
 from surehook.api.auth import Keys
 from surehook.api.services import Services
@@ -98,6 +99,22 @@ def test_a_dry_run_is_answered_at_once_and_counts_on() -> None:
     job = house.run(house.services.replays.find(job.id))
     assert (job.state, job.matched, job.created) == ("done", 5, 0)
     house.close()
+
+
+def test_a_replay_is_chosen_by_what_came_of_its_requests(house: House) -> None:
+    """And a version that knows none of these fields fails the job, where it would deliver everything again."""
+    filled(house, 2)
+    filled(house, 1, correlation_id="c")
+    filters: list[tuple[dict[str, Any], int]] = [
+        ({"correlation_id": "c"}, 1), ({"status": 500}, 3), ({"status": 404}, 0), ({"error": "timeout"}, 0),
+        ({"receipt": "rejected"}, 0), ({"code": "late"}, 0), ({"correlation_id": "c", "status": 500}, 1),
+    ]  # fmt: skip
+    for given, matched in filters:
+        job = house.post("/v1/replays", {"filter": given, "dry_run": True}, 202)
+        assert (job["matched"], job["filter"]) == (matched, given)
+        kept = house.run(house.ledger.replay(ids.parse(ids.REPLAY, job["id"])))
+        assert json.decode(kept.filter) == [given]
+    assert house.call("POST", "/v1/replays", json={"filter": {"error": "late"}}).status_code == 422
 
 
 def test_every_field_of_the_filter_cuts(house: House) -> None:

@@ -35,7 +35,7 @@ def test_an_overlap_beyond_the_bound_is_told_in_days(surehook: Run) -> None:
 
 def test_an_endpoint_whose_secret_is_not_shown_is_not_shown_without_one(surehook: Run) -> None:
     path = f"/v1/endpoints/{ENDPOINT}"
-    secrets = [{"id": "sec_1", "signs_until": None}]
+    secrets = [{"key_id": "sec_1", "signs_until": None}]
     with fake_api(
         **{
             f"GET {path}": endpoint(),

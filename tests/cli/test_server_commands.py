@@ -486,10 +486,13 @@ def test_a_list_of_event_types_names_their_versions(
 
 
 def test_an_endpoint_tells_how_many_secrets_sign_and_until_when(surehook: Run) -> None:
-    secrets = [{"created_at": T0, "signs_until": None}, {"created_at": T0, "signs_until": T0}]
+    secrets = [
+        {"created_at": T0, "signs_until": None, "key_id": "sec_b"},
+        {"created_at": T0, "signs_until": T0, "key_id": "sec_a"},
+    ]
     path = f"GET /v1/endpoints/{ENDPOINT}"
     with fake_api(**{path: endpoint(), f"{path}/secrets": {"data": secrets, "next": None}}) as api:
-        assert "2 sign now, one until" in surehook("endpoints", "show", ENDPOINT, env=api.env).out
+        assert "2 sign now: sec_b, sec_a until" in surehook("endpoints", "show", ENDPOINT, env=api.env).out
         as_json = surehook("endpoints", "show", ENDPOINT, "--json", env=api.env)
     assert as_json.json == endpoint()
 

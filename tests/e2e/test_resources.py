@@ -69,7 +69,7 @@ def test_an_endpoint_has_the_shape_and_shows_its_secret_only_when_made_and_rotat
     }  # fmt: skip
     assert {key: made[key] for key in expected} == expected
     path = f"/v1/endpoints/{made['id']}"
-    hidden = {**made, "secret": None}
+    hidden = {**made, "secret": None, "key_id": None}
     assert check("endpoint", api.get(path)) == hidden
     assert api.get("/v1/endpoints", tenant=tenant) == {"data": [hidden], "next": None}
     changed = check("endpoint", api.patch(path, {"description": None}))
@@ -176,7 +176,7 @@ def test_what_cannot_be_changed_on_an_endpoint_is_a_422(
     made = shop.endpoint(shop.tenant(), "http://127.0.0.1:9999/x")
     problem = shop.api.refused("PATCH", f"/v1/endpoints/{made['id']}", change)
     assert problem["status"] == 422 and problem["field"] == field
-    assert shop.api.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None}
+    assert shop.api.get(f"/v1/endpoints/{made['id']}") == {**made, "secret": None, "key_id": None}
 
 
 CREATING = [

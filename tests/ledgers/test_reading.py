@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surehook.core.receipt import word
 from surehook.core.receipt_message import Said
-from surehook.ledgers.common import through_events
+from surehook.ledgers.common import deliveries, through_events
 from surehook.ports.reading import DeliveryFilter, EventFilter, LaneCount, NoticeFilter
 
 from .desk import Desk
@@ -49,6 +50,30 @@ async def test_events_are_listed_newest_first(desk: Desk, where: EventFilter, pl
     for limit in LIMITS:
         listed = await desk.everything(desk.ledger.events, where, limit=limit)
         assert listed == [events[place] for place in places]
+
+
+async def test_an_event_is_found_by_its_idempotency_key(desk: Desk) -> None:
+    """A key is a tenant's, and other filters hold beside it."""
+    made = [
+        desk.make.incoming(key=key, at=NOW + at, event={"tenant": tenant})
+        for at, (tenant, key) in enumerate(
+            [("acme", "one"), ("globex", "one"), ("acme", "two"), ("acme", None)]
+        )
+    ]
+    for item in made:
+        await desk.accept(item, now=item.event.accepted_at)
+    events = [item.event for item in made]
+    table = [
+        (EventFilter(tenant="acme", idempotency_key="one"), [events[0]]),
+        (EventFilter(tenant="globex", idempotency_key="one"), [events[1]]),
+        (EventFilter(tenant="acme", idempotency_key="two"), [events[2]]),
+        (EventFilter(tenant="globex", idempotency_key="two"), []),
+        (EventFilter(tenant="acme", idempotency_key="two", type="other"), []),
+        (EventFilter(tenant="acme", idempotency_key="two", until=NOW), []),
+    ]
+    for where, found in table:
+        for limit in LIMITS:
+            assert await desk.everything(desk.ledger.events, where, limit=limit) == found
 
 
 async def test_a_page_is_never_longer_than_asked_and_the_last_has_no_cursor(desk: Desk) -> None:
@@ -231,6 +256,86 @@ async def test_a_ledger_on_a_disk_says_how_large_it_is_and_one_on_this_machine_h
 
     assert size is None or size > 10_000
     assert room is None or room.free_bytes > 0 <= room.floor_bytes
+
+
+ASKED = [
+    (DeliveryFilter(correlation_id="c"), ["parked", "aged", "told"]),
+    (DeliveryFilter(correlation_id="c", state="dead"), ["aged", "told"]),
+    (DeliveryFilter(correlation_id="c", subject="doc_2"), ["told"]),
+    (DeliveryFilter(correlation_id="c", tenant="globex"), []),
+    (DeliveryFilter(correlation_id="none"), []),
+    (DeliveryFilter(status=503), ["parked", "aged"]),
+    (DeliveryFilter(status=500), ["told"]),
+    (DeliveryFilter(status=503, state="dead"), ["aged"]),
+    (DeliveryFilter(status=404), []),
+    (DeliveryFilter(error="timeout"), ["retrying", "slow"]),
+    (DeliveryFilter(error="timeout", state="dead"), ["slow"]),
+    (DeliveryFilter(error="timeout", outcome="refused"), []),
+    (DeliveryFilter(error="eof"), []),
+    (DeliveryFilter(code="late"), ["delivered", "told"]),
+    (DeliveryFilter(code="late", receipt="rejected"), ["told"]),
+    (DeliveryFilter(code="late", status=500), ["told"]),
+    (DeliveryFilter(code="late", correlation_id="c"), ["told"]),
+    (DeliveryFilter(code="lat"), []),
+    (DeliveryFilter(code="other"), []),
+]
+
+
+async def _after_requests(desk: Desk) -> dict[str, bytes]:
+    """Deliveries by what came of their last request, later ones newer. `aged` and `parked` had one, and no other."""
+    told = await desk.finish_one("dead", now=NOW, event={"correlation_id": "c", "subject": "doc_2"})
+    slow = await desk.hold_one(now=NOW + 1)
+    timeout = {"outcome": "timed_out", "status": None, "error": "timeout"}
+    await desk.record(desk.make.ended(slow, "dead", **timeout))
+    delivered = await desk.finish_one(now=NOW + 2)
+    aged = await desk.hold_one(now=NOW + 3, event={"correlation_id": "c"})
+    refused = desk.make.failed(aged, due_at=NOW)
+    await desk.record(replace(refused, entry=replace(refused.entry, status=503)))
+    open_row, _ = await desk.row(aged)
+    await desk.ledger.end([open_row], state="dead", reason=None, notices=[], now=NOW + 3)
+    retrying = await desk.hold_one(now=NOW + 4)
+    failed = desk.make.failed(retrying, due_at=NOW + 99)
+    await desk.record(replace(failed, entry=replace(failed.entry, **timeout)))
+    parked = await desk.hold_one(now=NOW + 5, event={"correlation_id": "c"})
+    refused = desk.make.failed(parked, due_at=NOW, parked="breaker")
+    await desk.record(replace(refused, entry=replace(refused.entry, status=503)))
+    untried = await desk.publish_one(now=NOW + 6)
+    words = {
+        told.id: word("rejected", NOW, code="late", note="other"),
+        delivered.id: word("processed", NOW, code="late"),
+        aged.id: word("rejected", NOW, note='"code":"late"'),
+        untried.id: word("accepted", NOW),
+    }
+    for delivery, said in [(one, words[one.id]) for one in (told, delivered, aged, untried)]:
+        await desk.ledger.hear(
+            desk.endpoint, [Said(delivery.id, delivery.event, said)], tenant="acme", now=NOW
+        )
+    made = {
+        "told": told, "slow": slow, "delivered": delivered, "aged": aged, "retrying": retrying, "parked": parked,
+    }  # fmt: skip
+    return {name: delivery.id for name, delivery in made.items()}
+
+
+@pytest.mark.parametrize(("where", "names"), ASKED)
+@pytest.mark.parametrize("few", [200, 0], ids=["events", "walked"])
+async def test_deliveries_are_found_by_what_came_of_them(
+    desk: Desk, where: DeliveryFilter, names: list[str], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a correlation's events lead to them or they are walked; with dead letters, which are some of them."""
+    monkeypatch.setattr(deliveries, "FEW_EVENTS", few)
+    made = await _after_requests(desk)
+    for limit in LIMITS:
+        found = await desk.everything(desk.ledger.deliveries, where, limit=limit)
+        assert [one.id for one in found] == [made[name] for name in names]
+        dead = await desk.everything(desk.ledger.dead_letters, where, limit=limit)
+        assert [one.id for one in dead] == [made[name] for name in names if name in ("told", "slow", "aged")]
+
+
+async def test_a_delivery_says_what_its_event_is_about(desk: Desk) -> None:
+    made = await _after_requests(desk)
+    for name, about in (("told", ("doc_2", "c")), ("parked", ("doc_1", "c")), ("slow", ("doc_1", None))):
+        seen = await desk.ledger.delivery(made[name])
+        assert (seen.subject, seen.correlation_id) == about
 
 
 @pytest.mark.parametrize(("few", "crowd"), [(10_000, 64), (1, 64), (1, 0)], ids=["few", "many", "crowds"])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api import parked, query, show
+from surehook.api import parked, show
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.deliveries import DELIVERY_FILTERS
 from surehook.api.shapes import DeliveryShape
@@ -39,10 +39,7 @@ async def dismiss(asked: Asked) -> Answer:
     return Answer(show.delivery(seen))
 
 
-FILTERS = (
-    *(parameter for parameter in DELIVERY_FILTERS if parameter.name != "state"),
-    query.text("subject", "Subject of the event, exactly."),
-)
+FILTERS = tuple(parameter for parameter in DELIVERY_FILTERS if parameter.name != "state")
 
 CALLS = (
     Call(

@@ -10,7 +10,8 @@ from surehook.api.calls import Answer, Asked, Call
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
 from surehook.core.model import Attempt, OutcomeName, State
-from surehook.core.receipt import STAGES
+from surehook.core.outcome import BY_FAILURE
+from surehook.core.receipt import CODE_CHARS, STAGES
 from surehook.delivery import cancel as cancelling
 from surehook.delivery import resend as resending
 from surehook.ports.reading import DeliveryFilter, DeliveryView
@@ -18,6 +19,7 @@ from surehook.ports.registry import Page
 
 STATES: tuple[str, ...] = get_args(State)
 OUTCOMES: tuple[str, ...] = get_args(OutcomeName)
+ERRORS = tuple(BY_FAILURE)
 PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
 
 
@@ -72,7 +74,12 @@ DELIVERY_FILTERS = (
     query.one_of("state", STATES, "State of the delivery."),
     query.event_type(),
     query.one_of("outcome", OUTCOMES, "Outcome of its last attempt."),
+    query.http_status("status", "Status that its last request was answered with."),
+    query.one_of("error", ERRORS, "What went wrong with its last request, where that had no answer."),
     query.one_of("receipt", STAGES, "How far its receiver says that the event has come."),
+    query.text("code", "Code that its receiver gave with the receipt, exactly.", chars=CODE_CHARS),
+    query.text("subject", "Subject of the event, exactly."),
+    query.text("correlation_id", "Correlation id of the event, exactly."),
     query.instant("since", "Its event was accepted at this instant or later."),
     query.instant("until", "Its event was accepted before this instant."),
 )

@@ -14,7 +14,7 @@ from surehook.api.given import given, stored
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
 from surehook.core.authentication import Authentication
-from surehook.core.model import Endpoint, EndpointTls, Method
+from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
 from surehook.delivery.resend import policy_of
@@ -192,8 +192,8 @@ async def test(asked: Asked) -> Answer:
     return Answer(shape)
 
 
-def _shown(asked: Asked, seen: Endpoint, secret: str | None = None) -> EndpointShape:
-    return show.endpoint(seen, secret, breaker=breakers.held(asked.services.engine, seen.id))
+def _shown(asked: Asked, seen: Endpoint, made: Secret | None = None) -> EndpointShape:
+    return show.endpoint(seen, made, breaker=breakers.held(asked.services.engine, seen.id))
 
 
 async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:

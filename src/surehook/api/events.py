@@ -54,6 +54,8 @@ async def get(asked: Asked) -> Answer:
 
 async def list_all(asked: Asked) -> Answer:
     where = EventFilter(**asked.query_filters())
+    if where.idempotency_key is not None and where.tenant is None:
+        raise Problem("bad_parameter", "a key is a tenant's: name the tenant too", field="tenant")
     return asked.page(await _page(asked, where), show.event)
 
 
@@ -91,6 +93,11 @@ EVENT_FILTERS = (
     query.event_type(),
     query.text("subject", "Subject, exactly."),
     query.text("correlation_id", "Correlation id, exactly."),
+    query.text(
+        "idempotency_key",
+        "`Idempotency-Key` of this `tenant`, as long as it is known.",
+        chars=limits.IDEMPOTENCY_KEY_CHARS,
+    ),
     query.instant("since", "Accepted at this instant or later."),
     query.instant("until", "Accepted before this instant."),
 )

@@ -13,6 +13,7 @@ _EVENT = "evt_06a3xq4zvw70f9m2k8c5d1h3ja"
 _DELIVERY = "dlv_06a3xq4zvw70f9m2k8t7p0q4xb"
 _REPLAYED = "dlv_06a3xq4zvw70f9m2k9a1c6r8ye"
 _ENDPOINT = "ep_06a3xq1v2k74d8s0j5n9b3m6wc"
+_KEY = "sec_06a3xq1v2k74d8s0j5n9b3m6wd"
 _AT = "2026-03-02T09:30:00.000Z"
 
 PATH = {
@@ -86,9 +87,9 @@ SHAPES: dict[str, Any] = {
         "event_types": ["document.*"], "policy": "signing", "status": "active", "reason": None, "failure_count": 0,
         "order": "none", "headers": {}, "description": None, "created_at": _AT, "updated_at": _AT, "secret": None,
         "method": "POST", "authentication": {"type": "basic", "username": "surehook", "password": None}, "tls": None,
-        "receipts": {"finalize_within_s": 86400}, "breaker": None,
+        "receipts": {"finalize_within_s": 86400}, "breaker": None, "key_id": None,
     },
-    "Secret": {"created_at": _AT, "signs_until": None},
+    "Secret": {"created_at": _AT, "signs_until": None, "key_id": _KEY},
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None,
@@ -98,7 +99,7 @@ SHAPES: dict[str, Any] = {
         "id": _DELIVERY, "event": _EVENT, "endpoint": _ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 2, "outcome": "timed_out",
         "unknown": True, "due_at": "2026-03-02T09:35:05.000Z", "finished_at": None, "replay_of": None,
-        "replayed_by": None, "receipt": None, "dismissal": None,
+        "replayed_by": None, "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None,
     },
     "Taken": {"taken": 1, "unknown": []},
     "Attempt": {

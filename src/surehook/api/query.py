@@ -119,6 +119,15 @@ def one_of(name: str, words: tuple[str, ...], about: str) -> Parameter:
     return Parameter(name, about, read, {"type": "string", "enum": list(words)})
 
 
+def http_status(name: str, about: str) -> Parameter:
+    def read(written: str) -> int:
+        if not (written.isascii() and written.isdigit() and len(written) == 3 and 100 <= int(written) <= 599):
+            raise Problem("bad_parameter", f"{name} is a status of HTTP, from 100 to 599", field=name)
+        return int(written)
+
+    return Parameter(name, about, read, {"type": "integer", "minimum": 100, "maximum": 599})
+
+
 def instant(name: str, about: str) -> Parameter:
     def read(written: str) -> int:
         try:

@@ -9,10 +9,12 @@ from msgspec import Meta, Struct
 
 from surehook.api import show, tenants
 from surehook.api.calls import Answer, Asked, Call
+from surehook.api.deliveries import ERRORS
 from surehook.api.shapes import ReplayShape
 from surehook.core import ids, limits, subscription
 from surehook.core.errors import Problem
 from surehook.core.model import OutcomeName
+from surehook.core.receipt import CODE_CHARS, Stage
 from surehook.delivery.replay import filter_of
 
 Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -27,6 +29,11 @@ class ReplayFilter(Struct, forbid_unknown_fields=True):
     subject: Annotated[str, Meta(min_length=1, max_length=limits.TEXT_CHARS)] | None = None
     state: Literal["delivered", "dead", "dropped", "cancelled"] | None = None
     outcome: OutcomeName | None = None
+    status: Annotated[int, Meta(ge=100, le=599)] | None = None
+    error: Literal[ERRORS] | None = None  # type: ignore[valid-type]  # the closed set, which is a table elsewhere
+    receipt: Stage | None = None
+    code: Annotated[str, Meta(min_length=1, max_length=CODE_CHARS)] | None = None
+    correlation_id: Annotated[str, Meta(min_length=1, max_length=limits.TEXT_CHARS)] | None = None
     since: Instant | None = None
     until: Instant | None = None
 

@@ -77,10 +77,12 @@ class TlsShownShape(Struct, frozen=True):
 
 
 class SecretShape(Struct, frozen=True):
-    """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out."""
+    """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out;
+    `key_id` is what `webhook-key-id` calls it."""
 
     created_at: str
     signs_until: str | None
+    key_id: str
 
 
 class HeldShape(Struct, frozen=True):
@@ -111,6 +113,7 @@ class EndpointShape(Struct, frozen=True):
     tls: TlsShownShape | None
     receipts: Wanted | None
     breaker: HeldShape | None
+    key_id: str | None
 
 
 class EventShape(Struct, frozen=True):
@@ -165,6 +168,8 @@ class DeliveryShape(Struct, frozen=True):
     replayed_by: str | None
     receipt: ReceiptShape | None
     dismissal: DismissalShape | None
+    subject: str | None
+    correlation_id: str | None
 
 
 class TimingsShape(Struct, frozen=True):

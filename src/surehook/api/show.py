@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from msgspec import Raw
 
 from surehook.api import shapes
-from surehook.core import envelope, hints, ids, instants, redact
+from surehook.core import envelope, hints, ids, instants, redact, signature
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Secret, Tenant
 from surehook.core.policy import Policy
 from surehook.core.receipt import Word
 from surehook.delivery.managing import BreakerView
+from surehook.delivery.replay import given_of
 from surehook.ports.reading import DeliveryView, LaneCount, ReplayJob
 
 INTERRUPTED = (
@@ -40,8 +41,9 @@ def event_type(seen: EventType) -> shapes.EventTypeShape:
 
 
 def endpoint(
-    seen: Endpoint, secret: str | None = None, *, breaker: shapes.HeldShape | None
+    seen: Endpoint, made: Secret | None = None, *, breaker: shapes.HeldShape | None
 ) -> shapes.EndpointShape:
+    """With the secret that was made for it just now, and its id."""
     return shapes.EndpointShape(
         id=ids.text(ids.ENDPOINT, seen.id),
         tenant=seen.tenant,
@@ -56,12 +58,13 @@ def endpoint(
         description=seen.description,
         created_at=render(seen.created_at),
         updated_at=render(seen.updated_at),
-        secret=secret,
+        secret=None if made is None else signature.write_secret(made.kind, made.material),
         method=seen.method,
         authentication=_authentication(seen.authentication),
         tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
         receipts=seen.receipts,
         breaker=breaker,
+        key_id=None if made is None else ids.text(ids.SECRET, made.id),
     )
 
 
@@ -69,7 +72,9 @@ def signing(secrets: Iterable[Secret]) -> list[shapes.SecretShape]:
     """Newest first, and nothing of what is secret."""
     newest_first = sorted(secrets, key=lambda secret: secret.created_at, reverse=True)
     return [
-        shapes.SecretShape(render(secret.created_at), render_optional(secret.expires_at))
+        shapes.SecretShape(
+            render(secret.created_at), render_optional(secret.expires_at), ids.text(ids.SECRET, secret.id)
+        )
         for secret in newest_first
     ]
 
@@ -130,6 +135,8 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         dismissal=None
         if seen.dismissal is None
         else shapes.DismissalShape(seen.dismissal.note, render(seen.dismissal.at)),
+        subject=seen.subject,
+        correlation_id=seen.correlation_id,
     )
 
 
@@ -209,7 +216,7 @@ def notice(seen: Notice) -> shapes.NoticeShape:
 def replay(seen: ReplayJob) -> shapes.ReplayShape:
     return shapes.ReplayShape(
         id=ids.text(ids.REPLAY, seen.id),
-        filter=Raw(seen.filter),
+        filter=given_of(seen),
         dry_run=seen.dry_run,
         state=seen.state,  # type: ignore[arg-type]
         matched=seen.matched,

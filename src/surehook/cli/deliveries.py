@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
 from surehook.cli.inputs import states
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document
@@ -43,10 +44,12 @@ def list_deliveries(
     outcome: Annotated[
         str | None, typer.Option(help="Only with this last result, such as timed_out.")
     ] = None,
-    receipt: Annotated[
-        str | None,
-        typer.Option(help="Only where the receiver told this: accepted, processed, rejected or finalized."),
-    ] = None,
+    status: Status = None,
+    error: Error = None,
+    subject: Subject = None,
+    correlation_id: CorrelationId = None,
+    receipt: Receipt = None,
+    code: Code = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -66,7 +69,12 @@ def list_deliveries(
         "state": state,
         "type": type,
         "outcome": outcome,
+        "status": status,
+        "error": error,
+        "subject": subject,
+        "correlation_id": correlation_id,
         "receipt": receipt,
+        "code": code,
         **span(since, until),
     }
     with server(url, key) as client:

@@ -337,12 +337,17 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
 
 
 def _signing(secrets: list[dict[str, Any]]) -> str:
-    """How many secrets sign now, and until when those that were rotated away."""
+    """Which secrets sign now, as `webhook-key-id` calls them, and until when those that were rotated away."""
     from surehook.cli.times import local
 
-    ends = [f"one until {local(secret['signs_until'])}" for secret in secrets if secret["signs_until"]]
+    ends = {
+        secret["key_id"]: f" until {local(secret['signs_until'])}"
+        for secret in secrets
+        if secret["signs_until"]
+    }
     number = "1 signs" if len(secrets) == 1 else f"{len(secrets)} sign"
-    return ", ".join([f"{number} now", *ends])
+    each = ", ".join(secret["key_id"] + ends.get(secret["key_id"], "") for secret in secrets)
+    return f"{number} now: {each}"
 
 
 def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
@@ -351,7 +356,7 @@ def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
 
 
 def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in endpoint.items() if name != "secret"}
+    return {name: value for name, value in endpoint.items() if name not in ("secret", "key_id")}
 
 
 def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:

@@ -41,6 +41,9 @@ def list_events(
     type: Annotated[str | None, typer.Option(help="Only this event type.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
     correlation_id: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Only the one with this key of a tenant, as long as that is known.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -58,6 +61,7 @@ def list_events(
         "type": type,
         "subject": subject,
         "correlation_id": correlation_id,
+        "idempotency_key": idempotency_key,
         **span(since, until),
     }
     with server(url, key) as client:

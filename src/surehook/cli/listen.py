@@ -17,7 +17,7 @@ def listen(
     place: Annotated[str, typer.Argument(metavar="[PORT][/PATH]", help="Where to listen.")] = "4000/",
     secret: Annotated[
         list[str] | None,
-        typer.Option("--secret", help="whsec_… or whpk_… to verify with; several during a rotation."),
+        typer.Option("--secret", help="whsec_… to verify with; several during a rotation."),
     ] = None,
     status: Annotated[int, typer.Option(min=200, max=599, help="Answer with this status.")] = 200,
     delay: Annotated[str, typer.Option(help="Answer after this long, such as 2s.")] = "0s",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
 from surehook.cli.inputs import end_states
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, facts, note
@@ -22,7 +23,6 @@ def create(
     tenant: Tenant = None,
     endpoint: Annotated[str | None, typer.Option(help="Only to this endpoint.")] = None,
     type: Annotated[str | None, typer.Option(help="Only of this event type.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
     state: Annotated[
         str | None,
         typer.Option(help="Only in this end state, such as dead.", autocompletion=end_states),
@@ -30,6 +30,12 @@ def create(
     outcome: Annotated[
         str | None, typer.Option(help="Only with this last result, such as timed_out.")
     ] = None,
+    status: Status = None,
+    error: Error = None,
+    subject: Subject = None,
+    correlation_id: CorrelationId = None,
+    receipt: Receipt = None,
+    code: Code = None,
     since: Since = None,
     until: Until = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
@@ -49,9 +55,14 @@ def create(
         "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "type": type,
-        "subject": subject,
         "state": state,
         "outcome": outcome,
+        "status": status,
+        "error": error,
+        "subject": subject,
+        "correlation_id": correlation_id,
+        "receipt": receipt,
+        "code": code,
         **span(since, until),
     }
     where = {name: value for name, value in chosen.items() if value is not None}

@@ -14,6 +14,7 @@ from surehook.core.instants import parse, say
 from surehook.core.receipt import STAGES
 
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
+TOLD = ("event", "type", "tenant", "endpoint", "subject", "correlation_id", "replay_of", "replayed_by")
 HELD_MS = 2_000  # an attempt that began so much later than planned was kept from it
 COLUMNS = (
     Column("id"),
@@ -104,9 +105,9 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
     """Print state, links and every attempt, oldest first."""
     out = sys.stdout
     line(f"{paint(delivery['id'], 'bold', out)}  {headline(delivery, now_ms)}")
-    for name in ("event", "type", "tenant", "endpoint", "replay_of", "replayed_by"):
-        if delivery[name] is not None:
-            line(f"  {paint(name.ljust(11), 'dim', out)}  {delivery[name]}")
+    for name in TOLD:
+        if delivery.get(name) is not None:
+            line(f"  {paint(name.replace('_id', '').ljust(11), 'dim', out)}  {delivery[name]}")
     if delivery["dismissal"] is not None:
         put_away = f"{local(delivery['dismissal']['at'])}: {' '.join(delivery['dismissal']['note'].split())}"
         line(f"  {paint('dismissed'.ljust(11), 'dim', out)}  {put_away}")

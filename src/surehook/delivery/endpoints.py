@@ -52,8 +52,8 @@ class New(Struct, frozen=True):
     receipts: Wanted | None = None
 
 
-async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
-    """The endpoint and its secret as text. Raises Problem for the field that cannot be."""
+async def create(manager: Manager, new: New) -> tuple[Endpoint, Secret]:
+    """The endpoint and its secret. Raises Problem for the field that cannot be."""
     now = manager.clock.now()
     checked = await _checked(manager, _asked(new), tenant=new.tenant, before=None)
     await tenants.must_exist(manager, new.tenant)
@@ -80,7 +80,7 @@ async def create(manager: Manager, new: New) -> tuple[Endpoint, str]:
     secret = _new_secret(manager, endpoint.id, now)
     await manager.ledger.add_endpoint(endpoint, secret)
     await manager.changed()
-    return endpoint, signature.write_secret(secret.kind, secret.material)
+    return endpoint, secret
 
 
 async def _must_have_room(manager: Manager, tenant: str) -> None:
@@ -176,7 +176,7 @@ async def signing(manager: Manager, endpoint: bytes) -> list[Secret]:
     return [secret for secret in every if secret.expires_at is None or secret.expires_at > now]
 
 
-async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) -> tuple[Endpoint, str]:
+async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) -> tuple[Endpoint, Secret]:
     """Give the endpoint a new secret. The one before it signs on for `overlap_s` seconds, and older ones for as long as they
     were given; 0 stops all of them at once."""
     found = await find(manager, endpoint)
@@ -193,7 +193,7 @@ async def rotate_secret(manager: Manager, endpoint: bytes, *, overlap_s: int) ->
     await manager.ledger.rotate_secret(secret, old_expires_at=now + overlap_s * 1000)
     await manager.changed()
     manager.probe_now(endpoint)
-    return found, signature.write_secret(secret.kind, secret.material)
+    return found, secret
 
 
 def missing() -> Problem:

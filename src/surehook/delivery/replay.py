@@ -35,6 +35,8 @@ ANSWERED_S = 0.1  # what a dry run has not counted by then is counted after its 
 # Pages that a dry run counts before it writes down how far it is: a commit for each would be most of what it costs. Few
 # enough that nobody takes it for one that has lost its walker.
 COUNTED_PAGES = 10
+# Of filters: versions before these were there pass them over.
+LATER_FIELDS = frozenset({"status", "error", "receipt", "code", "correlation_id"})
 TRY_AGAIN_S = 1.0  # while the ledger is away
 
 log = logging.getLogger("surehook.delivery")
@@ -94,7 +96,7 @@ class Replays:
         now = manager.clock.now()
         job = ReplayJob(
             id=new_id(manager, now),
-            filter=msgspec.json.encode(given),
+            filter=_kept(given),
             dry_run=dry_run,
             state="running",
             matched=0,
@@ -167,7 +169,7 @@ class Replays:
     async def _look(self, job: ReplayJob) -> tuple[ReplayJob, list[Delivery]]:
         """The job after the next page, and what is to be made of the page."""
         manager = self._manager
-        where = filter_of(msgspec.json.decode(job.filter))
+        where = filter_of(given_of(job))
         async with self._turn:
             page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=job.position)
         chosen = [seen for seen in page.data if _is_due_again(seen, job)]
@@ -208,6 +210,19 @@ def _is_due_again(seen: DeliveryView, job: ReplayJob) -> bool:
     return is_finished and seen.replayed_by is None and seen.dismissal is None
 
 
+def _kept(given: Mapping[str, Any]) -> bytes:
+    """A filter as the ledger keeps it: in a list, where it has a field that versions before this one pass over. One of them
+    that takes the job over then fails it, and does not deliver again what was not asked for."""
+    return msgspec.json.encode([given] if given.keys() & LATER_FIELDS else given)
+
+
+def given_of(job: ReplayJob) -> dict[str, Any]:
+    """The filter of a job, as it was asked for."""
+    kept = msgspec.json.decode(job.filter)
+    given: dict[str, Any] = kept[0] if isinstance(kept, list) else kept
+    return given
+
+
 def filter_of(given: Mapping[str, Any]) -> DeliveryFilter:
     """The filter that a job's JSON means: ids and instants as the API writes them. Raises Problem."""
     endpoint = given.get("endpoint")
@@ -221,6 +236,11 @@ def filter_of(given: Mapping[str, Any]) -> DeliveryFilter:
         subject=given.get("subject"),
         state=given.get("state"),
         outcome=given.get("outcome"),
+        status=given.get("status"),
+        error=given.get("error"),
+        receipt=given.get("receipt"),
+        code=given.get("code"),
+        correlation_id=given.get("correlation_id"),
         since=_instant(given, "since"),
         until=_instant(given, "until"),
     )

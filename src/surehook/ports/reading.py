@@ -22,6 +22,9 @@ class EventFilter(Struct, frozen=True):
     correlation_id: str | None = None
     since: int | None = None  # accepted_at >= since
     until: int | None = None  # accepted_at < until
+    idempotency_key: str | None = (
+        None  # of the tenant, which is named: the event that the key stands for while it is known
+    )
 
 
 class DeliveryFilter(Struct, frozen=True):
@@ -35,6 +38,10 @@ class DeliveryFilter(Struct, frozen=True):
     subject: str | None = None
     event: bytes | None = None
     receipt: Stage | None = None  # the highest stage that was told
+    code: str | None = None  # that the receiver gave with it
+    correlation_id: str | None = None
+    status: int | None = None  # of its last request; an ending without a request changes neither
+    error: str | None = None
 
 
 class NoticeFilter(Struct, frozen=True):
@@ -71,6 +78,8 @@ class DeliveryView(Struct, frozen=True):
     replayed_by: bytes | None
     receipt: Word | None = None  # what the receiver said of the event at this endpoint
     dismissal: Dismissal | None = None  # of a dead letter that was put away
+    subject: str | None = None  # of its event, as long as that is kept
+    correlation_id: str | None = None
 
 
 class LaneCount(Struct, frozen=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from surehook import bootstrap
+from surehook.core import signature
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
 from surehook.core.model import FIRST, RETRY
@@ -121,7 +122,7 @@ class Server:
 
     async def rotate_secret(self, endpoint: bytes, overlap_s: int = endpoints.OVERLAP_S) -> str:
         _, secret = await endpoints.rotate_secret(self.engine, endpoint, overlap_s=overlap_s)
-        return secret
+        return signature.write_secret(secret.kind, secret.material)
 
     async def resend(self, delivery: bytes) -> None:
         await resend.resend(self.engine, delivery)

@@ -51,7 +51,11 @@ def kill9_while_configuring(place: Place) -> dict[str, Any]:
             endpoint = shop.endpoint(tenant, spot.url)
             shop.server.kill()
             shop.start()
-            assert shop.api.get(f"/v1/endpoints/{endpoint['id']}") == {**endpoint, "secret": None}
+            assert shop.api.get(f"/v1/endpoints/{endpoint['id']}") == {
+                **endpoint,
+                "secret": None,
+                "key_id": None,
+            }
             event = shop.publish(tenant)
             shop.server.kill()
             shop.start()

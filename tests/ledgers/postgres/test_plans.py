@@ -64,7 +64,7 @@ def _flat(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 BIG, RARE = {"tenant": "padding"}, {"tenant": "nobody"}
 MORE: list[dict[str, Any]] = [
     {}, {"state": "delivered"}, {"state": "dead"}, {"state": "parked"}, {"state": "scheduled"}, {"type": "padding"},
-    {"outcome": "refused"}, {"since": NOW - 3 * DAY_MS}, {"until": NOW - 3 * DAY_MS}, {"subject": "doc"},
+    {"outcome": "refused"}, {"status": 500}, {"error": "timeout"}, {"code": "late"}, {"correlation_id": "c"}, {"since": NOW - 3 * DAY_MS}, {"until": NOW - 3 * DAY_MS}, {"subject": "doc"},
 ]  # fmt: skip
 LISTS: dict[str, Steps[Any]] = {
     **{
@@ -80,6 +80,7 @@ LISTS: dict[str, Steps[Any]] = {
     "events of a type": lambda: lists.events(EventFilter(**BIG, type="other"), limit=50, after=None),
     "events of a subject": lambda: lists.events(EventFilter(**BIG, subject="doc"), limit=50, after=None),
     "events of a correlation": lambda: lists.events(EventFilter(correlation_id="c"), limit=50, after=None),
+    "events of a key": lambda: lists.events(EventFilter(**BIG, idempotency_key="k"), limit=50, after=None),
     "events of a time": lambda: lists.events(EventFilter(since=NOW - 2 * DAY_MS), limit=50, after=None),
     "one event": lambda: lists.event(b"e" * 16),
     "notices": lambda: lists.notices(NoticeFilter(**BIG), limit=50, after=None),

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Table, exists, literal_column, select
+from sqlalchemy import ColumnElement, FromClause, Table, literal_column, select
 
 from surehook.core.ids import delivery_range
 from surehook.core.model import END_STATES
-from surehook.core.receipt import rank
 from surehook.ledgers import hearing, history, schema
 from surehook.ledgers.blocks import LINES
 from surehook.ledgers.common import blocks, through_events
 from surehook.ledgers.common.blocks import Values
+from surehook.ledgers.common.conditions import IS_LAST, asks_beside, is_plain, of_lines, of_open, outcome
 from surehook.ledgers.common.ends import HIGHEST, LOWEST
 from surehook.ledgers.common.paging import (
     LOOKS_MAX,
@@ -35,24 +35,26 @@ from surehook.ports.reading import DeliveryFilter, DeliveryView, Dismissal
 from surehook.ports.registry import Page
 
 _open, _line, _dead, _replayed = schema.delivery, schema.attempt, schema.dead_letter, schema.replayed
-_receipt, _dismissed = schema.receipt, schema.dismissed
+_receipt, _dismissed, _event = schema.receipt, schema.dismissed, schema.event
 _OPEN_COLUMNS = (
     _open.c.id, _open.c.event, _open.c.endpoint, _open.c.tenant, _open.c.type, _open.c.holder, _open.c.parked,
     _open.c.lane, _open.c.attempt, _open.c.outcome, _open.c.unknown, _open.c.due_at, _open.c.replay_of,
-    _receipt.c.said,
+    _receipt.c.said, _event.c.subject, _event.c.correlation_id,
 )  # fmt: skip
 _LINE_COLUMNS = (
     _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
     _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
     _replayed.c.replacement, _dismissed.c.note, _dismissed.c.at, _receipt.c.said,
+    _event.c.subject, _event.c.correlation_id,
 )  # fmt: skip
 
 FEW_EVENTS = 200  # of a subject
 
 
-def _with_receipt(table: Table, lines: FromClause) -> FromClause:
+def _with_event(table: Table, lines: FromClause) -> FromClause:
+    """With what its event says of itself, and what the receiver says of the event."""
     is_its = (_receipt.c.event == table.c.event) & (_receipt.c.endpoint == table.c.endpoint)
-    return lines.outerjoin(_receipt, is_its)
+    return lines.outerjoin(_receipt, is_its).outerjoin(_event, _event.c.id == table.c.event)
 
 
 def _with_moves(lines: FromClause) -> FromClause:
@@ -62,13 +64,12 @@ def _with_moves(lines: FromClause) -> FromClause:
     return lines.outerjoin(_replayed, was_replayed).outerjoin(_dismissed, was_dismissed)
 
 
-_OPEN = _with_receipt(_open, _open)
-_LINES = _with_receipt(_line, _with_moves(_line))
+_OPEN = _with_event(_open, _open)
+_LINES = _with_event(_line, _with_moves(_line))
 # Dead letters come first: behind outer joins SQLite would walk the lines for them.
 _IS_DEAD = _dead.c.delivery == _line.c.delivery
-_DEAD_LINES = _with_receipt(_line, _with_moves(_dead.join(_line, _IS_DEAD)))
-_LINES_OF_DEAD = _with_receipt(_line, _with_moves(_line.join(_dead, _IS_DEAD)))
-_IS_LAST = _line.c.end.is_not(None)
+_DEAD_LINES = _with_event(_line, _with_moves(_dead.join(_line, _IS_DEAD)))
+_LINES_OF_DEAD = _with_event(_line, _with_moves(_line.join(_dead, _IS_DEAD)))
 _IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
 
 
@@ -76,7 +77,7 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
     found = yield select(*_OPEN_COLUMNS).select_from(_OPEN).where(_open.c.id == delivery)
     if found:
         return _open_view(found[0])
-    last = (_line.c.delivery == delivery) & _IS_LAST
+    last = (_line.c.delivery == delivery) & IS_LAST
     found = yield select(*_LINE_COLUMNS).select_from(_LINES).where(last)
     return _finished_view(found[0]) if found else None
 
@@ -117,7 +118,7 @@ def deliveries(
         if chosen is None:
             opened = yield from _open_ones(where, span, limit)
         else:
-            listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*_of_open(where))
+            listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*of_open(where))
             opened = yield from through_events.read(
                 chosen, span, listing, _open.c.id, _open_view, limit=limit
             )
@@ -150,43 +151,57 @@ def dead_letters(
 def _through_events(
     where: DeliveryFilter, span: Span, limit: int, walked: Walked, *, dead: bool = False
 ) -> Steps[through_events.Chosen | None]:
-    """Through the events of a subject or a receipt, where that alone is asked for. Where more is asked for, only if all of
-    a subject's events are few: of common ones a page would look at some in vain. None: deliveries are walked."""
+    """Through the events of a correlation, a subject or a receipt, where that alone is asked for. Where more is asked for,
+    only if all of a correlation's or a subject's events are few: of common ones a page would look at some in vain. None:
+    deliveries are walked."""
     if where.event is not None:
         return None
-    others = where.state, where.endpoint, where.type, where.outcome
-    is_alone = not dead and others == (None, None, None, None)
+    is_alone = not dead and is_plain(where)
+    if where.correlation_id is not None:
+        is_alone = is_alone and (where.tenant, where.subject, where.receipt, where.code) == (None,) * 4
+        most = limit + 1 if is_alone else FEW_EVENTS + 1
+        of_all = yield from through_events.by_correlation(where.correlation_id, span, limit=most)
+        return of_all if is_alone or len(of_all.spans) <= FEW_EVENTS else None
     if where.subject is not None:
         its: Any = {
             "tenant": where.tenant, "in_one_file": walked.blocks, "indexed_below": walked.subjects_below,
             "looks": walked.event_looks,
         }  # fmt: skip
-        is_alone = is_alone and where.receipt is None
+        is_alone = is_alone and (where.receipt, where.code) == (None, None)
         most = limit + 1 if is_alone else FEW_EVENTS + 1
         chosen = yield from through_events.by_subject(where.subject, span, **its, limit=most)
         return chosen if chosen is None or is_alone or len(chosen.spans) <= FEW_EVENTS else None
-    if where.receipt is None or not walked.receipts or where.tenant is not None:
+    return (yield from _through_receipts(where, span, limit, walked, dead=dead))
+
+
+def _through_receipts(
+    where: DeliveryFilter, span: Span, limit: int, walked: Walked, *, dead: bool
+) -> Steps[through_events.Chosen | None]:
+    """Through what was said of events, where nothing else is asked for."""
+    if where.tenant is not None or not is_plain(where):
         return None
-    if dead and others == (None, None, None, None):
+    if where.code is not None and not dead and (where.receipt is None or walked.receipts):
+        return (yield from through_events.by_code(where.code, where.receipt, span, limit=limit + 1))
+    if where.code is not None or where.receipt is None or not walked.receipts:
+        return None
+    if dead:
         return (yield from through_events.dead_by_receipt(where.receipt, span, limit=limit + 1))
-    if is_alone:
-        return (yield from through_events.by_receipt(where.receipt, span, limit=limit + 1))
-    return None
+    return (yield from through_events.by_receipt(where.receipt, span, limit=limit + 1))
 
 
 def _in_events(
     where: DeliveryFilter, chosen: through_events.Chosen, span: Span, lines: FromClause, limit: int
 ) -> Steps[Source]:
     """Last lines of chosen events."""
-    listing = select(*_LINE_COLUMNS).select_from(lines).where(*_of_lines(where))
+    listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     its = chosen, span, listing, _line.c.delivery, _finished_view
     return (yield from through_events.read(*its, limit=limit))
 
 
 def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     key: ColumnElement[bytes] = _open.c.id
-    lowest = yield from look_down(key, span, rows=OPEN_LOOKS_MAX)
-    conditions = [*span.cut(low=lowest).of(key), *_of_open(where)]
+    lowest = yield from look_down(key, span, rows=LOOKS_MAX if asks_beside(where) else OPEN_LOOKS_MAX)
+    conditions = [*span.cut(low=lowest).of(key), *of_open(where)]
     listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_open_view(row) for row in found], lowest, limit)
@@ -199,7 +214,7 @@ def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> 
     if walked.blocks and values and not (walk and len(values) == 1):
         return (yield from _in_blocks(where, values, span, _LINES, limit))
     # A line's receipt or event is looked up, which costs ten times the line.
-    looks = walked.looks if (where.receipt, where.subject) == (None, None) else LOOKS_MAX
+    looks = LOOKS_MAX if asks_beside(where) else walked.looks
     return (yield from _led(where, span, walk, (_line.c.delivery, _LINES), _LINES, limit, looks=looks))
 
 
@@ -234,14 +249,14 @@ def _walk(where: DeliveryFilter, walked: Walked) -> Walk | None:
     for name in ("endpoint", "tenant"):
         value = getattr(where, name)
         if name in walked.below and value is not None:
-            return Walk([_line.c[name] == value, _IS_LAST], walked.below[name])
+            return Walk([_line.c[name] == value, IS_LAST], walked.below[name])
     if "end" in walked.below and where.state in END_STATES and where.state != "delivered":
-        return Walk([_line.c.end == where.state, _IS_LAST, _IS_NO_DELIVERY], walked.below["end"])
-    if "outcome" in walked.below and where.outcome not in (None, "delivered"):
-        its = [_line.c.outcome == where.outcome, _IS_LAST, _line.c.outcome != literal_column("'delivered'")]
+        return Walk([_line.c.end == where.state, IS_LAST, _IS_NO_DELIVERY], walked.below["end"])
+    if "outcome" in walked.below and outcome(where) not in (None, "delivered"):
+        its = [_line.c.outcome == outcome(where), IS_LAST, _line.c.outcome != literal_column("'delivered'")]
         return Walk(its, walked.below["outcome"])
     if "type" in walked.below and where.type is not None:
-        return Walk([_line.c.type == where.type, _IS_LAST], walked.below["type"])
+        return Walk([_line.c.type == where.type, IS_LAST], walked.below["type"])
     return None
 
 
@@ -251,7 +266,7 @@ def _walk_of_dead(where: DeliveryFilter, walked: Walked) -> Walk | None:
         value = getattr(where, name)
         if (below := walked.below.get(f"dead {name}")) is not None and value is not None:
             return Walk([_line.c[name] == value, _line.c.end == literal_column("'dead'")], below)
-    if "outcome" in walked.below and where.outcome not in (None, "delivered"):
+    if "outcome" in walked.below and outcome(where) not in (None, "delivered"):
         return _walk(where, walked)
     return None
 
@@ -259,7 +274,7 @@ def _walk_of_dead(where: DeliveryFilter, walked: Walked) -> Walk | None:
 def _values(where: DeliveryFilter) -> Values:
     """What blocks know of a filter."""
     asked = {
-        "tenant": where.tenant, "endpoint": where.endpoint, "type": where.type, "outcome": where.outcome,
+        "tenant": where.tenant, "endpoint": where.endpoint, "type": where.type, "outcome": outcome(where),
         "end": where.state if where.state in END_STATES else None,
     }  # fmt: skip
     return {field: value for field, value in asked.items() if value is not None}
@@ -269,24 +284,10 @@ def _in_blocks(
     where: DeliveryFilter, values: Values, span: Span, lines: FromClause, limit: int
 ) -> Steps[Source]:
     """Last lines where blocks say that they may be."""
-    listing = select(*_LINE_COLUMNS).select_from(lines).where(*_of_lines(where))
+    listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     return (
         yield from blocks.read(LINES, values, span, listing, _line.c.delivery, _finished_view, limit=limit)
     )
-
-
-def _of_open(where: DeliveryFilter) -> list[ColumnElement[bool]]:
-    conditions = _shared(_open, where)
-    if where.state is not None:
-        conditions.append(_state_is(where.state))
-    return conditions
-
-
-def _of_lines(where: DeliveryFilter) -> list[ColumnElement[bool]]:
-    conditions = [_IS_LAST, *_shared(_line, where)]
-    if where.state is not None:
-        conditions.append(_line.c.end == where.state)
-    return conditions
 
 
 def _finished_ones(
@@ -301,7 +302,7 @@ def _finished_ones(
 ) -> Steps[Source]:
     """Last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk, rows=looks)
-    conditions = [*span.cut(low=lowest).of(key), *walk, *_of_lines(where)]
+    conditions = [*span.cut(low=lowest).of(key), *walk, *of_lines(where)]
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
     return Source.read([_finished_view(row) for row in found], lowest, limit)
@@ -320,41 +321,10 @@ def _span(where: DeliveryFilter, after: bytes | None) -> Span:
     return span
 
 
-def _shared(table: Table, where: DeliveryFilter) -> list[ColumnElement[bool]]:
-    """Conditions on what both sources carry."""
-    conditions: list[ColumnElement[bool]] = []
-    if where.tenant is not None:
-        conditions.append(table.c.tenant == where.tenant)
-    if where.endpoint is not None:
-        conditions.append(table.c.endpoint == where.endpoint)
-    if where.type is not None:
-        conditions.append(table.c.type == where.type)
-    if where.outcome is not None:
-        conditions.append(table.c.outcome == where.outcome)
-    if where.event is not None:
-        conditions.append(table.c.event == where.event)
-    if where.subject is not None:
-        event = schema.event
-        conditions.append(exists().where(event.c.id == table.c.event, event.c.subject == where.subject))
-    if where.receipt is not None:
-        conditions.append(_receipt.c.stage == rank(where.receipt))
-    return conditions
-
-
-def _state_is(state: str) -> ColumnElement[bool]:
-    """The condition on an unfinished row of what `_open_view` calls its state."""
-    unheld = _open.c.holder.is_(None)
-    if state == "sending":
-        return ~unheld
-    if state == "parked":
-        return unheld & _open.c.parked.is_not(None)
-    tries = _open.c.attempt == 1 if state == "scheduled" else _open.c.attempt > 1
-    return unheld & _open.c.parked.is_(None) & tries
-
-
 def _open_view(row: Row) -> DeliveryView:
     (
         id, event, endpoint, tenant, type, holder, parked, lane, attempt, outcome, unknown, due_at, replay_of, said,
+        subject, correlation_id,
     ) = row  # fmt: skip
     if holder is not None:
         state = "sending"
@@ -365,18 +335,20 @@ def _open_view(row: Row) -> DeliveryView:
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=state, reason=parked, lane=lane,
         attempts=attempt - 1, outcome=outcome, unknown=unknown != 0, due_at=due_at, finished_at=None,
-        replay_of=replay_of, replayed_by=None, receipt=hearing.read(said),
+        replay_of=replay_of, replayed_by=None, receipt=hearing.read(said), subject=subject,
+        correlation_id=correlation_id,
     )  # fmt: skip
 
 
 def _finished_view(row: Row) -> DeliveryView:
     (
         id, event, endpoint, tenant, type, end, reason, lane, seq, outcome, unknown, finished_at, replay_of,
-        replayed_by, note, dismissed_at, said,
+        replayed_by, note, dismissed_at, said, subject, correlation_id,
     ) = row  # fmt: skip
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
         attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
         replay_of=replay_of, replayed_by=replayed_by, receipt=hearing.read(said),
+        subject=subject, correlation_id=correlation_id,
         dismissal=None if dismissed_at is None else Dismissal(note, dismissed_at),
     )  # fmt: skip

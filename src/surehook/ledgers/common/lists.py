@@ -28,7 +28,7 @@ from surehook.ledgers.common.subjects import of_every_tenant
 from surehook.ports.reading import EventFilter, NoticeFilter
 from surehook.ports.registry import Page
 
-_event, _notice = schema.event, schema.notice
+_event, _notice, _key = schema.event, schema.notice, schema.idempotency
 _EVENTS = select(
     _event.c.id, _event.c.tenant, _event.c.type, _event.c.schema_version, _event.c.subject, _event.c.sequence,
     _event.c.workflow_version, _event.c.correlation_id, _event.c.causation_id, _event.c.source,
@@ -63,6 +63,12 @@ def events(
     if where.until is not None:
         span = span.cut(high=instant_floor(where.until + AHEAD_MS))
         rest.append(_event.c.accepted_at < where.until)
+    if where.idempotency_key is not None:
+        key = yield select(_key.c.event).where(
+            _key.c.tenant == where.tenant, _key.c.key == where.idempotency_key
+        )
+        (of_key,) = key[0] if key else (LOWEST,)  # no event has the lowest id
+        span = span.cut(low=of_key, high=of_key + b"\x00")
     listing = _EVENTS.where(*rest)
     asked = _asked(where)
     its = {name: _event.c[name] == value for name, value in asked.items()}

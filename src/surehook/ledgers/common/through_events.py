@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, LargeBinary, Select, bindparam, cast, func
 from surehook.core.ids import SHARED_BYTES, delivery_range
 from surehook.core.receipt import Stage, rank
 from surehook.ledgers import schema
+from surehook.ledgers.common.conditions import told_code
 from surehook.ledgers.common.ends import LOWEST
 from surehook.ledgers.common.paging import Source, Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
@@ -40,6 +41,27 @@ def by_receipt(stage: Stage, span: Span, *, limit: int) -> Steps[Chosen]:
     its = _receipt.c.stage == rank(stage)
     is_told = _receipt.c.stage > 0  # as the partial index says it
     found = yield _newest_of(key, _of_events(span), [its, is_told], limit)
+    return _chosen(found, span, is_end=len(found) < limit)
+
+
+def by_code(code: str, stage: Stage | None, span: Span, *, limit: int) -> Steps[Chosen]:
+    """Of the newest so many events of which their receivers have told something with this code. No index is by code: of
+    receipts, those of a stage where one is named, a page looks at so many."""
+    key: ColumnElement[bytes] = _receipt.c.event
+    its = [] if stage is None else [_receipt.c.stage == rank(stage), _receipt.c.stage > 0]
+    events = _of_events(span)
+    lowest = yield from look_down(key, events, its)
+    found = yield _newest_of(key, events.cut(low=lowest), [*its, told_code(code)], limit)
+    if lowest is not None and len(found) < limit:
+        # Of an event that lies across the bound some receipts may be below it: deliveries from the event above on.
+        return Chosen(_spans(found, span), max(lowest[:SHARED_BYTES] + _REST, span.low))
+    return _chosen(found, span, is_end=len(found) < limit)
+
+
+def by_correlation(correlation_id: str, span: Span, *, limit: int) -> Steps[Chosen]:
+    """Of the newest so many events of a correlation, which an index that is kept up with every event leads to."""
+    key: ColumnElement[bytes] = _event.c.id
+    found = yield _newest_of(key, _of_events(span), [_event.c.correlation_id == correlation_id], limit)
     return _chosen(found, span, is_end=len(found) < limit)
 
 

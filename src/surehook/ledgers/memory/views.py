@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surehook.core.ids import millis
+from surehook.core.model import Attempt
 from surehook.core.receipt import Word
 from surehook.ledgers.memory.book import Book
 from surehook.ledgers.memory.rows import Row, Story
@@ -12,9 +13,9 @@ from surehook.ports.reading import DeliveryFilter, DeliveryView, EventFilter
 def view(book: Book, delivery: bytes) -> DeliveryView | None:
     row = book.rows.get(delivery)
     if row is not None:
-        return _open(row, _counted(book, delivery), _said(book, row))
+        return _open(book, row, _counted(book, delivery), _said(book, row))
     story = book.stories.get(delivery)
-    return None if story is None else _finished(story, _counted(book, delivery), _said(book, story))
+    return None if story is None else _finished(book, story, _counted(book, delivery), _said(book, story))
 
 
 def _said(book: Book, of: Row | Story) -> Word | None:
@@ -27,7 +28,7 @@ def _counted(book: Book, delivery: bytes) -> int:
     return sum(entry.kind == "attempt" for entry in book.history[delivery])
 
 
-def _open(row: Row, attempts: int, receipt: Word | None) -> DeliveryView:
+def _open(book: Book, row: Row, attempts: int, receipt: Word | None) -> DeliveryView:
     if row.holder is not None:
         state = "sending"
     elif row.parked is not None:
@@ -51,10 +52,12 @@ def _open(row: Row, attempts: int, receipt: Word | None) -> DeliveryView:
         replay_of=row.replay_of,
         replayed_by=None,
         receipt=receipt,
+        subject=_subject(book, row.event),
+        correlation_id=_correlation(book, row.event),
     )
 
 
-def _finished(story: Story, attempts: int, receipt: Word | None) -> DeliveryView:
+def _finished(book: Book, story: Story, attempts: int, receipt: Word | None) -> DeliveryView:
     return DeliveryView(
         id=story.id,
         event=story.event,
@@ -73,16 +76,25 @@ def _finished(story: Story, attempts: int, receipt: Word | None) -> DeliveryView
         replayed_by=story.replayed_by,
         receipt=receipt,
         dismissal=story.dismissal,
+        subject=_subject(book, story.event),
+        correlation_id=_correlation(book, story.event),
     )
+
+
+def _subject(book: Book, id: bytes) -> str | None:
+    event = book.events.get(id)
+    return None if event is None else event.subject
+
+
+def _correlation(book: Book, id: bytes) -> str | None:
+    event = book.events.get(id)
+    return None if event is None else event.correlation_id
 
 
 def fits(book: Book, seen: DeliveryView, where: DeliveryFilter) -> bool:
     """Whether a delivery passes the filter. Its instant is the one its id was made for."""
     made_at = millis(seen.id)
-    if where.subject is not None:
-        event = book.events.get(seen.event)
-        if event is None or event.subject != where.subject:
-            return False
+    last = _last_request(book, seen.id)
     return (
         where.tenant in (None, seen.tenant)
         and where.endpoint in (None, seen.endpoint)
@@ -90,10 +102,20 @@ def fits(book: Book, seen: DeliveryView, where: DeliveryFilter) -> bool:
         and where.type in (None, seen.type)
         and where.outcome in (None, seen.outcome)
         and where.event in (None, seen.event)
+        and where.subject in (None, seen.subject)
+        and where.correlation_id in (None, seen.correlation_id)
         and where.receipt in (None, seen.receipt and seen.receipt.stage)
+        and where.code in (None, seen.receipt and seen.receipt.code)
+        and where.status in (None, last and last.status)
+        and where.error in (None, last and last.error)
         and (where.since is None or made_at >= where.since)
         and (where.until is None or made_at < where.until)
     )
+
+
+def _last_request(book: Book, delivery: bytes) -> Attempt | None:
+    made = (entry for entry in reversed(book.history[delivery]) if entry.kind == "attempt")
+    return next(made, None)
 
 
 def event_fits(book: Book, event: bytes, where: EventFilter) -> bool:
@@ -103,6 +125,12 @@ def event_fits(book: Book, event: bytes, where: EventFilter) -> bool:
         and where.type in (None, seen.type)
         and where.subject in (None, seen.subject)
         and where.correlation_id in (None, seen.correlation_id)
+        and (where.idempotency_key is None or _is_of_key(book, event, where.idempotency_key))
         and (where.since is None or seen.accepted_at >= where.since)
         and (where.until is None or seen.accepted_at < where.until)
     )
+
+
+def _is_of_key(book: Book, event: bytes, key: str) -> bool:
+    known = book.keys.get((book.events[event].tenant, key))
+    return known is not None and known.event == event
