@@ -80,7 +80,7 @@ def test_what_is_advised_ends_as_the_page_says():
             decision = decide(delivery, refused, policy=policy, now=decision.due_at, fraction=ALMOST_ALL)
         assert delivery.attempt == int(attempts)
         assert (decision.end or "parked") == end
-        assert decision.notice == ("endpoint.failure" if end == "parked" else None)
+        assert decision.notice == ("endpoint.failure" if end == "parked" else "delivery.dropped")
 
 
 def test_every_profile_is_named_in_its_table():

@@ -125,6 +125,8 @@ def test_every_metric_that_is_named_exists(page):
     known = {
         *first_column(section("docs/operations.md", "Watch")),
         "surehook_work",
+        "surehook_release",
+        "surehook_grant",
     }  # the last: a command of Django's
     named = set(re.findall(r"\bsurehook_[a-z_]+[a-z]", PAGES[page]))
     assert {name for name in named if not name.startswith("surehook_inbox")} <= known

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
-from sqlalchemy import Connection
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed
@@ -87,20 +86,20 @@ class Turn:
 class DjangoWriter(Writer):
     """One of Django's transactions on SQLite: it is begun, and has taken nothing yet."""
 
-    def _open(self, connection: Connection) -> None:
+    def _open(self, connection: Any) -> None:
         connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
 
-    def _undo(self, connection: Connection) -> None:
+    def _undo(self, connection: Any) -> None:
         """Nothing: Django rolls back, and nothing was written."""
 
-    def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
+    def _peeked(self, connection: Any, read: Callable[[], T]) -> T:
         found = super()._peeked(connection, read)
         own = driver(connection)
         own.execute("COMMIT")  # a reader that becomes a writer may be refused at once, without waiting
         own.execute("BEGIN")
         return found
 
-    def wrapper(self, connection: Connection) -> Callable[..., Any]:
+    def wrapper(self, connection: Any) -> Callable[..., Any]:
         """For Django's statements: the first one takes the writer's place. Savepoints take nothing."""
 
         def execute(then: Callable[..., Any], sql: str, *rest: Any) -> Any:
