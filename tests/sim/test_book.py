@@ -135,7 +135,7 @@ def test_a_second_end_is_seen():
 
 def test_a_write_by_a_buried_node_is_seen():
     made = book()
-    made.did_bury([NODE], 1)
+    made.did_bury([NODE], 1, 0)
     assert made.findings == []
     made.released([delivery()], NODE)
     assert "which is buried" in made.findings[0]
@@ -143,7 +143,7 @@ def test_a_write_by_a_buried_node_is_seen():
 
 def test_a_burial_that_frees_too_few_is_seen():
     made = book()
-    made.did_bury([NODE], 0)
+    made.did_bury([NODE], 0, 0)
     assert "freed 0" in made.findings[0]
 
 

@@ -72,7 +72,7 @@ async def pile_up(world: World, ledger: Any) -> None:
     book.recorded([], node, Recorded([], []), [breaker])
     world.verdicts.stands_open((TENANT, URL))
     burial = await ledger.bury([node], now=EPOCH_MS)
-    book.did_bury(burial.nodes, burial.freed)
+    book.did_bury(burial.nodes, burial.freed, EPOCH_MS)
     for item in batch:
         for delivery in item.deliveries:
             world.checkers.ages_at[delivery.id] = delivery.born_at + MAX_AGE_S * 1000

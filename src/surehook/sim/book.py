@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from surehook.core import ids
 from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import END_STATES, Attempt, BreakerRow, Delivery, Event, Settled
+from surehook.ledgers.memory.nodes import FREED_PATIENTLY, FREED_WAIT_MS
 from surehook.ports.ledger import Incoming, Receipt, Recorded, weight
 from surehook.ports.reading import ReplayJob
 
@@ -49,6 +50,7 @@ class Row(Struct):
     replay_of: bytes | None = None
     entries: list[Attempt] = field(default_factory=list)
     interrupted: dict[int, int] = field(default_factory=dict)  # by attempt number
+    freed: int = 0  # times running that it was
     past: list[Moment] = field(default_factory=list)
 
     @property
@@ -105,24 +107,27 @@ class Book:
             self.find(f"node id {node.hex()} was used twice")
         self.living.add(node)
 
-    def did_bury(self, nodes: Iterable[bytes], freed: int) -> None:
+    def did_bury(self, nodes: Iterable[bytes], freed: int, now: int) -> None:
         count = 0
         for node in nodes:
             self.living.discard(node)
             self.buried.add(node)
             for row_id in sorted(self.held.pop(node, ())):
                 count += 1
-                self._interrupt(self.rows[row_id])
+                self._interrupt(self.rows[row_id], now)
         if count != freed:
             self.find(f"a burial freed {freed} deliveries where {count} were held")
 
-    def freed(self, row_ids: Iterable[bytes], node: bytes) -> None:
+    def freed(self, row_ids: Iterable[bytes], node: bytes, now: int) -> None:
         for row_id in row_ids:
             row = self.rows.get(row_id)
             if row is not None and row.holder == node:
-                self._interrupt(row)
+                self._interrupt(row, now)
 
-    def _interrupt(self, row: Row) -> None:
+    def _interrupt(self, row: Row, now: int) -> None:
+        row.freed += 1
+        if row.freed > FREED_PATIENTLY:  # by the clock of who freed it, which may be days ahead
+            row.due_at = max(row.due_at, now + FREED_WAIT_MS)
         row.interrupted[row.attempt] = row.interrupted.get(row.attempt, 0) + 1
         self._move(row, "interrupt", holder=None)
 
@@ -286,6 +291,7 @@ class Book:
             ):
                 self.find(f"{row.name} records attempt {row.attempt} twice")
             row.entries.append(result.entry)
+            row.freed = 0
         if result.end is not None:
             self.ended(row, result.end, result.reason)
             return

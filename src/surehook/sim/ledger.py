@@ -275,7 +275,7 @@ class SimLedger:
     def _saw_bury(self, burial: Any, nodes: Any, *, now: int, judged: Any = None) -> None:
         freed = burial.freed
         self._trace.note("ledger", f"{self._process.name} bury {len(burial.nodes)} frees {freed}")
-        self._book.did_bury(burial.nodes, freed)
+        self._book.did_bury(burial.nodes, freed, now)
         if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
             self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
         for node in set(burial.nodes).difference(judged or (), self.identities):
@@ -356,7 +356,7 @@ class SimLedger:
         self._trace.note("ledger", f"{self._process.name} free {len(ids)}")
         if self._honest and not self._leaving():
             self._book.find(f"{self._process.name} forgot {len(ids)} deliveries that it holds")
-        self._book.freed(ids, node)
+        self._book.freed(ids, node, now)
 
     def _saw_end(self, ended: Any, deliveries: Any, *, state: str, reason: str | None, **rest: Any) -> None:
         self._trace.note("ledger", f"{self._process.name} end {state} {len(ended)}")
