@@ -100,6 +100,9 @@ bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 Mi
 bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
 	$(BIN)/python bench/inbox.py $(if $(RECORD),--record $(RECORD))
 
+bench-inbox-bounds: $(READY) ## what one handler of an inbox can do to others: hung, frozen and slow ones, each beside its bound (five minutes)
+	$(BIN)/python bench/inbox_bounds.py $(if $(RECORD),--record $(RECORD))
+
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
 	$(BIN)/python bench/hostile.py
 

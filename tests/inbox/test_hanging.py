@@ -84,6 +84,9 @@ def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, mo
     until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized"})
     (event,) = house.events(id="hang")
     assert (event.code, event.error) == ("handler_timeout", "not done after 20 seconds")
+    (handler,) = house.inbox.handlers._all
+    assert house.inbox.steps.pace._seen[id(handler)] > 1, "it is slow from then on, and shares no transaction"
+    assert house.inbox.store.engine.pool.checkedout() <= 1, "the connection it had is the pool's no more"
     hangs.go.set()
     assert hangs.came_back.wait(PATIENCE_S)
     until(lambda: not house.inbox.threads._behind or house.inbox.threads._behind[0].done.done())
@@ -163,7 +166,7 @@ def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_
 
 
 def test_a_call_comes_back_or_is_given_up_and_never_both():
-    calls = Calls(lambda: 0.0)
+    calls = Calls(lambda: 0.0, lambda handler, seconds: None)
     run: Any = SimpleNamespace(event=b"e" * 16)
     handler: Any = SimpleNamespace(name="slow")
     with calls.made(run, handler, 1.0):

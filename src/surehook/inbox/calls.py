@@ -41,10 +41,12 @@ class Call(Struct, eq=False):
 
 
 class Calls:
-    """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds."""
+    """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds, and `took` is told of each
+    call that is over or given up, and of its seconds."""
 
-    def __init__(self, boot: Callable[[], float]) -> None:
+    def __init__(self, boot: Callable[[], float], took: Callable[[Handler, float], None]) -> None:
         self.boot = boot
+        self._took = took
         self._deciding = threading.Lock()
         self._under_way: dict[int, Call] = {}
 
@@ -60,6 +62,7 @@ class Calls:
                 was_given_up, call.is_over = call.is_over, True
                 if self._under_way.get(caller) is call:
                     del self._under_way[caller]
+            self._took(handler, self.boot() - call.began)
             if was_given_up:
                 raise GivenUp(f"given up, and back after {self.boot() - call.began:.0f} s")
 
@@ -74,7 +77,8 @@ class Calls:
                 return False
             call.is_over = True
             del self._under_way[caller]
-            return True
+        self._took(call.handler, self.boot() - call.began)  # it may never come back to say so
+        return True
 
 
 def this() -> int:

@@ -81,10 +81,10 @@ class Definitions:
         self.following = Following(lambda: self.identify(self.clock.now()))
         self.backoff = backoff or Backoff()
         pace = Pace(self.handlers, self.clock.boot)
-        self.calls = Calls(self.clock.boot)
+        self.calls = Calls(self.clock.boot, pace.took)
         ends = Ends(
             self.handlers, self.backoff, self._fraction, self.clock.now,
-            pace=pace, calls=self.calls, within_s=rules.within_s,
+            calls=self.calls, within_s=rules.within_s,
         )  # fmt: skip
         self.owing = Owing(self.receiver.sources, self.clock.now)
         self.letters = Letters(self.receiver.sources, self.owing, self.clock.now, self._bits, self._fraction)

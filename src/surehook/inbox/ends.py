@@ -17,7 +17,6 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
-from surehook.inbox.pace import Pace
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
 
@@ -30,7 +29,7 @@ class HandlerTimeout(SurehookError):
     @classmethod
     def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
         """What is said of one that nobody was able to cancel."""
-        error = cls(f"not done after {seconds:g} seconds")
+        error = cls(f"not done after {round(seconds, 2):g} seconds")
         setattr(error, _HANDLER, handler)
         return error
 
@@ -52,7 +51,6 @@ class Ends:
         fraction: Callable[[], float],
         now: Callable[[], int],
         *,
-        pace: Pace,
         calls: Calls,
         within_s: float,
     ) -> None:
@@ -61,14 +59,13 @@ class Ends:
         self.backoff = backoff
         self._fraction = fraction
         self.now = now
-        self._pace = pace
         self._calls = calls
         self._within_s = within_s
 
     def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
         fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
-        boot = self._pace.boot
+        boot = self._calls.boot
         began = boot()
         ends = began + self._within_s
         result = []
@@ -76,12 +73,9 @@ class Ends:
             until = min(began + handler.timeout_s, ends)
             if until <= began:
                 raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
-            try:
-                with self._calls.made(run, handler, until):
-                    result.append(_blamed(book, handler, event, until - began))
-            finally:
-                before, began = began, boot()
-                self._pace.took(handler, began - before)
+            with self._calls.made(run, handler, until):
+                result.append(_blamed(book, handler, event, until - began))
+            began = boot()
         return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
 
     def well(self, run: Run, called: Called) -> Settlement:

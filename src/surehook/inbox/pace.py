@@ -13,7 +13,7 @@ from surehook.inbox.handlers import Handler, Handlers
 from surehook.ports.inbox import Run
 
 QUICK_S = 0.05
-FADES = 0.9  # of the longest time that is remembered, with each call: after some fifty quick ones 20 s are forgotten
+FADES = 0.98  # of the longest time that is remembered, with each call: after three hundred quick ones 20 s are forgotten
 
 
 class Pace:

@@ -187,7 +187,10 @@ def _cut(open_: Open | None) -> bool:
     if writer is not None:
         return writer.cut(connection)
     try:
-        return cutting.cut(connection.connection.driver_connection)
+        shared = connection.connection
+        was_cut = cutting.cut(shared.driver_connection)
+        shared.detach()  # its place in the pool is free for another, whenever the handler comes back
+        return was_cut
     except SQLAlchemyError:  # it is lost already
         return True
 
