@@ -28,10 +28,11 @@ Opening = tuple[str, int]  # who opened it, and when: its generation may be rais
 
 
 class Right(Struct):
-    """To be the probe of one opening, and the requests that went through by it."""
+    """To be the probe of one opening, and the requests that went through by it. None: of the next that the store hears of, as
+    whoever asks may know it from the ledger, before anybody has told the store."""
 
     process: str
-    opening: Opening
+    opening: Opening | None
     requests: list[Seen] = field(default_factory=list)
 
 
@@ -86,6 +87,9 @@ class SimHealth:
                 self._open.pop(place, None)
             elif self._open.get(place, (None,))[0] != _opening(view):
                 self._open[place] = (_opening(view), self.loop.time())
+                right = self._rights.get(place)
+                if right is not None and right.opening is None:
+                    right.opening = _opening(view)
 
     def heard(self, process: str, views: list[View]) -> None:
         """The answer has reached the process."""
@@ -97,8 +101,7 @@ class SimHealth:
                 self._heard[known] = (_opening(view), self.now())
 
     def granted(self, process: str, place: Place) -> None:
-        if place in self._open:
-            self._rights[place] = Right(process, self._open[place][0])
+        self._rights[place] = Right(process, self._open[place][0] if place in self._open else None)
 
     def arrived(self, seen: Seen, place: Place, name: str) -> None:
         """A request of the delivery `name` has reached the receiver behind a breaker."""
