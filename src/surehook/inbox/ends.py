@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
@@ -18,6 +16,7 @@ from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.inbox.pace import Pace
+from surehook.inbox.results import Results, check_awaited
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
 
@@ -64,6 +63,7 @@ class Ends:
         self._pace = pace
         self._calls = calls
         self._within_s = within_s
+        self._results = Results()
 
     def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
@@ -82,7 +82,7 @@ class Ends:
             finally:
                 before, began = began, boot()
                 self._pace.took(handler, began - before)
-        return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
+        return Called(fitting, self._results.sha256(fitting, result))
 
     def well(self, run: Run, called: Called) -> Settlement:
         """Everything was done."""
@@ -217,6 +217,7 @@ def _called(book: Book, handler: Handler, event: Event, seconds: float) -> objec
         result = handler.function(event, tx)
         if handler.is_async:
             result = book.wait(_bounded(result, seconds))
+        check_awaited(handler, result)
         if isinstance(result, Say):
             raise result
     return result
