@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Unpack
 
 from sqlalchemy import URL, Engine
@@ -125,10 +125,14 @@ class AsyncInbox(Definitions):
             teller.close()
         return tried
 
+    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
+        """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        return self.running()
+
     @asynccontextmanager
-    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
-        self.start()
+    async def running(self, workers: int = 1) -> AsyncIterator[None]:
+        """Workers within a lifespan of your own: `async with inbox.running(workers=4): yield`."""
+        self.start(workers)
         try:
             yield
         finally:

@@ -19,6 +19,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
@@ -235,7 +236,7 @@ def _version(function: Callable[..., Any]) -> str:
     """Nobody remembers to count: a changed text is a changed version."""
     try:
         text = inspect.getsource(function).encode()
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, TokenError):  # no file, or one that is another by now
         code = getattr(function, "__code__", None)
         text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
     return hashlib.sha256(text).hexdigest()[:12]

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Unpack
 
 from sqlalchemy import URL, Engine
@@ -177,10 +177,14 @@ class Inbox(Definitions):
             teller.close()
         return tried
 
+    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
+        """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        return self.running()
+
     @asynccontextmanager
-    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
-        self.start()
+    async def running(self, workers: int = 1) -> AsyncIterator[None]:
+        """Workers within a lifespan of your own: `async with inbox.running(workers=4): yield`."""
+        self.start(workers)
         try:
             yield
         finally:
