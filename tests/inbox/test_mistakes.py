@@ -218,6 +218,27 @@ def not_imported(scene: Scene) -> str:
     return scene.logged()
 
 
+def forgot_await(scene: Scene) -> str:
+    async def go() -> None:
+        inbox = AsyncInbox(f"sqlite:///{scene.folder / 'app.db'}", [partner()])
+        await inbox.create_tables()
+
+        @inbox.on("partner")
+        async def reads(event: Any, tx: Any) -> int:
+            rows = tx.execute(text("select 1"))
+            try:
+                return int(rows.scalar())
+            finally:
+                rows.close()  # or Python warns beside, as it should
+
+        await inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+        await inbox.work()
+        await inbox.close()
+
+    asyncio.run(go())
+    return scene.logged()
+
+
 class Mistake(NamedTuple):
     did: str
     do: Callable[[Scene], str]
@@ -247,6 +268,9 @@ MISTAKES = [
     Mistake("gave a generator", lambda s: raised(lambda: s.inbox().on("partner")(yields)), "yields", "return"),
     Mistake("returned what nobody awaits", lambda s: s.handles(lambda event, tx: later(event, tx)), "<lambda>", "make it `async def`"),
     Mistake("returned a cursor", lambda s: s.handles(lambda event, tx: tx.execute(text("select 1"))), "CursorResult", "return nothing"),
+    Mistake("gave SQL as text", lambda s: s.handles(lambda event, tx: tx.execute("select 1")), "SQL as text", "text("),
+    Mistake("used a connection as a session", lambda s: s.handles(lambda event, tx: tx.add(event)), "`add`", "sessions=True"),
+    Mistake("forgot to await the transaction", forgot_await, "AsyncConnection.execute(…) was not awaited", "(await tx.execute(…)).scalar"),
     Mistake("committed by hand", lambda s: s.handles(lambda event, tx: tx.commit()), "the inbox commits", "savepoints"),
     Mistake("misspelt the pattern, or did not import the module", not_imported, "document.signed of partner", "is its module imported"),
     Mistake("wrote a pattern with half a word", lambda s: raised(lambda: s.inbox().on("partner", "doc*")(moved)), "'doc*'", "document.*"),

@@ -32,7 +32,7 @@ lease cannot commit.
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
-    results.py      what handlers return
+    results.py      what handlers return           hints.py     errors that they usually raise
     unhandled.py    what waits for a handler       seldom.py    what is said once in a while
     keeping.py      retention                      backoff.py   how long a failure waits
     asgi.py, wsgi.py, sources/

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
+from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
@@ -194,6 +195,7 @@ def _blamed(book: Book, handler: Handler, event: Event, seconds: float) -> objec
     except Exception as error:
         with suppress(AttributeError):  # of a class that takes no marks
             setattr(error, _HANDLER, handler)
+        hints.add(error)
         raise
 
 
