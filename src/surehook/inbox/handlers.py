@@ -21,7 +21,6 @@ from enum import Enum
 from functools import lru_cache
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar
-from uuid import UUID
 
 from msgspec import Struct
 
@@ -38,12 +37,6 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-# What a handler gives back: what JSON can hold. A coroutine is none of these, and that is how a type checker tells one.
-Returned: TypeAlias = (
-    "bool | int | float | str | bytes | date | time | timedelta | Decimal | UUID | Enum | Struct | _Dataclass"
-    " | Mapping[Any, Any] | Collection[Any] | Say | None"
-)
-B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 F = TypeVar("F", bound="Callable[[Event, Any], object]")  # of an AsyncInbox
 
 NAME_CHARS = 256
@@ -83,6 +76,15 @@ class Refuse(Say):
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail or code)
         self.code = code[:CODE_CHARS]
+
+
+# What a handler gives back: what JSON can hold (of a UUID its text). A coroutine is none of these, and that is how a type checker
+# tells one.
+Returned: TypeAlias = (
+    bool | int | float | str | bytes | date | time | timedelta | Decimal | Enum
+    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | Say | None
+)  # fmt: skip
+B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 
 
 class HandlerOptions(TypedDict, total=False):
