@@ -21,8 +21,9 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from surehook.core import signature, verification
+from surehook.core.meant import meant
 from surehook.core.signature import SecretError
-from surehook.core.sources.catalog import provider_named
+from surehook.core.sources.catalog import PROVIDERS, provider_named
 from surehook.core.sources.judge import Judge
 from surehook.core.sources.message import Message
 from surehook.core.sources.provider import Provider
@@ -67,7 +68,11 @@ def verify(
     """
     found = provider_named(provider) if isinstance(provider, str) else provider
     if not isinstance(found, Provider):
-        raise VerifyError("bad_setup", "there is no such provider", hint="the names are in docs/receiving.md")
+        raise VerifyError(
+            "bad_setup",
+            f"there is no provider {provider!r:.64}",
+            hint=meant(str(provider), PROVIDERS, "providers"),
+        )
     if not isinstance(known, Mapping | None):
         raise VerifyError("bad_setup", "`known` is a mapping of names to texts")
     at = time.time() if now is None else now

@@ -86,5 +86,5 @@ def test_a_commit_that_fails_is_tried_again_by_the_handler_s_own(ground_of, runn
 
 
 def test_what_is_no_back_off_is_refused_at_once(house):
-    with pytest.raises(SettingsError, match="retry: a Backoff"):
+    with pytest.raises(SettingsError, match="retry: a int is no Backoff"):
         house.on(retry=5)

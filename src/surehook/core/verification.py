@@ -56,6 +56,9 @@ _SMALL_ORDER_Y = frozenset({
 })  # fmt: skip
 
 
+NO_FIT = "give the secret that this very endpoint shows at its sender, and the body byte for byte as it came, before any parsing"
+
+
 class VerifyError(SurehookError):
     """A message must not be believed or cannot be taken, or a verifier was set up with an unusable key.
 
@@ -174,8 +177,8 @@ class Verifier:
             )
         raise VerifyError(
             "bad_signature",
-            "no signature fits",
-            hint="is it this endpoint's secret, and the body byte for byte?",
+            f"no signature fits any of the secrets given ({len(self._keys)})",
+            hint=NO_FIT,
         )
 
 
@@ -226,7 +229,11 @@ def body_bytes(body: object) -> bytes:
         return body.encode("utf-8")
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
-    raise VerifyError("bad_signature", "a body is bytes or text")
+    raise VerifyError(
+        "bad_signature",
+        f"the body is a {type(body).__name__}, and not the bytes that arrived",
+        hint="take the body before anything parses it: await request.body(), request.get_data(), request.body",
+    )
 
 
 def header_text(value: object) -> str:

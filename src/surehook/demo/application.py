@@ -36,7 +36,9 @@ INSERT = text("insert into effects values (:event_id, :document, :before, :after
 
 def make(database: str, secret: str) -> Inbox:
     """The inbox with its tables, its workflow and its handler."""
-    inbox = Inbox(f"sqlite:///{database}", [sources.named(SOURCE, secret=secret)], rules=RULES)
+    inbox = Inbox(
+        f"sqlite:///{database}", [sources.named("surehook", name=SOURCE, secret=secret)], rules=RULES
+    )
     inbox.create_tables()
     with inbox.store.engine.begin() as connection:
         connection.execute(TABLE)

@@ -32,6 +32,7 @@ lease cannot commit.
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
+    results.py      what handlers return           hints.py     errors that they usually raise
     unhandled.py    what waits for a handler       seldom.py    what is said once in a while
     keeping.py      retention                      backoff.py   how long a failure waits
     asgi.py, wsgi.py, sources/
@@ -74,4 +75,11 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("sqlalchemy", "greenlet"):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs the package {error.name}: pip install 'surehook[inbox]'", name=error.name
+        ) from error

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Unpack
 
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from surehook.core.errors import SettingsError
@@ -16,7 +16,7 @@ from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed, Shown
+from surehook.inbox.desk import Listed, Shown, Wanted
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine
 from surehook.inbox.receive import Call
@@ -37,7 +37,7 @@ class AsyncInbox(Definitions):
 
     def __init__(
         self,
-        engine: AsyncEngine | AsyncStore | str,
+        engine: AsyncEngine | AsyncStore | URL | str,
         sources: Iterable[Source] = (),
         *,
         sessions: bool = False,
@@ -51,8 +51,14 @@ class AsyncInbox(Definitions):
             sources, may_wait=True, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
         )
         if isinstance(engine, Engine):
-            raise SettingsError("engine", "a blocking engine needs an Inbox")
-        made = engines.async_engine(engine) if isinstance(engine, str) else engine
+            raise SettingsError(
+                "engine",
+                "an Engine that blocks needs an Inbox",
+                hint="Inbox(engine), or AsyncInbox(url)",
+            )
+        made = engines.async_engine(engine) if isinstance(engine, URL | str) else engine
+        if not isinstance(made, AsyncEngine) and not hasattr(made, "run"):
+            raise engines.no_engine(made)
         self.store: AsyncStore = (
             AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         )
@@ -119,10 +125,14 @@ class AsyncInbox(Definitions):
             teller.close()
         return tried
 
+    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
+        """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        return self.running()
+
     @asynccontextmanager
-    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
-        self.start()
+    async def running(self, workers: int = 1) -> AsyncIterator[None]:
+        """Workers within a lifespan of your own: `async with inbox.running(workers=4): yield`."""
+        self.start(workers)
         try:
             yield
         finally:
@@ -179,8 +189,8 @@ class AsyncInbox(Definitions):
         SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
         return await self.store.run(self.granting(document, document_type, tenant, token, by, reason))
 
-    async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
-        """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""
+    async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[Wanted]) -> int:
+        """Process again what fits (see `Wanted`); how many events. Originals stay as they are."""
         work = desk.replaying(
             wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
         )
@@ -190,11 +200,11 @@ class AsyncInbox(Definitions):
 
     async def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
-        found = await self.store.run(desk.unparking(self.receiver.sources[source], self.clock.now()))
+        found = await self.store.run(desk.unparking(self._source(source), self.clock.now()))
         self.woken.set()
         return found
 
-    async def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
+    async def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
         """Events with their newest run, newest first."""
         return await self.store.run(desk.listing(wanted, limit))
 

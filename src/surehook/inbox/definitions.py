@@ -6,11 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from surehook.core import ids
 from surehook.core.errors import SettingsError
+from surehook.core.meant import meant
 from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
@@ -23,7 +23,7 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
-from surehook.inbox.handlers import Handler, Handlers, named
+from surehook.inbox.handlers import F, Handler, Handlers, named
 from surehook.inbox.keeping import Keep, Keeping
 from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
 
 log = logging.getLogger("surehook.inbox")
-F = TypeVar("F", bound=Callable[..., object])
 
 DEPTH_ROWS = 10_000  # of each kind that are counted: more is "far behind", and costs no more to find out
 DEPTH_MS = 10_000  # between two looks of the workers, for those who scrape
@@ -71,8 +70,8 @@ class Definitions:
         self._entropy: Entropy = entropy or SystemEntropy()
         self._drawing = threading.Lock()
         self._counted = self._count = 0
-        self.receiver = Receiver(self.identify)
-        rules = rules or Rules()
+        self.receiver = Receiver(self.identify, self.clock.boot)
+        rules = _rules(rules)
         self.handlers = Handlers(rules, may_wait=may_wait)
         self.watch = Watch()
         self.transitions = Transitions()
@@ -99,13 +98,23 @@ class Definitions:
             processor, rules, pace, self.clock.now, self._token, self._told, self._look, self.trouble
         )
         self.keeping = Keeping(keep, self.clock.now)
-        for source in sources:
+        for source in _listed(sources):
             self.add(source)
 
     def add(self, source: Source) -> Source:
         """One more source. Raises SettingsError when there is one of this name."""
+        if not isinstance(source, Source):
+            raise SettingsError(
+                "sources",
+                f"a {type(source).__name__} is no source",
+                hint='sources.named("stripe", secret=…) makes one',
+            )
         if source.name in self.receiver.sources:
-            raise SettingsError("sources", f"there are two sources {source.name!r}", hint="name=")
+            raise SettingsError(
+                "sources",
+                f"there are two sources {source.name!r}",
+                hint=f'give one of them another: name="{source.name}-2"',
+            )
         self.receiver.sources[source.name] = source
         return source
 
@@ -170,7 +179,8 @@ class Definitions:
         return not self.handlers and not list(self.following.workflows)
 
     def samples(self, source: str) -> list[Sample]:
-        """The last refused messages of a source, redacted."""
+        """The last refused messages of a source, redacted. Raises SettingsError for a source that is not there."""
+        self._check_source(source)
         return self.receiver.refusals.samples(source)
 
     def identify(self, now: int) -> bytes:
@@ -283,13 +293,23 @@ class Definitions:
         self.receiver.refusals.count(taken.source.name, code)
         return reply
 
+    def _source(self, name: str) -> Source:
+        """The source of this name. Raises SettingsError."""
+        self._check_source(name)
+        if name not in self.receiver.sources:
+            raise SettingsError("source", f"{name!r} is no source", hint="name one of them")
+        return self.receiver.sources[name]
+
     def _check_source(self, name: str) -> None:
         sources = self.receiver.sources
+        if not isinstance(name, str):
+            called = getattr(name, "__qualname__", None) or f"{name!r:.64}"
+            raise SettingsError(
+                "source", f"{called} is no name of a source", hint='@inbox.on("stripe", "invoice.*")'
+            )
         if name == "*" or name in sources:
             return
-        near = get_close_matches(name[:64], sources, n=1)
-        known = ", ".join(sources) or "none; add(source) comes first"
-        hint = f"did you mean {near[0]!r}?" if near else f"sources: {known}"
+        hint = meant(name, sources, "sources") if sources else "there are none yet: add(source) comes first"
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
     def _look(self, book: Book, idle: bool) -> bool:
@@ -337,6 +357,24 @@ class Definitions:
     def _bits(self, count: int) -> bytes:
         with self._drawing:
             return self._entropy.bits(count)
+
+
+def _rules(rules: Rules | None) -> Rules:
+    if not isinstance(rules, Rules | None):
+        raise SettingsError(
+            "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"
+        )
+    return rules or Rules()
+
+
+def _listed(sources: Iterable[Source]) -> Iterable[Source]:
+    if isinstance(sources, Source | str):
+        raise SettingsError(
+            "sources",
+            f"a list of sources, and no {type(sources).__name__}",
+            hint="Inbox(url, [sources.named(…)])",
+        )
+    return sources
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict, get_args
 
 from msgspec import Struct
 
 from surehook.core import ids, instants
-from surehook.core.errors import SettingsError
+from surehook.core.errors import Problem, SettingsError
+from surehook.core.meant import meant
 from surehook.core.workflow_explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
@@ -22,6 +23,23 @@ from surehook.ports.inbox_tries import Try
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
 ROWS = 10_000  # of one list or one replay
+_NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
+
+
+class Wanted(TypedDict, total=False):
+    """Which events are meant: what is None matters not. Times of arrival are RFC 3339 or Unix milliseconds, `until` exclusive."""
+
+    ref: str | None
+    source: str | None
+    tenant: str | None
+    id: str | None
+    correlation_id: str | None
+    type: str | None  # exact, or `document.*`
+    document: str | None
+    state: State | None  # of the newest run
+    code: str | None
+    since: str | int | None
+    until: str | int | None
 
 
 class Listed(Struct, frozen=True, kw_only=True):
@@ -89,7 +107,7 @@ def deciding(
     ref: str, state: State, code: str | None, note: str, now: int, owing: Owing
 ) -> Callable[[Book], Entry | None]:
     """The event as it stands then; None: it did not wait for that."""
-    event = ids.parse(PREFIX, ref)
+    event = _event(ref)
     short = None if code is None else code[:CODE_CHARS]
     said = note[:NOTE_CHARS] or None
 
@@ -129,7 +147,7 @@ def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[List
 
 def showing(ref: str) -> Callable[[Book], Shown | None]:
     """Raises Problem for what is no reference."""
-    event = ids.parse(PREFIX, ref)
+    event = _event(ref)
 
     def work(book: Book) -> Shown | None:
         entries = book.entries(Filter(event=event), limit=1)
@@ -223,16 +241,32 @@ def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Cal
 
 def _filter(wanted: Mapping[str, Any]) -> Filter:
     """Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
-    names = {"id": "event_id", "code": "error_code", "ref": "event"}
-    values = {names.get(name, name): value for name, value in wanted.items()}
+    values = {_NAMES.get(name, name): value for name, value in wanted.items()}
     if isinstance(values.get("event"), str):
-        values["event"] = ids.parse(PREFIX, values["event"])
-    if unknown := set(values) - set(Filter.__struct_fields__):
-        raise SettingsError("filter", f"there is no {', '.join(sorted(unknown))}")
+        values["event"] = _event(values["event"])
+    if unknown := sorted(set(values) - set(Filter.__struct_fields__)):
+        raise SettingsError(
+            "filter",
+            f"there is no {', '.join(unknown)}",
+            hint=meant(unknown[0], Wanted.__annotations__, "filters"),
+        )
+    if (state := values.get("state")) is not None and state not in get_args(State):
+        raise SettingsError(
+            "state", f"there is no state {state!r}", hint=meant(str(state), get_args(State), "states")
+        )
     for name in ("since", "until"):
         if isinstance(values.get(name), str):
             values[name] = instants.parse(values[name], field=name)
     return Filter(**values)
+
+
+def _event(ref: str) -> bytes:
+    """Raises Problem for what is no reference."""
+    try:
+        return ids.parse(PREFIX, ref)
+    except Problem:
+        hint = "event.ref, such as inb_01ka…; events(id=…) finds it by the sender's id"
+        raise Problem("bad_id", f"{ref!r:.64} is no reference of an event", hint=hint) from None
 
 
 def _rows(limit: int) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from surehook.core.errors import SurehookError
+from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
+from surehook.inbox.results import Results, check_awaited
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
 
@@ -61,6 +61,7 @@ class Ends:
         self.now = now
         self._calls = calls
         self._within_s = within_s
+        self._results = Results()
 
     def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
@@ -76,7 +77,7 @@ class Ends:
             with self._calls.made(run, handler, until):
                 result.append(_blamed(book, handler, event, until - began))
             began = boot()
-        return Called(fitting, hashlib.sha256(msgspec.json.encode(result, order="sorted")).digest())
+        return Called(fitting, self._results.sha256(fitting, result))
 
     def well(self, run: Run, called: Called) -> Settlement:
         """Everything was done."""
@@ -188,6 +189,7 @@ def _blamed(book: Book, handler: Handler, event: Event, seconds: float) -> objec
     except Exception as error:
         with suppress(AttributeError):  # of a class that takes no marks
             setattr(error, _HANDLER, handler)
+        hints.add(error)
         raise
 
 
@@ -211,6 +213,7 @@ def _called(book: Book, handler: Handler, event: Event, seconds: float) -> objec
         result = handler.function(event, tx)
         if handler.is_async:
             result = book.wait(_bounded(result, seconds))
+        check_awaited(handler, result)
         if isinstance(result, Say):
             raise result
     return result

@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeVar
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar
 
 from msgspec import Struct
 
@@ -25,7 +29,15 @@ from surehook.core.errors import Problem, SettingsError, SurehookError
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.rules import Rules
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from surehook.inbox.event import Event
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+F = TypeVar("F", bound="Callable[[Event, Any], object]")  # of an AsyncInbox
 
 NAME_CHARS = 256
 VERSION_CHARS = 64
@@ -64,6 +76,26 @@ class Refuse(Say):
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail or code)
         self.code = code[:CODE_CHARS]
+
+
+# What a handler gives back: what JSON can hold (of a UUID its text). A coroutine is none of these, and that is how a type checker
+# tells one.
+Returned: TypeAlias = (
+    bool | int | float | str | bytes | date | time | timedelta | Decimal | Enum
+    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | Say | None
+)  # fmt: skip
+B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
+
+
+class HandlerOptions(TypedDict, total=False):
+    """Of `on`, which describes them."""
+
+    version: str | None
+    final: bool
+    name: str | None
+    timeout_s: float | None
+    retry: Backoff | None
+    informational: bool
 
 
 class Handler(Struct, frozen=True, gc=False):
@@ -115,13 +147,19 @@ class Handlers:
     ) -> F:
         check_pattern(pattern)
         _check_call(function)
-        is_async = inspect.iscoroutinefunction(function)
+        is_async = _is_coroutine(function)
         if is_async and not self._may_wait:
             raise SettingsError(
-                "handler", "a coroutine needs an AsyncInbox", hint="AsyncInbox(url), or an ordinary function"
+                "handler",
+                f"{_called(function)} is a coroutine, for which an AsyncInbox is needed",
+                hint="AsyncInbox(url), or `def` in place of `async def`",
             )
         if not isinstance(retry, Backoff | None):
-            raise SettingsError("retry", "a Backoff", hint="retry=Backoff(first_s=60, attempts=5)")
+            raise SettingsError(
+                "retry",
+                f"a {type(retry).__name__} is no Backoff",
+                hint="retry=Backoff(first_s=60, attempts=5)",
+            )
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
             function=function,
@@ -157,11 +195,26 @@ def _check_call(function: Callable[..., Any]) -> None:
     except TypeError as error:
         raise SettingsError(
             "handler",
-            f"{getattr(function, '__qualname__', function)!s} cannot be called as handler(event, tx): {error}",
-            hint="def handler(event, tx): …",
+            f"{_called(function)} cannot be called with (event, tx): {error}",
+            hint="def handler(event, tx): …; tx is the transaction in which its work stands or falls",
         ) from None
     except ValueError:  # one of C, which does not say what it takes
         return
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise SettingsError(
+            "handler",
+            f"{_called(function)} has a `yield`, so calling it does nothing",
+            hint="return, or nothing at all",
+        )
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))[-NAME_CHARS:]
+
+
+def _is_coroutine(function: Callable[..., Any]) -> bool:
+    """Also an object whose class has `async def __call__`."""
+    return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def check_pattern(pattern: str) -> str:
@@ -185,7 +238,7 @@ def _version(function: Callable[..., Any]) -> str:
     """Nobody remembers to count: a changed text is a changed version."""
     try:
         text = inspect.getsource(function).encode()
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, TokenError):  # no file, or one that is another by now
         code = getattr(function, "__code__", None)
         text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
     return hashlib.sha256(text).hexdigest()[:12]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Unpack
 
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from surehook.core.errors import SettingsError
@@ -18,7 +18,8 @@ from surehook.inbox import desk
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed, Shown
+from surehook.inbox.desk import Listed, Shown, Wanted
+from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.receive import Call, Taken
@@ -49,7 +50,7 @@ class Inbox(Definitions):
 
     def __init__(
         self,
-        engine: Engine | str | SqlStore,
+        engine: Engine | URL | str | SqlStore,
         sources: Iterable[Source] = (),
         *,
         sessions: bool = False,
@@ -63,9 +64,15 @@ class Inbox(Definitions):
             sources, may_wait=False, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
         )
         if isinstance(engine, AsyncEngine):
-            raise SettingsError("engine", "an asynchronous engine needs an AsyncInbox")
-        if isinstance(engine, str):
+            raise SettingsError(
+                "engine",
+                "an AsyncEngine needs an AsyncInbox",
+                hint="AsyncInbox(engine), or Inbox(url)",
+            )
+        if isinstance(engine, URL | str):
             engine = engines.engine(engine)
+        if not isinstance(engine, Engine | SqlStore):
+            raise engines.no_engine(engine)
         self.store = engine if isinstance(engine, SqlStore) else SqlStore(engine, sessions=sessions)
         self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = Line(self.store)
@@ -128,6 +135,15 @@ class Inbox(Definitions):
             self._async_line = AsyncLine(self._loop_store.run)
         return self._async_line
 
+    # -- handlers ------------------------------------------------------------------------------------------------
+
+    def on(  # type: ignore[override]  # fewer functions are taken than by `Definitions`, which speaks for both inboxes
+        self, source: str, pattern: str = "*", **options: Unpack[HandlerOptions]
+    ) -> Callable[[B], B]:
+        return super().on(source, pattern, **options)
+
+    on.__doc__ = Definitions.on.__doc__
+
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
@@ -161,10 +177,14 @@ class Inbox(Definitions):
             teller.close()
         return tried
 
+    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
+        """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
+        return self.running()
+
     @asynccontextmanager
-    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Workers for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
-        self.start()
+    async def running(self, workers: int = 1) -> AsyncIterator[None]:
+        """Workers within a lifespan of your own: `async with inbox.running(workers=4): yield`."""
+        self.start(workers)
         try:
             yield
         finally:
@@ -226,8 +246,8 @@ class Inbox(Definitions):
         SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
         return self.store.run(self.granting(document, document_type, tenant, token, by, reason))
 
-    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Any) -> int:
-        """Process again what fits (names of `ports.inbox.Filter`); how many events. Originals stay as they are."""
+    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[Wanted]) -> int:
+        """Process again what fits (see `Wanted`); how many events. Originals stay as they are."""
         work = desk.replaying(
             wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
         )
@@ -237,11 +257,11 @@ class Inbox(Definitions):
 
     def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
-        found = self.store.run(desk.unparking(self.receiver.sources[source], self.clock.now()))
+        found = self.store.run(desk.unparking(self._source(source), self.clock.now()))
         self.woken.set()
         return found
 
-    def events(self, *, limit: int = 100, **wanted: Any) -> list[Listed]:
+    def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
         """Events with their newest run, newest first."""
         return self.store.run(desk.listing(wanted, limit))
 

@@ -8,6 +8,7 @@ No socket and no database here: what comes in and what goes out are values, so t
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -24,14 +25,19 @@ from surehook.core.sources.request import header_of
 from surehook.core.verification import VerifyError
 from surehook.inbox.answers import problem, refused
 from surehook.inbox.refusals import Refusals
+from surehook.inbox.seldom import Seldom
 from surehook.inbox.sources.source import TENANT_CHARS, Source
 from surehook.ports.inbox import Event, Request, Stored
+
+log = logging.getLogger("surehook.inbox")
 
 HEADERS = 100  # more than any sender has; a request with more wants something else
 HEADER_BYTES = 32 * 1024  # stored with every request
 EVENTS = 1_000  # in one body: the largest batch a provider sends
 SCHEMA_CHARS = 64
 CORRELATION_CHARS = 256
+LOST_S = 60.0  # between two lines about requests to no source
+NO_SOURCE = "There is no such source at this address: it is that of the receiver's mount, a slash, and the source's name"
 _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 
 Pairs = Sequence[tuple[str, str]]
@@ -65,18 +71,22 @@ class Taken(Struct, frozen=True, gc=False):
 
 
 class Receiver:
-    """The sources of an inbox, and what was refused of them. `identify(now)` makes an id of sixteen bytes."""
+    """The sources of an inbox, and what was refused of them.
 
-    def __init__(self, identify: Callable[[int], bytes]) -> None:
+    `identify(now)` makes an id of sixteen bytes, `boot` counts seconds.
+    """
+
+    def __init__(self, identify: Callable[[int], bytes], boot: Callable[[], float]) -> None:
         self.sources: dict[str, Source] = {}
         self.refusals = Refusals()
         self._identify = identify
+        self._lost = Seldom(boot, LOST_S)
 
     def before_body(self, call: Call, length: int | None) -> Reply | None:
         """An answer that needs no body, or None. `length` is what the sender says of it."""
         source = self.sources.get(call.source)
         if source is None:
-            return self.refuse("", "unknown_source")  # a name that a stranger made up is no label
+            return self._unknown(call)
         size, forwarded, encoded = 0, [], False
         for name, value in call.headers:
             size += len(name) + len(value)
@@ -98,6 +108,17 @@ class Receiver:
             return self.refuse(call.source, "too_large")
         return None
 
+    def _unknown(self, call: Call) -> Reply:
+        """No source is there. Strangers ask for anything, so this is told seldom, and counted without the name."""
+        self.refusals.count("", "unknown_source")
+        if self._lost.may("unknown_source"):
+            log.warning(
+                "%s %s: there is no source %r here; sources: %s. The address is that of the mount, a slash, and the source",
+                redact.printable(call.method, chars=16), redact.printable(call.url.partition("?")[0], chars=200),
+                redact.printable(call.source, chars=64), ", ".join(self.sources) or "none",
+            )  # fmt: skip
+        return problem("unknown_source", NO_SOURCE)
+
     def refuse(self, source: str, code: str) -> Reply:
         """A refusal of what was not looked at further: a number, and no sample."""
         self.refusals.count(source, code)
@@ -117,7 +138,9 @@ class Receiver:
             request = self._request(source, message, call, now)
             return Taken(source, request, source.success(call.headers))
         except VerifyError as error:
-            self.note(call, error.code, error.detail, now=now)
+            self.note(
+                call, error.code, f"{error.detail}; {error.hint}" if error.hint else error.detail, now=now
+            )
             return refused(error)
         except UnknownSchema as error:
             self.note(call, "unknown_schema", str(error), now=now)

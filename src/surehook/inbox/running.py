@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from surehook.core.errors import SettingsError
+from surehook.core.meant import meant
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
 from surehook.ports.inbox import Pruned
@@ -32,18 +33,32 @@ def inbox_at(place: str) -> Inbox | AsyncInbox:
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
-        raise SettingsError("MODULE:INBOX", str(error), hint="run it where the application runs") from error
+        raise SettingsError("MODULE:INBOX", str(error), hint=_where(module, error)) from error
     except Exception as error:  # whatever the application's own code raises while it is loaded
         raise SettingsError(
             "MODULE:INBOX",
             f"the module {module} failed while it was loaded: {type(error).__name__}: {error}",
             hint="give it what it needs, such as the application's environment; `surehook --traceback …` shows where",
         ) from error
+    names = [one for one, value in vars(found).items() if isinstance(value, Inbox | AsyncInbox)]
     for part in name.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, Inbox | AsyncInbox):
-        raise SettingsError("MODULE:INBOX", f"{name} of {module} is no inbox")
+        what = f"there is no {name} in {module}"
+        if found is not None:
+            what = f"{name} of {module} is a {type(found).__name__}, and no inbox"
+        raise SettingsError("MODULE:INBOX", what, hint=meant(name, names, f"inboxes of {module}"))
     return found
+
+
+def _where(module: str, error: ModuleNotFoundError) -> str:
+    if module.endswith(".py") or "/" in module:
+        return "a module and no file: shop.hooks:inbox for shop/hooks.py"
+    if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+        return "run it in the folder from which the application is imported"
+    return (
+        f"{module} imports it: install it where this command runs, or run it in the application's environment"
+    )
 
 
 def asked(inbox: Inbox | AsyncInbox, name: str, *words: Any, **named: Any) -> Any:

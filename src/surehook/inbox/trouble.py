@@ -25,15 +25,18 @@ GAP_S = 1.0  # between two lines about one kind, however often it comes and goes
 AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
 
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
-_MENDED = [
-    (r"no such table|relation .* does not exist|table .* doesn't exist",
-     "its tables are missing: create_tables() makes them, `surehook inbox ddl` prints them"),
-    (r"no such column|column .* does not exist|unknown column",
-     "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
+_DOOR = [
     (r"database .* does not exist|unknown database|unable to open database file",
      "there is no such database: make it, or mend the URL"),
     (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
      "the URL's user or password is wrong"),
+]  # fmt: skip
+_MENDED = [
+    *_DOOR,
+    (r"no such table|relation .* does not exist|table .* doesn't exist",
+     "its tables are missing: create_tables() makes them, `surehook inbox ddl` prints them"),
+    (r"no such column|column .* does not exist|unknown column",
+     "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
     (r"permission denied|command denied|readonly database|read-only transaction",
      "its user needs SELECT, INSERT, UPDATE and DELETE on the tables surehook_inbox_*"),
 ]  # fmt: skip
@@ -44,14 +47,24 @@ _ASKED = [
 ]  # fmt: skip
 
 
+def next_step(text: str) -> str | None:
+    """What to do about what a database has said."""
+    return _found(_MENDED, text) or _found(_ASKED, text)
+
+
+def is_connecting(text: str) -> bool:
+    """Whether it was said before anything was asked for."""
+    return _found([*_DOOR, *_ASKED], text) is not None
+
+
 def cure(error: BaseException) -> str | None:
     """What to do about it, where only a person can."""
-    return _found(_MENDED, error)
+    return _found(_MENDED, str(error))
 
 
-def _found(words: Sequence[tuple[str, str]], error: BaseException) -> str | None:
-    text = str(error).lower()
-    return next((told for pattern, told in words if re.search(pattern, text)), None)
+def _found(words: Sequence[tuple[str, str]], text: str) -> str | None:
+    said = text.lower()
+    return next((told for pattern, told in words if re.search(pattern, said)), None)
 
 
 class Trouble:
@@ -67,7 +80,7 @@ class Trouble:
     def met(self, error: Exception) -> None:
         """It was met, in place of what was to be done."""
         mended = cure(error)
-        help = mended or _found(_ASKED, error)
+        help = next_step(str(error))
         with self._telling:
             if self._began is None:
                 self._began, self._often = self._boot(), Seldom(self._boot, AGAIN_S)
@@ -80,7 +93,7 @@ class Trouble:
             logging.WARNING if passes else logging.ERROR,
             "the inbox cannot use its database: %s%s%s",
             error,
-            "" if help is None else f"; {help}",
+            "" if help is None or help in str(error) else f"; {help}",
             f" (for {lasts_s:.0f} s)" if lasts_s >= 1 else "",
             exc_info=None if isinstance(error, StoreError) else error,
         )

@@ -30,6 +30,7 @@ from surehook.core.sources.provider import (
 )
 from surehook.core.sources.request import ID_CHARS, TYPE_CHARS, Request
 from surehook.core.verification import (
+    NO_FIT,
     Headers,
     Key,
     Keys,
@@ -290,7 +291,7 @@ def _chosen(fits: list[tuple[Key, bool]], now: float) -> Key:
     if any(fit for _, fit in fits):
         raise VerifyError("key_not_valid", "signed by a key that does not hold now", hint="rotate the secret")
     raise VerifyError(
-        "bad_signature", "no signature fits", hint="is it this source's secret, and the body byte for byte?"
+        "bad_signature", f"no signature fits any of the secrets given ({len(fits)})", hint=NO_FIT
     )
 
 

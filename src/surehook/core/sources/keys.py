@@ -35,7 +35,12 @@ def given(keys: Keys) -> list[Key]:
     read = [one if isinstance(one, Key) else Key(one) for one in listed]
     for key in read:
         if not isinstance(key.secret, str) or not 0 < len(key.secret) <= SECRET_CHARS:
-            raise VerifyError("bad_secret", f"a secret is text of 1 to {SECRET_CHARS} characters")
+            what = "an empty text" if key.secret == "" else f"a {type(key.secret).__name__}"
+            raise VerifyError(
+                "bad_secret",
+                f"a secret is text of 1 to {SECRET_CHARS} characters, and not {what}",
+                hint="is the setting that it comes from empty?",
+            )
         if not (_is_instant(key.not_before) and _is_instant(key.not_after)):
             raise VerifyError("bad_secret", "a key holds from and to Unix seconds")
     return read

@@ -13,8 +13,10 @@ The providers are data in `core/sources`; what the scheme of each proves is comp
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
+from surehook.core.meant import meant
 from surehook.core.sources.catalog import PROVIDERS, bearer_provider, hmac_provider
 from surehook.core.sources.message import Message
 from surehook.core.sources.proof import proven
@@ -38,6 +40,7 @@ from surehook.core.sources.provider import (
     Whole,
 )
 from surehook.core.verification import Key, Keys, VerifyError
+from surehook.inbox.sources.options import BearerOptions, Choices, HmacOptions, ProviderName
 from surehook.inbox.sources.source import Source
 
 __all__ = [
@@ -71,33 +74,51 @@ __all__ = [
 ]
 
 
-def named(provider: str, *, secret: Keys, name: str | None = None, **choices: Any) -> Source:
-    """A source of a provider that is known by name; `choices` as of `Source`. Raises SourceError."""
+def named(
+    provider: ProviderName, *, secret: Keys, name: str | None = None, **choices: Unpack[Choices]
+) -> Source:
+    """A source of a provider that is known by name; `choices` as of `Source`. Raises SourceError.
+
+    Where the name is not in the code but in a setting: `of(PROVIDERS[name], …)`."""
     found = PROVIDERS.get(provider)
     if found is None:
-        raise SourceError("provider", f"there is no provider {provider!r}", hint=", ".join(sorted(PROVIDERS)))
+        raise SourceError(
+            "provider",
+            f"there is no provider {provider!r}",
+            hint=meant(str(provider), PROVIDERS, "providers"),
+        )
+    _check(choices, Choices)
     return Source(found, secret, name=name or provider, **choices)
 
 
-def of(provider: Provider, *, secret: Keys, name: str | None = None, **choices: Any) -> Source:
+def of(provider: Provider, *, secret: Keys, name: str | None = None, **choices: Unpack[Choices]) -> Source:
     """A source of a provider of your own; `choices` as of `Source`. Raises SourceError."""
+    _check(choices, Choices)
     return Source(provider, secret, name=name, **choices)
 
 
-_CHOICES = (
-    "tolerance_s", "dedupe_by", "known", "networks", "trusted_proxies", "require", "body_bytes", "tenant",
-    "correlation_id", "schema_version", "schema_versions", "unknown_schema", "on_conflict", "ignore",
-    "receipts",
-)  # fmt: skip
-
-
-def hmac(name: str, *, secret: Keys, **options: Any) -> Source:
+def hmac(name: str, *, secret: Keys, **options: Unpack[HmacOptions]) -> Source:
     """A source whose sender puts an HMAC of the body into one header; options of `hmac_provider` and choices of `Source`."""
-    choices = {key: options.pop(key) for key in _CHOICES if key in options}
-    return Source(hmac_provider(name, **options), secret, **choices)
+    _check(options, HmacOptions)
+    record, choices = _parted(options)
+    return Source(hmac_provider(name, **record), secret, **choices)
 
 
-def bearer(name: str, *, secret: Keys, **options: Any) -> Source:
+def bearer(name: str, *, secret: Keys, **options: Unpack[BearerOptions]) -> Source:
     """A source whose sender shows a token; options of `bearer_provider` and choices of `Source`."""
-    choices = {key: options.pop(key) for key in _CHOICES if key in options}
-    return Source(bearer_provider(name, **options), secret, **choices)
+    _check(options, BearerOptions)
+    record, choices = _parted(options)
+    return Source(bearer_provider(name, **record), secret, **choices)
+
+
+def _check(given: Mapping[str, object], kind: type) -> None:
+    known = kind.__annotations__
+    for name in given:
+        if name not in known:
+            raise SourceError(name, "a source has no such option", hint=meant(name, known, "options"))
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the provider's record, and choices of the source."""
+    choices = {name: value for name, value in options.items() if name in Choices.__annotations__}
+    return {name: value for name, value in options.items() if name not in choices}, choices

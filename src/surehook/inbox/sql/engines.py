@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from surehook.core.errors import SettingsError
+from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
@@ -20,28 +21,29 @@ DRIVERS = {
     "mysql": ("mysql+pymysql", "mysql+asyncmy"),
     "mariadb": ("mariadb+pymysql", "mariadb+asyncmy"),
 }
+EXAMPLES = "postgresql://user@host/app or sqlite:///app.db"
+# Of modules that are packages of another name, or are better taken otherwise.
+PACKAGES = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL", "MySQLdb": "mysqlclient"}
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 
 
-def engine(url: str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:
+def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:
     """An engine for callers that block. Not `durable`: SQLite does not wait for the disk, as tests need not. A connection that
     idled for more than `asked_s` seconds is asked whether it lives before it is given out.
 
     Raises SettingsError for a URL that cannot be used.
     """
-    chosen = _url(url, 0)
-    made = create_engine(chosen)
+    made = create_engine(_checked(_url(url, 0), is_async=False))
     _set_up(made, durable, asked_s)
     return made
 
 
-def async_engine(url: str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
+def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
     """An engine for callers that must not block. Raises SettingsError."""
-    chosen = _url(url, 1)
-    made = create_async_engine(chosen)
+    made = create_async_engine(_checked(_url(url, 1), is_async=True))
     _set_up(made.sync_engine, durable, asked_s)
     return made
 
@@ -52,20 +54,58 @@ def rows(connection: Connection, statement: str, values: dict[str, Any]) -> list
     return [tuple(row) for row in found] if found.returns_rows else []
 
 
-def _url(url: str, kind: int) -> URL:
+def no_engine(given: object) -> SettingsError:
+    """What is said of something that is neither an engine nor a URL."""
+    return SettingsError(
+        "engine",
+        f"a {type(given).__name__} is neither an engine nor a URL",
+        hint=f"such as {EXAMPLES}; is the setting empty?",
+    )
+
+
+def _url(url: URL | str, kind: int) -> URL:
     try:
         parsed = make_url(url)
     except Exception:
+        # Not shown: it may hold a password.
+        raise SettingsError("url", "this is not a database URL", hint=f"such as {EXAMPLES}") from None
+    database = parsed.get_backend_name()
+    if database not in DRIVERS:
         raise SettingsError(
-            "url", "not a database URL", hint="postgresql://host/app, sqlite:///app.db"
-        ) from None
+            "url", f"there is no database {database!r}", hint=meant(database, DRIVERS, "databases")
+        )
     if "+" not in parsed.drivername:
-        if parsed.drivername not in DRIVERS:
-            raise SettingsError("url", f"no driver for {parsed.drivername}", hint=", ".join(DRIVERS))
         parsed = parsed.set(drivername=DRIVERS[parsed.drivername][kind])
     if parsed.get_backend_name() in ("mysql", "mariadb"):
         parsed = parsed.update_query_dict({"charset": "utf8mb4"})
     return parsed
+
+
+def _checked(url: URL, *, is_async: bool) -> URL:
+    """Its driver is there, and of the kind that is wanted. Raises SettingsError."""
+    right = DRIVERS[url.get_backend_name()][is_async]
+    try:
+        dialect = url.get_dialect()
+        dialect.import_dbapi()
+    except NoSuchModuleError:
+        raise SettingsError("url", f"there is no driver {url.drivername!r}", hint=f"{right}://…") from None
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "url",
+            f"{url.drivername} needs the package {error.name}, which is missing",
+            hint=_install(error.name),
+        ) from error
+    if dialect.is_async != is_async:
+        inbox, kind = ("AsyncInbox", "does not block") if is_async else ("Inbox", "blocks")
+        raise SettingsError(
+            "url", f"the driver of {url.drivername} is none for {inbox}, which needs one that {kind}",
+            hint=f"{right}://…, or without a driver: {url.get_backend_name()}://…",
+        )  # fmt: skip
+    return url
+
+
+def _install(module: str | None) -> str:
+    return f"pip install '{PACKAGES.get(module or '', module)}'"
 
 
 def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:

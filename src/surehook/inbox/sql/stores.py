@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from surehook.core.errors import SurehookError
 from surehook.inbox.sql import cutting, late, versions
 from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
 from surehook.inbox.sql.late import Writer
+from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
 T = TypeVar("T")
@@ -37,8 +37,7 @@ Open = tuple[Connection, Writer | None]  # a transaction under way
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _CONTENDED = ("40", "55P03")
-# What SQLite, PostgreSQL, and MySQL with MariaDB say of a table of ours that is not there.
-_NO_TABLE = re.compile(r"(no such table|relation|Table).*surehook_inbox", re.DOTALL)
+_OURS = "surehook_inbox"
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 
 
@@ -271,9 +270,8 @@ def _first_line(error: BaseException) -> str:
     """Without the statement and its parameters, which are people's data."""
     cause = getattr(error, "orig", None) or error
     said = f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
-    if _NO_TABLE.search(said):
-        said += "; the tables of the inbox are made by its create_tables(), or as `surehook inbox ddl` prints them"
-    return said
+    # A word about tables only where they are ours: a handler may lack its own.
+    return f"{said}; {help}" if (help := next_step(said)) and (_OURS in said or is_connecting(said)) else said
 
 
 def _guard(engine: Engine) -> None:

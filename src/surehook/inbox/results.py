@@ -1,0 +1,66 @@
+"""What handlers return: a hash of it is kept with the run, and compared when an event is replayed.
+
+What JSON cannot hold (a cursor, a row of an ORM) is counted by the name of its type, and told once for each handler: an event
+must not fail for a value that nobody asked for, as `lambda event, tx: tx.execute(…)` gives one. Only what nobody has waited
+for is a failure: then the work was not done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from surehook.core.errors import SurehookError
+from surehook.inbox.handlers import Handler
+
+log = logging.getLogger("surehook.inbox")
+
+
+class NotAwaited(SurehookError):
+    """A handler has returned something that nobody waits for."""
+
+
+def check_awaited(handler: Handler, result: object) -> None:
+    """Raises NotAwaited."""
+    if result is not None and inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()  # or Python warns beside
+        raise NotAwaited(
+            f"{handler.name} has returned a {type(result).__name__} that nobody awaits: make it `async def`, and await it there"
+        )
+
+
+class Results:
+    """The hashes, and which handlers were told that theirs are none."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def sha256(self, handlers: Sequence[Handler], results: Sequence[object]) -> bytes:
+        """The hash of what the handlers of an event returned."""
+        try:
+            text = msgspec.json.encode(results, order="sorted")
+        except (
+            Exception
+        ):  # of an unknown type, with keys that are no text, half surrogate pairs, a list within itself
+            pairs = zip(handlers, results, strict=True)
+            text = msgspec.json.encode([self._plain(*pair) for pair in pairs], order="sorted")
+        return hashlib.sha256(text).digest()
+
+    def _plain(self, handler: Handler, result: object) -> object:
+        try:
+            return msgspec.Raw(msgspec.json.encode(result, order="sorted"))
+        except Exception:
+            kind = type(result).__name__
+            if handler.name not in self._told:
+                self._told.add(handler.name)
+                log.warning(
+                    "%s has returned a %s, which is no JSON, so a replay is not compared by it: return nothing, or what JSON "
+                    "can hold",
+                    handler.name, kind,
+                )  # fmt: skip
+            return kind

@@ -1,0 +1,66 @@
+"""What a type checker lets pass: handlers of every kind, and every sort of option."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from surehook.inbox import AsyncInbox, Backoff, Event, Ignore, Inbox, Later, sources
+
+inbox = Inbox("sqlite://", [sources.named("stripe", secret=["new", "old"], name="eu", tolerance_s=60)])
+loops = AsyncInbox("sqlite://")
+inbox.add(sources.hmac("mine", secret="s", header="X-Signature", encoding="base64", ignore=["a.*"]))
+inbox.add(sources.bearer("theirs", secret="s", header="X-Token", body_bytes=1024))
+inbox.add(sources.of(sources.PROVIDERS["github"], secret="s", tenant="acme"))
+
+
+@dataclass
+class Done:
+    id: str
+
+
+@inbox.on("eu")
+def nothing(event: Event, tx: Connection) -> None: ...
+
+
+@inbox.on("eu", "invoice.*", version="2", retry=Backoff(attempts=3))
+def something(event: Event, tx: Any) -> dict[str, int]:
+    return {"rows": 1}
+
+
+@inbox.on("eu")
+def says(event: Event, tx: Any) -> Later | Ignore | Done | None:
+    return Later("30s")
+
+
+@inbox.on("eu")
+def bare(event, tx):  # type: ignore[no-untyped-def]
+    return tx.execute("")
+
+
+inbox.on("eu")(lambda event, tx: event.id)
+
+
+class Service:
+    def __call__(self, event: Event, tx: Any) -> str:
+        return event.id
+
+
+inbox.on("eu")(Service())
+
+
+@loops.on("eu", timeout_s=5)
+async def waits(event: Event, tx: AsyncConnection) -> Done:
+    return Done(event.id)
+
+
+@loops.on("eu")
+def blocks(event: Event, tx: Any) -> None: ...
+
+
+something(inbox_event := Event.__new__(Event), None)[
+    "rows"
+].bit_length()  # what is decorated stays what it was
+inbox.events(source="eu", type="invoice.*", state="dead", since="2026-11-01T00:00:00Z", limit=5)
+inbox.replay(reason="again", ref="inb_1", code=None, until=1)
