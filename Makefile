@@ -41,7 +41,7 @@ check: $(READY) format lint types contracts ## before each commit: format, lint,
 
 # Tools that go with any version of what is tested; deprecations told by other libraries are theirs.
 LOW := .venv-lowest
-TOOLS := pytest pytest-asyncio pytest-xdist hypothesis httpx aiosqlite apsw asyncmy 'psycopg[binary]' pymysql flask greenlet standardwebhooks svix opentelemetry-sdk
+TOOLS := pytest pytest-asyncio pytest-xdist hypothesis httpx aiosqlite apsw asyncmy 'psycopg[binary]' pymysql flask greenlet standardwebhooks svix opentelemetry-sdk pyyaml
 lowest: $(READY) ## fast tests, and those of the ledgers, on the lowest versions that pyproject.toml names
 	rm -rf $(LOW)
 	$(PYTHON) -m venv $(LOW)

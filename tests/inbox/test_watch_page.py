@@ -25,7 +25,8 @@ from tests.inbox.house import NOW, SECRET, Clock, call, message, partner
 PAGE = "docs/inbox.md"
 
 
-def test_the_metrics_and_their_labels_are_those_of_a_scrape():
+def scrape() -> str:
+    """A scrape in which every metric has a sample."""
     watch = Watch()
     watch.arrived("s", [Stored("new", b"")])
     watch.duplicate("s", [], "1")
@@ -33,7 +34,11 @@ def test_the_metrics_and_their_labels_are_those_of_a_scrape():
     watch.decisions["s", "signing", "early", "gap"] = watch.changed["s"] = 1
     watch.latency["s"] = Histogram((1,))
     watch.saw([Depth(source="s")], 1)
-    scraped = Collector(watch, lambda: {("s", "bad_signature"): 1}, lambda: 1).render().decode()
+    return Collector(watch, lambda: {("s", "bad_signature"): 1}, lambda: 1).render().decode()
+
+
+def test_the_metrics_and_their_labels_are_those_of_a_scrape():
+    scraped = scrape()
     named = re.findall(r"^\| `(\w+)` \|([^|]*)\| .* \|$", section(PAGE, "Watch"), re.MULTILINE)
     listed = {name: sorted(labels.strip().split(", ")) if labels.strip() else [] for name, labels in named}
     assert set(listed) == set(re.findall(r"^# TYPE (\w+)", scraped, re.MULTILINE))
