@@ -41,12 +41,12 @@ check: $(READY) format lint types contracts ## before each commit: format, lint,
 
 # Tools that go with any version of what is tested; deprecations told by other libraries are theirs.
 LOW := .venv-lowest
-TOOLS := pytest pytest-asyncio pytest-xdist hypothesis httpx aiosqlite apsw asyncmy 'psycopg[binary]' pymysql flask greenlet standardwebhooks svix opentelemetry-api
+TOOLS := pytest pytest-asyncio pytest-xdist hypothesis httpx aiosqlite apsw asyncmy 'psycopg[binary]' pymysql flask greenlet standardwebhooks svix opentelemetry-sdk pyyaml
 lowest: $(READY) ## fast tests, and those of the ledgers, on the lowest versions that pyproject.toml names
 	rm -rf $(LOW)
 	$(PYTHON) -m venv $(LOW)
 	$(BIN)/python -m tests.lowest > $(LOW)/lowest.txt
-	$(LOW)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOW)/lowest.txt --editable '.[server,inbox,django,metrics,postgres,rabbitmq,redis]' $(TOOLS)
+	$(LOW)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOW)/lowest.txt --editable '.[server,inbox,django,metrics,tracing,postgres,rabbitmq,redis]' $(TOOLS)
 	$(LOW)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' -W ignore::DeprecationWarning --ignore tests/api/test_fuzz.py --ignore tests/inbox/test_plugin.py
 	$(LOW)/bin/python -m pytest -n $(WORKERS) --dist worksteal -W ignore::DeprecationWarning tests/ledgers
 

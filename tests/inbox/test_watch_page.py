@@ -25,7 +25,8 @@ from tests.inbox.house import NOW, SECRET, Clock, call, message, partner
 PAGE = "docs/inbox.md"
 
 
-def test_the_metrics_and_their_labels_are_those_of_a_scrape():
+def scrape() -> str:
+    """A scrape in which every metric has a sample."""
     watch = Watch()
     watch.arrived("s", [Stored("new", b"")])
     watch.duplicate("s", [], "1")
@@ -33,7 +34,11 @@ def test_the_metrics_and_their_labels_are_those_of_a_scrape():
     watch.decisions["s", "signing", "early", "gap"] = watch.changed["s"] = 1
     watch.latency["s"] = Histogram((1,))
     watch.saw([Depth(source="s")], 1)
-    scraped = Collector(watch, lambda: {("s", "bad_signature"): 1}, lambda: 1).render().decode()
+    return Collector(watch, lambda: {("s", "bad_signature"): 1}, lambda: 1).render().decode()
+
+
+def test_the_metrics_and_their_labels_are_those_of_a_scrape():
+    scraped = scrape()
     named = re.findall(r"^\| `(\w+)` \|([^|]*)\| .* \|$", section(PAGE, "Watch"), re.MULTILINE)
     listed = {name: sorted(labels.strip().split(", ")) if labels.strip() else [] for name, labels in named}
     assert set(listed) == set(re.findall(r"^# TYPE (\w+)", scraped, re.MULTILINE))
@@ -61,26 +66,19 @@ def test_the_example_of_a_scrape_answers(tmp_path):
     assert "# TYPE surehook_inbox_events_total counter" in asyncio.run(go())
 
 
-def test_the_example_of_spans_is_called_for_each_change(tmp_path):
+def test_the_example_of_spans_is_called_for_each_change(tmp_path, caplog):
     inbox = Inbox(f"sqlite:///{tmp_path / 'inbox.db'}", [partner()], clock=Clock())
     inbox.create_tables()
-    scope = {"inbox": inbox, "__name__": "example"}
-    exec(compile(examples(PAGE)["observe"], PAGE, "exec"), scope)
-    begun = []
-
-    class Tracer:
-        def start_as_current_span(self, name):
-            from opentelemetry.trace import get_tracer, use_span
-
-            begun.append(name)
-            return use_span(get_tracer("test").start_span(name))
-
-    scope["tracer"] = Tracer()
+    exec(compile(examples(PAGE)["observe"], PAGE, "exec"), {"inbox": inbox, "__name__": "example"})
+    heard = []
+    inbox.observe(heard.append)  # after that of the page, which fails loudly if it fails
     inbox.on("partner")(lambda event, tx: None)
     inbox.receive(call(*message("evt_1"), at=NOW))
     inbox.work()
     inbox.close()
-    assert begun == ["event.ended"]
+    assert [one.kind for one in heard] == ["event.ended"]
+    assert len(inbox.transitions._observers) == 2
+    assert "an observer of the inbox failed" not in caplog.text
 
 
 def test_metrics_without_their_package_say_what_to_install():

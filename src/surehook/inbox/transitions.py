@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
-from surehook.ports.inbox import Entry, Run, Settlement
+from surehook.ports.inbox import Entry, Run, Settlement, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.process import Done
@@ -30,6 +30,7 @@ _errors = logging.getLogger("surehook.inbox")
 _BARE = re.compile(
     r"[\w.:/@+*-]+", re.ASCII
 )  # anything else is quoted: senders choose ids, and lines end at line ends
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
 class Transition(Struct, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class Transition(Struct, frozen=True, kw_only=True):
     correlation_id   by which a document is followed through systems, where the source says where it stands
     replay           0 for the event's own arrival; the number of the replay otherwise
     code             why an event was refused, ignored, given up or put off
+    received_at      when the event came, Unix milliseconds
+    traceparent      the header of this name that it came with (W3C Trace Context); by the sender's word, and not signed
     at               when it was decided, Unix milliseconds
     """
 
@@ -64,6 +67,8 @@ class Transition(Struct, frozen=True, kw_only=True):
     handler: str | None = None
     handler_version: str | None = None
     code: str | None = None
+    received_at: int | None = None
+    traceparent: str | None = None
     at: int = 0
 
     @property
@@ -147,6 +152,8 @@ def _documents(done: Done) -> Iterable[Transition]:
             rule=step.rule,
             attempt=None if run is None else run.attempts,
             replay=None if run is None else run.number,
+            received_at=None if run is None else run.received_at,
+            traceparent=None if run is None else _traceparent(run),
             at=step.at,
         )
 
@@ -171,6 +178,7 @@ def _word(entry: Entry, now: int) -> Transition:
         handler=entry.handler,
         handler_version=entry.handler_version,
         code=entry.error_code,
+        received_at=entry.received_at,
         at=now,
     )
 
@@ -191,5 +199,15 @@ def _event(run: Run, ended: Settlement, before: str, at: int) -> Transition:
         handler=ended.handler,
         handler_version=ended.handler_version,
         code=ended.error_code,
+        received_at=run.received_at,
+        traceparent=_traceparent(run),
         at=ended.processed_at or at,
     )
+
+
+def _traceparent(run: Run) -> str | None:
+    """What is no `traceparent` by its form is none; headers are read only where the word is in them."""
+    if run.headers is None or "traceparent" not in run.headers.lower():
+        return None
+    found = [value for name, value in pairs(run.headers) if name.lower() == "traceparent"]
+    return found[0] if len(found) == 1 and _TRACEPARENT.fullmatch(found[0]) else None

@@ -64,6 +64,7 @@ class Inbox(Blocking):
         super().__init__(
             store, sources, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
         )
+        self.alias = store.alias
         self.let_go = store.let_go
         self._line = Line(_Durable(store))
         self.view: View = view_of(self.receiver, self.receive, store.alias)

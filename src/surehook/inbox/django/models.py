@@ -15,6 +15,7 @@ from surehook.inbox.sql import described
 from surehook.inbox.sql.tables import PREFIX
 
 LABEL = "surehook_inbox"
+SINGULAR = {"tries": "try"}
 _FIELDS: dict[described.Kind, type[models.Field[Any, Any]]] = {
     "bytes": models.BinaryField,
     "text": models.CharField,
@@ -44,7 +45,12 @@ def fields_of(table: str) -> dict[str, Any]:
 
 def options_of(table: str) -> dict[str, Any]:
     """What Django is to know of a table beside its columns."""
-    return {"db_table": PREFIX + table}
+    # The class is the plural already: "Eventss" is what Django would make of it in the admin and in permissions.
+    return {
+        "db_table": PREFIX + table,
+        "verbose_name": SINGULAR.get(table, table.removesuffix("s")),
+        "verbose_name_plural": table,
+    }
 
 
 def _model(table: str) -> type[models.Model]:
@@ -57,4 +63,7 @@ def _model(table: str) -> type[models.Model]:
 
 _MODELS = {table.capitalize(): _model(table) for table in described.names()}
 globals().update(_MODELS)
+Conflicts = _MODELS["Conflicts"]
 Events = _MODELS["Events"]
+Requests = _MODELS["Requests"]
+Steps = _MODELS["Steps"]
