@@ -83,6 +83,9 @@ class Passing:
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
         self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
         self._under_way: Counter[str] = Counter()  # by process, batches that it is to write
+        self._own: Counter[tuple[str, str]] = (
+            Counter()
+        )  # by process and tenant, such that have something of the tenant
         # What was asked before: again, it may come when nobody rushes any more.
         self._known: set[bytes] = set()
 
@@ -107,11 +110,14 @@ class Passing:
         now = asyncio.get_running_loop().time()
         self._turns.update({(process, incoming.event.tenant): now for incoming in batch})
         self._begun(process, batch, now)
+        owners = [(process, tenant) for tenant in {incoming.event.tenant for incoming in batch}]
         self._under_way[process] += 1
+        self._own.update(owners)
         try:
             yield
         finally:
             self._under_way[process] -= 1
+            self._own.subtract(owners)
         self._ended(process, batch)
 
     def _ended(self, process: str, batch: Any) -> None:
@@ -126,6 +132,8 @@ class Passing:
         waiting = self._waiting.get(process, {})
         for incoming in batch:
             waits = waiting.get(incoming.event.digest)
+            if self._own[process, incoming.event.tenant]:
+                continue  # it waits for what is its own
             if waits is not None and now - waits.came_at > self._at_once.get(waits.tenant, inf):
                 waited_s = now - waits.came_at
                 self._find(f"a publish of a calm tenant waited {waited_s:.2f} s for the writing of others")
