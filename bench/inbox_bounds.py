@@ -49,11 +49,12 @@ class Ground:
 
     def __init__(self, url: str, kind: str, **rules: Any) -> None:
         self.url, self.kind = url, kind
+        for name in ("TIMEOUT_S", "LEASE_MS"):
+            os.environ.pop(name, None)
+        os.environ.update({name: str(value) for name, value in rules.items()})
         self.environment = {
             **os.environ, "DATABASE": url, "KIND": kind, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'bench'}",
-            **{name: str(value) for name, value in rules.items()},
         }  # fmt: skip
-        os.environ.update({name: str(value) for name, value in rules.items()})
         self.inbox: Any = inbox_of("sync", url)
         self.inbox.create_tables()
         self.count = 0

@@ -274,8 +274,11 @@ async def serve(port: int) -> None:
     loop = asyncio.get_running_loop()
     book, ended = Book(), asyncio.Event()
     server = await loop.create_server(lambda: Receiver(book), "127.0.0.1", port, backlog=BACKLOG)
-    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
-    sys.stdout.flush()
+    try:
+        os.write(1, b"%d\n" % server.sockets[0].getsockname()[1])
+    except BrokenPipeError:  # who began it is gone already
+        server.close()
+        return
     loop.add_reader(0, lambda: ended.set() if not os.read(0, 4096) else None)
     await ended.wait()
     server.close()
