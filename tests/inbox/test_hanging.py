@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from surehook.inbox import Backoff, Rules
+from surehook.inbox import Backoff, Rules, crew
 from surehook.inbox import threads as threads_module
 from surehook.inbox.calls import Calls, GivenUp, this
+from surehook.inbox.sql import engines, late
+from surehook.inbox.sql.late import Writer
+from surehook.ports.inbox import StoreError
 from tests.inbox.house import known_as_quick
 
 INSERT = text("insert into effects (event_id) values (:id)")
@@ -89,7 +92,7 @@ def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, mo
     assert house.inbox.store.engine.pool.checkedout() <= 1, "the connection it had is the pool's no more"
     hangs.go.set()
     assert hangs.came_back.wait(PATIENCE_S)
-    until(lambda: not house.inbox.threads._behind or house.inbox.threads._behind[0].done.done())
+    until(lambda: not house.inbox.threads.crew.behind or house.inbox.threads.crew.behind[0].done.done())
     house.inbox.stop()
     assert hangs.errors, "its connection is gone"
     assert house.effects() == ["evt_1"]
@@ -114,7 +117,7 @@ def test_those_who_shared_its_transaction_are_done_anew_and_not_counted(houses, 
 @of("sqlite")
 def test_so_many_hang_that_the_process_has_to_be_started_anew(houses, monkeypatch, caplog):
     monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
-    monkeypatch.setattr(threads_module, "STUCK_MOST", 2)
+    monkeypatch.setattr(crew, "STUCK_MOST", 2)
     house, hangs = working(houses, backoff=Backoff(attempts=1))
     for n in range(3):
         house.receive(f"hang{n}")
@@ -123,7 +126,7 @@ def test_so_many_hang_that_the_process_has_to_be_started_anew(houses, monkeypatc
         assert hangs.began.wait(PATIENCE_S)
         hangs.began.clear()
         house.clock.passes(21)
-    until(lambda: house.inbox.threads.is_stuck)
+    until(lambda: house.inbox.threads.crew.is_stuck)
     assert "start it anew" in caplog.text
     house.clock.passes(60)
     assert not hangs.began.wait(0.1), "nobody is left to begin the third"
@@ -154,7 +157,7 @@ def test_stop_ends_in_time_and_what_hangs_is_done_anew_by_another_process(houses
 @of("sqlite")
 def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_event_it_is_at(houses):
     house = houses()
-    seen = house.on(lambda event: house.inbox.threads._hands[0].worker.stop())
+    seen = house.on(lambda event: house.inbox.threads.crew.hands[0].worker.stop())
     known_as_quick(house.inbox)
     for n in range(5):
         house.receive(f"evt_{n}")
@@ -165,16 +168,64 @@ def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_
     assert house.sql("select count(*) from surehook_inbox_runs where attempts = 0") == [(4,)]
 
 
+@of("sqlite")
+def test_workers_that_were_stopped_and_started_again_at_once_are_watched(houses, monkeypatch):
+    """The watch of the first start was told to end, and had not: the second start took it for its own."""
+    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    house.inbox.start(1)
+    house.inbox.stop()
+    house.inbox.start(1)
+    house.receive("hang")
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    until(lambda: house.states() == {"hang": "dead"})
+    hangs.go.set()
+    house.inbox.stop()
+
+
+class CutWhileItWaits:
+    """A writer's turn: while somebody waits for it, the transaction is ended from outside."""
+
+    def __init__(self):
+        self.writer = Writer(self)
+        self.connection = None
+        self.taken = 0
+
+    def take(self):
+        self.taken += 1
+        self.writer.cut(self.connection)
+
+    def give(self):
+        self.taken -= 1
+
+
+def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing(tmp_path):
+    engine = engines.engine(f"sqlite:///{tmp_path / 'inbox.db'}")
+    turn = CutWhileItWaits()
+    with engine.connect() as connection:
+        turn.connection = connection
+        with pytest.raises(StoreError, match="ended from outside"):
+            turn.writer.about_to(connection)
+        assert not late.in_transaction(connection)
+        assert not turn.writer.has_begun
+    turn.writer.end()
+    assert turn.taken == 0
+    engine.dispose()
+
+
 def test_a_call_comes_back_or_is_given_up_and_never_both():
     calls = Calls(lambda: 0.0, lambda handler, seconds: None)
     run: Any = SimpleNamespace(event=b"e" * 16)
     handler: Any = SimpleNamespace(name="slow")
-    with calls.made(run, handler, 1.0):
-        call = calls.of(this())
-        assert call is not None
-    assert not calls.give_up(this(), call), "it is back"
-    with pytest.raises(GivenUp), calls.made(run, handler, 1.0):
-        calls.give_up(this(), calls._under_way[this()])
+    call = calls.begin(run, handler, 1.0)
+    assert calls.of(this()) is call
+    calls.end(call)
+    assert not calls.give_up(call), "it is back"
+    call = calls.begin(run, handler, 1.0)
+    assert calls.give_up(call)
+    with pytest.raises(GivenUp):
+        calls.end(call)
     assert calls.of(this()) is None
 
 
@@ -209,9 +260,9 @@ class TestTasks:
                 await began.wait()
                 (call,) = inbox.calls._under_way.values()
                 house.clock.at += 60_000
-                inbox.tasks.look()
+                inbox.tasks.crew.look()
                 assert call.is_over
-                (behind,) = inbox.tasks._behind
+                (behind,) = inbox.tasks.crew.behind
                 await inbox.stop()  # who took its place has settled what it left
                 assert [one.state for one in await inbox.events()] == ["dead"]
                 go.set()

@@ -28,7 +28,8 @@ lease cannot commit.
     following.py    documents and their workflows  ends.py      how one run ends
     work.py         workers                        event.py     what a handler sees
     rules.py        how workers work               pace.py      which runs share a transaction
-    calls.py        handlers at work               threads.py   workers in threads; tasks.py in tasks
+    calls.py        handlers at work               crew.py      who is left behind
+    threads.py      workers in threads; tasks.py in tasks
     definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
     desk.py         finalize, replay, lists        sql/         the tables
     owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -25,11 +24,12 @@ class GivenUp(StoreError):
     """The handler came back after it was given up."""
 
 
-class Call(Struct, eq=False):
-    """A handler at work: on this run, since then and until then at the latest (seconds since boot)."""
+class Call(Struct, eq=False, gc=False):
+    """A handler at work: on this run, by this thread or task, since then and until then at the latest (seconds since boot)."""
 
     run: Run
     handler: Handler
+    caller: int
     began: float
     until: float
     is_over: bool = False  # or given up: who sets it decides
@@ -50,33 +50,35 @@ class Calls:
         self._deciding = threading.Lock()
         self._under_way: dict[int, Call] = {}
 
-    @contextmanager
-    def made(self, run: Run, handler: Handler, until: float) -> Iterator[None]:
-        """While it lasts. Raises GivenUp if it was given up, whatever it did."""
+    def begin(self, run: Run, handler: Handler, until: float) -> Call:
+        """It begins; whatever becomes of it, `end` follows."""
         caller = this()
-        call = self._under_way[caller] = Call(run, handler, self.boot(), until)
-        try:
-            yield
-        finally:
-            with self._deciding:
-                was_given_up, call.is_over = call.is_over, True
-                if self._under_way.get(caller) is call:
-                    del self._under_way[caller]
-            self._took(handler, self.boot() - call.began)
-            if was_given_up:
-                raise GivenUp(f"given up, and back after {self.boot() - call.began:.0f} s")
+        call = self._under_way[caller] = Call(run, handler, caller, self.boot(), until)
+        return call
+
+    def end(self, call: Call) -> float:
+        """It has come back; when that is. Raises GivenUp if it was given up, whatever it did."""
+        with self._deciding:
+            was_given_up, call.is_over = call.is_over, True
+            if self._under_way.get(call.caller) is call:
+                del self._under_way[call.caller]
+        now = self.boot()
+        self._took(call.handler, now - call.began)
+        if was_given_up:
+            raise GivenUp(f"given up, and back after {now - call.began:.0f} s")
+        return now
 
     def of(self, caller: int) -> Call | None:
         """What this thread or task is at."""
         return self._under_way.get(caller)
 
-    def give_up(self, caller: int, call: Call) -> bool:
+    def give_up(self, call: Call) -> bool:
         """Let nothing of it be kept; False if it has come back."""
         with self._deciding:
             if call.is_over:
                 return False
             call.is_over = True
-            del self._under_way[caller]
+            del self._under_way[call.caller]
         self._took(call.handler, self.boot() - call.began)  # it may never come back to say so
         return True
 

@@ -66,17 +66,19 @@ class Ends:
     def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
         fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
-        boot = self._calls.boot
-        began = boot()
+        calls = self._calls
+        began = calls.boot()
         ends = began + self._within_s
         result = []
         for handler in fitting:
             until = min(began + handler.timeout_s, ends)
             if until <= began:
                 raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
-            with self._calls.made(run, handler, until):
+            call = calls.begin(run, handler, until)
+            try:
                 result.append(_blamed(book, handler, event, until - began))
-            began = boot()
+            finally:
+                began = calls.end(call)
         return Called(fitting, self._results.sha256(fitting, result))
 
     def well(self, run: Run, called: Called) -> Settlement:

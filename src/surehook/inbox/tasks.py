@@ -1,6 +1,6 @@
 """Workers in tasks of an event loop: the twin of `threads`.
 
-A coroutine whose time is over is cancelled where it waits (ends.py). One that goes on all the same is left behind as a thread is.
+A coroutine whose time is over is cancelled where it waits (ends.py); only one that goes on all the same is left behind.
 What blocks the loop, an ordinary function that takes long, blocks this as well: no task of the process goes on until it returns.
 """
 
@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from surehook.inbox.calls import Call, Calls
-from surehook.inbox.ends import HandlerTimeout
+from surehook.inbox.calls import Calls
+from surehook.inbox.crew import LOOK_S, RELEASE_S, Crew, Processing
 from surehook.inbox.telling import AsyncTeller
-from surehook.inbox.threads import LOOK_S, RELEASE_S, STUCK_MOST
 from surehook.inbox.work import AsyncWorker, Left
 
 log = logging.getLogger("surehook.inbox")
@@ -28,6 +27,18 @@ class Hand(Struct, eq=False):
 
     worker: AsyncWorker | AsyncTeller
     task: asyncio.Task[None]
+
+    @property
+    def caller(self) -> int:
+        return id(self.task)
+
+    @property
+    def is_done(self) -> bool:
+        return self.task.done()
+
+    @property
+    def processing(self) -> Processing | None:
+        return self.worker if isinstance(self.worker, AsyncWorker) else None
 
 
 class WorkerTasks:
@@ -45,16 +56,9 @@ class WorkerTasks:
         *,
         stop_s: float,
     ) -> None:
-        self._make, self._cut, self._calls = make, cut, calls
-        self._stop_s = stop_s
-        self._hands: list[Hand] = []
-        self._behind: list[Hand] = []  # left behind, and going on still
+        self._make, self._stop_s = make, stop_s
+        self.crew: Crew[Hand] = Crew(lambda left: self._begin(make(left)), cut, calls, grace_s=COME_S)
         self._watching: asyncio.Task[None] | None = None
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether so many handlers hang that no more workers begin."""
-        return len(self._behind) >= STUCK_MOST
 
     def start(self, workers: int, also: Sequence[AsyncTeller]) -> None:
         for _ in range(workers):
@@ -65,80 +69,45 @@ class WorkerTasks:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     def _begin(self, worker: AsyncWorker | AsyncTeller) -> None:
-        self._hands.append(Hand(worker, asyncio.get_running_loop().create_task(worker.run())))
-
-    # -- while they work ----------------------------------------------------------------------------------------
+        self.crew.hands.append(Hand(worker, asyncio.get_running_loop().create_task(worker.run())))
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                self.look()
+                self.crew.look()
             except Exception:
                 log.exception("handlers at work could not be looked after")
-
-    def look(self) -> None:
-        """Give up the handlers that were cancelled and go on."""
-        self._behind = [hand for hand in self._behind if not hand.task.done()]
-        now = self._calls.boot()
-        for hand in list(self._hands):
-            call = self._calls.of(id(hand.task))
-            if call is not None and call.until + COME_S <= now and isinstance(hand.worker, AsyncWorker):
-                self._replace(hand, hand.worker, call)
-
-    def _replace(self, hand: Hand, worker: AsyncWorker, call: Call) -> None:
-        if not self._given_up(hand, worker, call):
-            return
-        self._hands.remove(hand)
-        self._behind.append(hand)
-        error = HandlerTimeout.of(call.handler, call.until - call.began)
-        if self.is_stuck:
-            log.error(
-                "%d handlers go on although they were cancelled, and no more workers begin: start this process anew; "
-                "the last: %s", len(self._behind), call.told(self._calls.boot()),
-            )  # fmt: skip
-            return
-        self._begin(self._make(Left(worker.turn_now, call.run, error)))
-
-    def _given_up(self, hand: Hand, worker: AsyncWorker, call: Call) -> bool:
-        if not self._calls.give_up(id(hand.task), call):
-            return False
-        worker.is_given_up = True
-        if not self._cut(id(hand.task)):
-            log.warning("the transaction of %s cannot be ended from outside", call.handler.name)
-        return True
-
-    # -- the end ------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """End the workers, each after the handler it is in; leave behind what is not done after `stop_s` seconds."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
-        hands, self._hands = self._hands, []
+        hands = self.crew.leave()
         for hand in hands:
             hand.worker.stop()
         if hands:
             await asyncio.wait({hand.task for hand in hands}, timeout=self._stop_s)
-        late = [hand for hand in hands if not hand.task.done()]
+        late = [hand for hand in hands if not hand.is_done]
         if late:
             await self._leave(late)
 
     async def _leave(self, late: list[Hand]) -> None:
         lefts = list[Left]()
         for hand in late:
-            call = self._calls.of(id(hand.task))
+            call, worker = self.crew.calls.of(hand.caller), hand.processing
             hand.task.cancel()
-            if call is None or not isinstance(hand.worker, AsyncWorker):
+            if call is None or worker is None:
                 log.error("a worker was left behind, waiting for its database or a sender")
                 continue
-            log.error("left behind, to be done anew: %s", call.told(self._calls.boot()))
-            lefts.append(Left(hand.worker.turn_now))
+            log.error("left behind, to be done anew: %s", call.told(self.crew.calls.boot()))
+            lefts.append(Left(worker.in_hand))
         await asyncio.wait({hand.task for hand in late}, timeout=RELEASE_S)
         for hand in late:
-            call = self._calls.of(id(hand.task))
-            if call is not None and isinstance(hand.worker, AsyncWorker):
-                self._given_up(hand, hand.worker, call)
+            call, worker = self.crew.calls.of(hand.caller), hand.processing
+            if call is not None and worker is not None:
+                self.crew.give_up(hand, worker, call)
         releasing = asyncio.ensure_future(self._release(lefts))
         await asyncio.wait({releasing}, timeout=RELEASE_S)
         releasing.cancel()

@@ -1,8 +1,9 @@
 """Workers: claim what is due, process it, and wait for more.
 
-Twins of one loop, for threads and for tasks. A worker that finds work looks again at once; one that finds none waits until
-something arrives in this process, the next run is due, or `idle_s` is over (another process may have stored something).
-When the database is away it waits a little longer each time; nothing is lost by that, leases lapse by themselves.
+One text for threads and for tasks: what they do is a script of transactions, and only waiting is told apart. A worker that finds
+work looks again at once; one that finds none waits until something arrives in this process, the next run is due, or `idle_s` is
+over (another process may have stored something). When the database is away it waits a little longer each time; nothing is lost
+by that, leases lapse by themselves.
 
 A worker whose handler was given up (calls.py) ends when that comes back. Who takes its place begins with what it left: the run
 of that handler has failed, and what shared its transaction was not tried.
@@ -13,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -36,6 +37,9 @@ from surehook.ports.inbox import (
 
 log = logging.getLogger("surehook.inbox")
 
+T = TypeVar("T")
+Script = Generator[Callable[[Book], Any], Any, T]  # of transactions
+
 BUSY_S = 0.1  # until the next look at what others have locked
 
 
@@ -45,7 +49,7 @@ class Claimed(Struct):
     next_due: int | None  # when there is nothing now
 
 
-class Turn(Struct):
+class InHand(Struct):
     """What a worker has in its hands: runs that it claimed with this token, to be handled in one transaction."""
 
     token: bytes = b""
@@ -66,14 +70,14 @@ class Parted(Struct):
 
 
 class Left(Struct):
-    """What a worker leaves to who takes its place: its turn, and the run whose handler took too long, if one did."""
+    """What a worker leaves to who takes its place: what it had in hand, and the run whose handler took too long, if one did."""
 
-    turn: Turn
+    in_hand: InHand
     late: Run | None = None
     error: Exception | None = None
 
     def untried(self) -> list[Run]:
-        return [run for run in self.turn.runs if run is not self.late]
+        return [run for run in self.in_hand.runs if run is not self.late]
 
 
 class Steps:
@@ -165,128 +169,155 @@ class Steps:
         return min(wait if wait > 0 else BUSY_S, self.rules.idle_s)
 
 
-class Worker:
-    """One thread that processes. `stop` ends it after the handler it is in. `left`: by the worker whose place it takes."""
+class _Working:
+    """What a worker does, whatever it waits with: a script that yields what is to be done in one transaction, and is sent what
+    that gave, or thrown what it raised. `left`: by the worker whose place it takes."""
 
-    def __init__(self, store: Store, steps: Steps, woken: threading.Event, left: Left | None = None) -> None:
-        self._store, self._steps, self._woken, self._left = store, steps, woken, left
+    def __init__(self, steps: Steps, left: Left | None) -> None:
+        self._steps, self._left = steps, left
         self._portion = Portion(steps.rules.batch)
-        self._stopping = threading.Event()
-        self.turn_now = Turn()
+        self.in_hand = InHand()
+        self.is_stopping = False
         self.is_given_up = False
 
-    def stop(self) -> None:
-        self._stopping.set()
-        self._woken.set()
-
-    def run(self) -> None:
-        """Until stopped, or given up."""
-        away = Away(self._steps.trouble)
-        if self._left is not None:
-            self._settle(self._left)
-        while not self._stopping.is_set():
-            try:
-                idle = self.turn()
-                away.over()
-            except Contended as error:
-                log.info("workers wanted the same rows, and this one waits: %s", error)
-                self._stopping.wait(BUSY_S)
-            except Exception as error:
-                if self._is_given_up(error):
-                    return
-                self._stopping.wait(away.wait_s(error))
-            else:
-                if idle is not None and self._woken.wait(idle):
-                    self._woken.clear()
-
-    def turn(self) -> float | None:
+    def _turn(self) -> Script[float | None]:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
-        claimed = self._store.run(steps.claiming(token, self._portion.size))
+        claimed = yield steps.claiming(token, self._portion.size)
         if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
         parted = steps.parted(claimed.runs)
-        self.turn_now = Turn(token, claimed.runs)
+        self.in_hand = InHand(token, claimed.runs)
         try:
             if parted.first:
-                self._store.run(steps.releasing(parted.first, token))
-                self.turn_now = Turn(token, parted.runs)
-            work = steps.processing(
-                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=self._stopping.is_set
+                yield steps.releasing(parted.first, token)
+                self.in_hand = InHand(token, parted.runs)
+            done = yield steps.processing(
+                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=lambda: self.is_stopping
             )
-            done = self._store.run(work)
         except Exception as error:
-            if self._is_given_up(error):
+            if self._is_lost(error):
                 raise
             if isinstance(error, StoreUnavailable):
-                self._give_back(claimed.runs, token)
+                yield from self._giving_back(claimed.runs, token)
                 raise
-            self._give_back(parted.rest, token)
-            self._one_by_one(parted.runs, token, error)
+            yield from self._giving_back(parted.rest, token)
+            yield from self._one_by_one(parted.runs, token, error)
         else:
             self._portion.met(len(parted.runs) + len(parted.rest) - done.left, done.left + len(parted.first))
             steps.told(done)
         return None
 
-    def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
+    def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
         if not runs:  # a document that cannot be woken keeps nobody else from going on
             raise error
         for run in runs:
             try:
                 if len(runs) == 1:
                     raise error
-                done = self._store.run(self._steps.processing([run], token))
+                done = yield self._steps.processing([run], token)
             except StoreUnavailable:
                 raise
             except Exception as own:
-                if self._is_given_up(own):
+                if self._is_lost(own):
                     raise
-                done = self._store.run(self._steps.failing(run, token, own))
+                done = yield self._steps.failing(run, token, own)
             self._steps.told(done)
 
-    def _is_given_up(self, error: Exception) -> bool:
-        return self.is_given_up or isinstance(error, GivenUp)
-
-    def _settle(self, left: Left) -> None:
-        steps, token = self._steps, left.turn.token
+    def _taking_over(self) -> Script[None]:
+        """Settle what the worker before has left."""
+        if self._left is None:
+            return
+        steps, left, token = self._steps, self._left, self._left.in_hand.token
         try:
             if left.late is not None and left.error is not None:
-                steps.told(self._store.run(steps.failing(left.late, token, left.error)))
-            self._store.run(steps.releasing(left.untried(), token))
+                steps.told((yield steps.failing(left.late, token, left.error)))
         except StoreError as error:
-            log.info("leases of %d runs are left to lapse: %s", len(left.turn.runs), error)
+            log.info("the lease of a run is left to lapse: %s", error)
+        yield from self._giving_back(left.untried(), token)
 
-    def _give_back(self, runs: Sequence[Run], token: bytes) -> None:
+    def _giving_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
         if not runs:
             return
         try:
-            self._store.run(self._steps.releasing(runs, token))
+            yield self._steps.releasing(runs, token)
         except StoreError:
             log.info("leases of %d runs are left to lapse", len(runs))
 
+    def _is_lost(self, error: Exception) -> bool:
+        """Whether what this worker was doing is another one's by now."""
+        return self.is_given_up or isinstance(error, GivenUp)
 
-class AsyncWorker:
+
+class Worker(_Working):
+    """One thread that processes. `stop` ends it after the handler it is in."""
+
+    def __init__(self, store: Store, steps: Steps, woken: threading.Event, left: Left | None = None) -> None:
+        super().__init__(steps, left)
+        self._store, self._woken = store, woken
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        self.is_stopping = True
+        self._stopped.set()
+        self._woken.set()
+
+    def run(self) -> None:
+        """Until stopped, or given up."""
+        away = Away(self._steps.trouble)
+        self._done(self._taking_over())
+        while not self.is_stopping:
+            try:
+                idle = self.turn()
+                away.over()
+            except Contended as error:
+                log.info("workers wanted the same rows, and this one waits: %s", error)
+                self._stopped.wait(BUSY_S)
+            except Exception as error:
+                if self._is_lost(error):
+                    return
+                self._stopped.wait(away.wait_s(error))
+            else:
+                if idle is not None and self._woken.wait(idle):
+                    self._woken.clear()
+
+    def turn(self) -> float | None:
+        """Claim and process once; None if there was something, else how long to wait, in seconds."""
+        return self._done(self._turn())
+
+    def _done(self, script: Script[T]) -> T:
+        try:
+            work = next(script)
+            while True:
+                try:
+                    found = self._store.run(work)
+                except Exception as error:
+                    work = script.throw(error)
+                else:
+                    work = script.send(found)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+class AsyncWorker(_Working):
     """One task that processes; the twin of `Worker`."""
 
     def __init__(
         self, store: AsyncStore, steps: Steps, woken: asyncio.Event, left: Left | None = None
     ) -> None:
-        self._store, self._steps, self._woken, self._left = store, steps, woken, left
-        self._portion = Portion(steps.rules.batch)
-        self._stopping = False
-        self.turn_now = Turn()
-        self.is_given_up = False
+        super().__init__(steps, left)
+        self._store, self._woken = store, woken
 
     def stop(self) -> None:
-        self._stopping = True
+        self.is_stopping = True
         self._woken.set()
 
     async def run(self) -> None:
         """Until stopped, or given up."""
         away = Away(self._steps.trouble)
-        if self._left is not None:
-            await self._settle(self._left)
-        while not self._stopping:
+        await self._done(self._taking_over())
+        while not self.is_stopping:
             try:
                 idle = await self.turn()
                 away.over()
@@ -294,7 +325,7 @@ class AsyncWorker:
                 log.info("workers wanted the same rows, and this one waits: %s", error)
                 await self._wait(BUSY_S)
             except Exception as error:
-                if self._is_given_up(error):
+                if self._is_lost(error):
                     return
                 await self._wait(away.wait_s(error))
             else:
@@ -303,68 +334,21 @@ class AsyncWorker:
 
     async def turn(self) -> float | None:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
-        steps, token = self._steps, self._steps.token()
-        claimed = await self._store.run(steps.claiming(token, self._portion.size))
-        if not claimed.runs and not claimed.waking:
-            return steps.idle_s(claimed)
-        parted = steps.parted(claimed.runs)
-        self.turn_now = Turn(token, claimed.runs)
+        return await self._done(self._turn())
+
+    async def _done(self, script: Script[T]) -> T:
         try:
-            if parted.first:
-                await self._store.run(steps.releasing(parted.first, token))
-                self.turn_now = Turn(token, parted.runs)
-            work = steps.processing(
-                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=lambda: self._stopping
-            )
-            done = await self._store.run(work)
-        except Exception as error:
-            if self._is_given_up(error):
-                raise
-            if isinstance(error, StoreUnavailable):
-                await self._give_back(claimed.runs, token)
-                raise
-            await self._give_back(parted.rest, token)
-            await self._one_by_one(parted.runs, token, error)
-        else:
-            self._portion.met(len(parted.runs) + len(parted.rest) - done.left, done.left + len(parted.first))
-            steps.told(done)
-        return None
-
-    async def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> None:
-        if not runs:  # a document that cannot be woken keeps nobody else from going on
-            raise error
-        for run in runs:
-            try:
-                if len(runs) == 1:
-                    raise error
-                done = await self._store.run(self._steps.processing([run], token))
-            except StoreUnavailable:
-                raise
-            except Exception as own:
-                if self._is_given_up(own):
-                    raise
-                done = await self._store.run(self._steps.failing(run, token, own))
-            self._steps.told(done)
-
-    def _is_given_up(self, error: Exception) -> bool:
-        return self.is_given_up or isinstance(error, GivenUp)
-
-    async def _settle(self, left: Left) -> None:
-        steps, token = self._steps, left.turn.token
-        try:
-            if left.late is not None and left.error is not None:
-                steps.told(await self._store.run(steps.failing(left.late, token, left.error)))
-            await self._store.run(steps.releasing(left.untried(), token))
-        except StoreError as error:
-            log.info("leases of %d runs are left to lapse: %s", len(left.turn.runs), error)
-
-    async def _give_back(self, runs: Sequence[Run], token: bytes) -> None:
-        if not runs:
-            return
-        try:
-            await self._store.run(self._steps.releasing(runs, token))
-        except StoreError:
-            log.info("leases of %d runs are left to lapse", len(runs))
+            work = next(script)
+            while True:
+                try:
+                    found = await self._store.run(work)
+                except Exception as error:
+                    work = script.throw(error)
+                else:
+                    work = script.send(found)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -372,5 +356,5 @@ class AsyncWorker:
                 await self._woken.wait()
         except TimeoutError:
             return
-        if not self._stopping:
+        if not self.is_stopping:
             self._woken.clear()

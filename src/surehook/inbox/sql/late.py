@@ -39,7 +39,7 @@ class Writer:
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
-        self._has_lock = False
+        self._held: list[Lock] = []  # the lock, while it is ours: whoever takes it out of here gives it
         self._checks: list[Callable[[Connection], None]] = []
         self._savepoint: str | None = None
         self._is_cut = False
@@ -48,19 +48,19 @@ class Writer:
 
     def about_to(self, connection: Connection) -> None:
         """A statement is about to run."""
-        if self._is_cut:
-            raise StoreError("this transaction was ended from outside")
+        self._check_cut()
         if not self.has_begun and not self._is_peeking:
             self.begin(connection)
 
     def begin(self, connection: Connection) -> None:
         """Begin now. As a writer: a reader that becomes one later may be refused at once, without waiting."""
-        if not self._has_lock:
+        if not self._held:
             self._lock.take()
-            self._has_lock = True
+            self._held.append(self._lock)
         self.has_begun = True  # the statements that follow are part of it
         try:
             self._open(connection)
+            self._check_cut()  # while it waited for the lock: who cut it found nothing to end
             for check in self._checks:
                 check(connection)
             if self._savepoint is not None:
@@ -68,7 +68,13 @@ class Writer:
         except BaseException:
             self.has_begun = False  # the next statement tries again, whatever becomes of this error
             self._undo(connection)
+            if self._is_cut:
+                self.end()
             raise
+
+    def _check_cut(self) -> None:
+        if self._is_cut:
+            raise StoreError("this transaction was ended from outside")
 
     def _open(self, connection: Connection) -> None:
         if not in_transaction(connection):
@@ -79,10 +85,9 @@ class Writer:
             driver(connection).rollback()
 
     def end(self) -> None:
-        """It was committed, or rolled back, or never began."""
-        if self._has_lock:
-            self._has_lock = False
-            self._lock.give()
+        """It was committed, or rolled back, or never began. Who runs it and who cuts it may both come here."""
+        with suppress(IndexError):
+            self._held.pop().give()
 
     # -- before it begins ---------------------------------------------------------------------------------------
 
@@ -122,9 +127,7 @@ class Writer:
             return
         self._savepoint = None
         if statement.startswith("ROLLBACK") and in_transaction(connection):
-            driver(
-                connection
-            ).rollback()  # the handler went to the driver itself: it is all that has been done
+            self._undo(connection)  # the handler went to the driver itself: it is all that has been done
 
     # -- from another thread ------------------------------------------------------------------------------------
 
