@@ -52,7 +52,7 @@ class Ageing:
         directory: Directory,
         endings: Endings,
         groups: Callable[[], Sequence[ParkedGroup]],
-        notice: Callable[[Route, Delivery], Notice],
+        notice: Callable[[Delivery], Notice],
         reload: Callable[[], Awaitable[None]],
     ) -> None:
         self._ledger = ledger
@@ -123,7 +123,7 @@ class Ageing:
             self._vain[row.endpoint, row.parked] -= 1
         if not old:
             return
-        notices = [self._notice(route, delivery) for route, delivery in old]
+        notices = [self._notice(delivery) for _, delivery in old]
         dead = [delivery for _, delivery in old]
         await self._endings.end(dead, state="dead", reason=None, notices=notices, now=self._clock.now())
 

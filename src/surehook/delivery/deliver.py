@@ -157,7 +157,7 @@ class Deliver:
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy
         if is_too_old(delivery, policy, at=now):
-            self._end(route, delivery, state="dead", notices=(self.telling.of_age(route, delivery),))
+            self._end(route, delivery, state="dead", notices=(self.telling.of_age(delivery),))
             return False
         if not policy.auto_retry and self._is_called_off(route, delivery, policy, now):
             return False

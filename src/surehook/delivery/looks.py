@@ -26,7 +26,7 @@ from surehook.delivery.orphans import Orphans
 from surehook.delivery.park import Park
 from surehook.delivery.prune import REST_S, Prune
 from surehook.delivery.rescue import Rescue
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.share import Share
 from surehook.delivery.unfinalized import Unfinalized
@@ -62,7 +62,7 @@ class Looks:
         health: Share | None,
         shared: bool,
         node: Callable[[], bytes],
-        notice: Callable[[Route, Delivery], Notice],
+        notice: Callable[[Delivery], Notice],
         noticed: Callable[[str], None],
         reload: Callable[[], Awaitable[None]],
         telemetry: Telemetry,

@@ -7,7 +7,6 @@ from surehook.core.delivery import Decision, called_off
 from surehook.core.model import Delivery, Notice
 from surehook.core.outcome import Outcome
 from surehook.delivery.flight import Flight
-from surehook.delivery.routes import Route
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.transport import Answer
@@ -38,7 +37,7 @@ class Telling:
             notices += (self._notice("endpoint.disabled", delivery, now, describe(result, answer)),)
         return notices
 
-    def of_age(self, route: Route, delivery: Delivery) -> Notice:
+    def of_age(self, delivery: Delivery) -> Notice:
         """Of a delivery that its age ended without a call in hand."""
         return self._notice("delivery.dead", delivery, self._clock.now(), "older than the policy's max_age")
 
