@@ -12,7 +12,7 @@ from tests import servers
 OTHERS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '{}' and backend_type = 'client backend'"
 
 
-def _cut(server: servers.Postgres, url: str) -> None:
+def cut(server: servers.Postgres, url: str) -> None:
     """Every connection to the database ends, without its owner's doing."""
     server.ask(OTHERS.format(url.rpartition("/")[2]))
 
@@ -24,7 +24,7 @@ def test_a_connection_that_died_while_idle_is_replaced_unnoticed() -> None:
         for _ in range(2):
             with engine.begin() as connection:
                 assert connection.execute(text("select 1")).scalar() == 1
-            _cut(server, url)
+            cut(server, url)
         engine.dispose()
 
 
@@ -36,7 +36,7 @@ def test_an_asynchronous_connection_that_died_while_idle_is_replaced_unnoticed()
         for _ in range(2):
             async with engine.begin() as connection:
                 assert (await connection.execute(text("select 1"))).scalar() == 1
-            await asyncio.to_thread(_cut, server, url)
+            await asyncio.to_thread(cut, server, url)
         await engine.dispose()
 
     with server.database() as url:

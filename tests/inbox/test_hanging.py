@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from surehook.inbox import Backoff, Rules, crew
 from surehook.inbox import threads as threads_module
-from surehook.inbox.calls import Calls, GivenUp, this
+from surehook.inbox.calls import Calls, GivenUp
 from surehook.inbox.sql import engines, late
 from surehook.inbox.sql.late import Writer
 from surehook.ports.inbox import StoreError
@@ -215,18 +215,18 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
 
 
 def test_a_call_comes_back_or_is_given_up_and_never_both():
-    calls = Calls(lambda: 0.0, lambda handler, seconds: None)
+    calls = Calls(lambda: 0.0, lambda handler, seconds: None, threading.get_ident)
     run: Any = SimpleNamespace(event=b"e" * 16)
     handler: Any = SimpleNamespace(name="slow")
-    call = calls.begin(run, handler, 1.0)
-    assert calls.of(this()) is call
+    call = calls.begin(run, handler, 0.0, 1.0)
+    assert calls.of(threading.get_ident()) is call
     calls.end(call)
     assert not calls.give_up(call), "it is back"
-    call = calls.begin(run, handler, 1.0)
+    call = calls.begin(run, handler, 0.0, 1.0)
     assert calls.give_up(call)
     with pytest.raises(GivenUp):
         calls.end(call)
-    assert calls.of(this()) is None
+    assert calls.of(threading.get_ident()) is None
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------

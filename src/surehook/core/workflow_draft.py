@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 from surehook.core.workflow_check import WorkflowError
 from surehook.core.workflow_table import BRANCHES_MAX, Table
@@ -12,6 +13,7 @@ from surehook.core.workflow_values import Arrival, Branch, Document, Party, Seen
 _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
 
 
+@lru_cache(maxsize=64)  # a decision asks for that of its event three times
 def digest_of(event_id: str) -> str:
     """What an id is remembered as: 64 bits of BLAKE2 in hex, so that memory is bounded whatever the ids are.
 

@@ -44,16 +44,20 @@ class Calls:
     """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds, and `took` is told of each
     call that is over or given up, and of its seconds."""
 
-    def __init__(self, boot: Callable[[], float], took: Callable[[Handler, float], None]) -> None:
+    def __init__(
+        self, boot: Callable[[], float], took: Callable[[Handler, float], None], this: Callable[[], int]
+    ) -> None:
+        """`this()`: who is calling."""
         self.boot = boot
+        self._this = this
         self._took = took
         self._deciding = threading.Lock()
         self._under_way: dict[int, Call] = {}
 
-    def begin(self, run: Run, handler: Handler, until: float) -> Call:
+    def begin(self, run: Run, handler: Handler, now: float, until: float) -> Call:
         """It begins; whatever becomes of it, `end` follows."""
-        caller = this()
-        call = self._under_way[caller] = Call(run, handler, caller, self.boot(), until)
+        caller = self._this()
+        call = self._under_way[caller] = Call(run, handler, caller, now, until)
         return call
 
     def end(self, call: Call) -> float:
@@ -83,10 +87,6 @@ class Calls:
         return True
 
 
-def this() -> int:
-    """Who is calling: the task, where there is one, else the thread."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    return threading.get_ident() if task is None else id(task)
+def this_task() -> int:
+    """Which task is calling; no thread calls handlers that must not block."""
+    return id(asyncio.current_task())

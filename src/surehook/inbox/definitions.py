@@ -17,7 +17,7 @@ from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.inbox import words
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.calls import Calls
+from surehook.inbox.calls import Calls, this_task
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
@@ -80,7 +80,7 @@ class Definitions:
         self.following = Following(lambda: self.identify(self.clock.now()))
         self.backoff = backoff or Backoff()
         pace = Pace(self.handlers, self.clock.boot)
-        self.calls = Calls(self.clock.boot, pace.took)
+        self.calls = Calls(self.clock.boot, pace.took, this_task if may_wait else threading.get_ident)
         ends = Ends(
             self.handlers, self.backoff, self._fraction, self.clock.now,
             calls=self.calls, within_s=rules.within_s,

@@ -74,7 +74,7 @@ class Ends:
             until = min(began + handler.timeout_s, ends)
             if until <= began:
                 raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
-            call = calls.begin(run, handler, until)
+            call = calls.begin(run, handler, began, until)
             try:
                 result.append(_blamed(book, handler, event, until - began))
             finally:

@@ -134,7 +134,7 @@ class Processor:
 
     def _prepare(self, run: Run) -> Todo:
         ends = self._ends
-        if run.attempts > ends.attempts(run):  # the last ones ended with their process
+        if run.attempts > 1 and run.attempts > ends.attempts(run):  # the last ones ended with their process
             return Todo(run, ended=ends.exhausted(run))
         if run.body is None:
             return Todo(run, ended=ends.end(run, "rejected", code="body_expired"))

@@ -21,7 +21,7 @@ from django.db import Error as DjangoError
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed
 from surehook.inbox.sql.book import SqlBook
-from surehook.inbox.sql.late import Writer, driver, noted
+from surehook.inbox.sql.late import Writer, driver
 from surehook.inbox.sql.stores import SqlStore, translated
 from surehook.inbox.sql.tables import runs
 from surehook.ports.inbox import Book, StoreError
@@ -142,8 +142,6 @@ class DjangoStore(SqlStore):
                 if not is_own or django.transaction_mode not in (None, "DEFERRED"):
                     writer.begin(connection)
                 stack.enter_context(django.execute_wrapper(writer.wrapper(connection)))
-            if writer is not None:
-                stack.enter_context(noted(connection, writer))
             with self._known(connection, writer):
                 result = work(DjangoBook(connection, django, idle_ms=self.idle_ms, writer=writer))
             if django.needs_rollback:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
-from surehook.inbox.sql import arriving, claiming, depth, documenting, parking, settling, showing
+from surehook.inbox.sql import arriving, claiming, depth, direct, documenting, parking, settling, showing
 from surehook.inbox.sql.late import Writer
 from surehook.inbox.sql.owing import Owing
 from surehook.inbox.sql.trying import Trying
@@ -54,15 +54,28 @@ class SqlBook(Owing, Trying):
         idle_ms: int | None = None,
         writer: Writer | None = None,
     ) -> None:
-        self.connection = connection
-        self.writer = writer
+        self._connection = connection
+        self._writer = writer
         self._idle_ms = idle_ms
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
-        self._joins = connection.dialect.driver == "asyncpg"  # takes two statements in one message
+        self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
+        self._before = ""  # said in one message with the first savepoint
+        self._is_watched = writer is None  # what handlers say
+
+    @property
+    def connection(self) -> Connection:
+        """To say something with: on SQLite, the transaction begins when this is asked for."""
+        if self._writer is not None:
+            self._writer.about_to(self._connection)
+        return self._connection
+
+    def _not_begun(self) -> Writer | None:
+        writer = self._writer
+        return None if writer is None or writer.has_begun else writer
 
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
@@ -74,8 +87,8 @@ class SqlBook(Owing, Trying):
 
     def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
         self._is_batch = len(runs) > 1
-        if self.writer is not None and not self.writer.has_begun and not self._is_batch:
-            return self.writer.hold(self.connection, runs, token)
+        if not self._is_batch and (late := self._not_begun()) is not None:
+            return late.hold(self._connection, runs, token)
         mine = claiming.hold(self.connection, runs, token)
         if self._idle_ms is not None:
             self._end_if_idle(self._idle_ms)
@@ -119,8 +132,8 @@ class SqlBook(Owing, Trying):
         return showing.conflicting(self.connection, limit=limit)
 
     def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
-        if self.writer is not None and not self.writer.has_begun:
-            return self.writer.documents(self.connection, keys)
+        if (late := self._not_begun()) is not None:
+            return late.documents(self._connection, keys)
         return documenting.locked(self.connection, keys)
 
     def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
@@ -167,10 +180,11 @@ class SqlBook(Owing, Trying):
             self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}; SAVEPOINT {_SAVEPOINT}")
             self._stands = False
         else:
-            self._say(f"SAVEPOINT {_SAVEPOINT}")
+            before, self._before = self._before, ""
+            self._say(f"{before}SAVEPOINT {_SAVEPOINT}")
         try:
             yield
-            if self.connection.get_transaction() is not self._root:
+            if self._connection.get_transaction() is not self._root:
                 raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
             if self._joins and self._is_batch:
                 self._stands = True
@@ -192,7 +206,11 @@ class SqlBook(Owing, Trying):
         """A process that freezes with rows locked would keep them from all others for ever."""
         dialect: Any = self.connection.dialect
         if dialect.name == "postgresql":
-            self._say(f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}")
+            statement = f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}"
+            if self._joins:
+                self._before = f"{statement}; "
+            else:
+                self._say(statement)
         elif getattr(dialect, "is_mariadb", False) and self.connection.info.get(_IDLE) != idle_ms:
             self._say(f"SET SESSION idle_transaction_timeout = {-(-idle_ms // 1000)}")
             self.connection.info[_IDLE] = idle_ms
@@ -205,29 +223,28 @@ class SqlBook(Owing, Trying):
             raise StoreError(f"the transaction was lost in a handler: {lost.__class__.__name__}") from lost
 
     def _say(self, statement: str) -> None:
-        """A statement without values or rows. asyncpg by itself takes a third of the time for it, and there are two an event."""
-        if self.writer is not None and not self.writer.has_begun:
-            self.writer.say(self.connection, statement)
-        elif self._joins:
-            driver: Any = self.connection.connection.driver_connection
-            self.wait(driver.execute(statement))
+        if (late := self._not_begun()) is not None:
+            late.say(self._connection, statement)
         else:
-            self.connection.exec_driver_sql(statement)
+            direct.say(self._connection, statement)
 
     @contextmanager
     def tx(self, *, is_async: bool) -> Iterator[Any]:
-        info = self.connection.info  # not there to be asked for any more once the connection is lost
+        if not self._is_watched and self._writer is not None:
+            self._writer.watch(self._connection)
+            self._is_watched = True
+        info = self._connection.info  # not there to be asked for any more once the connection is lost
         info[HANDLING] = True
         try:
             if not self._sessions:
-                yield self._async if is_async else self.connection
+                yield self._async if is_async else self._connection
             elif is_async:
                 session = AsyncSession(self._async, join_transaction_mode="create_savepoint")
                 yield session
                 self.wait(session.commit())
                 self.wait(session.close())
             else:
-                with Session(self.connection, join_transaction_mode="create_savepoint") as block:
+                with Session(self._connection, join_transaction_mode="create_savepoint") as block:
                     yield block
                     block.commit()
         finally:

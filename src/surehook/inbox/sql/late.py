@@ -11,18 +11,16 @@ Only a run that is alone in its transaction begins so late: the others of a batc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, event
 
 from surehook.inbox.sql import claiming, documenting
 from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease, StoreError
 
 T = TypeVar("T")
-
-WRITER = "surehook_inbox_writer"  # in a connection's `info`, while a transaction of ours may begin on it
 
 
 class Lock(Protocol):
@@ -43,14 +41,25 @@ class Writer:
         self._checks: list[Callable[[Connection], None]] = []
         self._savepoint: str | None = None
         self._is_cut = False
-        self._is_peeking = False
         self.has_begun = False
 
     def about_to(self, connection: Connection) -> None:
         """A statement is about to run."""
-        self._check_cut()
-        if not self.has_begun and not self._is_peeking:
+        if self._is_cut:
+            self._check_cut()
+        if not self.has_begun:
             self.begin(connection)
+
+    def watch(self, connection: Connection) -> None:
+        """See the statements of whoever is given the connection, as long as this object of it lives: one transaction."""
+
+        def about_to(
+            _: Connection, cursor: object, statement: str, values: Any, *rest: object
+        ) -> tuple[str, Any]:
+            self.about_to(connection)
+            return statement, values
+
+        event.listen(connection, "before_cursor_execute", about_to, retval=True)
 
     def begin(self, connection: Connection) -> None:
         """Begin now. As a writer: a reader that becomes one later may be refused at once, without waiting."""
@@ -114,11 +123,8 @@ class Writer:
         return rows
 
     def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
-        self._is_peeking = True
-        try:
-            return read()
-        finally:
-            self._is_peeking = False
+        self._check_cut()
+        return read()
 
     def say(self, connection: Connection, statement: str) -> None:
         """A statement about savepoints: one is made as soon as there is something that it may have to undo."""
@@ -143,28 +149,6 @@ class Writer:
             return False
         self.end()
         return True
-
-
-def listen(engine: Engine) -> None:
-    """Begin with the first statement."""
-
-    def about_to(connection: Connection, *_: Any) -> None:
-        writer = connection.info.get(WRITER)
-        if writer is not None:
-            writer.about_to(connection)
-
-    event.listen(engine, "before_cursor_execute", about_to)
-
-
-@contextmanager
-def noted(connection: Connection, writer: Writer) -> Iterator[None]:
-    """While it lasts, the connection's statements are of this transaction."""
-    connection.info[WRITER] = writer
-    try:
-        yield
-    finally:
-        if not connection.invalidated:
-            del connection.info[WRITER]
 
 
 def driver(connection: Connection) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,10 +25,13 @@ _CHANGE = (
 )
 
 
-class Owing:
+class Owing(ABC):
     """`ports.inbox_receipts.ReceiptBook` on a connection inside a transaction."""
 
-    connection: Connection
+    @property
+    @abstractmethod
+    def connection(self) -> Connection:
+        """To say something with."""
 
     def owed(self, events: Sequence[bytes]) -> dict[bytes, Owed]:
         if not events:

@@ -80,8 +80,6 @@ class SqlStore:
         self.turn = threading.Lock()
         self._open: dict[int, Open] = {}  # by thread
         _guard(engine)
-        if engine.dialect.name == "sqlite":
-            late.listen(engine)
 
     @property
     def commits_apart(self) -> bool:
@@ -138,8 +136,6 @@ class AsyncSqlStore:
         self._turn = asyncio.Lock()
         self._open: dict[int, Open] = {}  # by task
         _guard(engine.sync_engine)
-        if engine.dialect.name == "sqlite":
-            late.listen(engine.sync_engine)
 
     async def run(self, work: Callable[[Book], T]) -> T:
         writer = Writer(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
@@ -197,10 +193,7 @@ def _cut(open_: Open | None) -> bool:
 def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
     """What `work` gives on this book, in a transaction of the connection."""
     try:
-        if book.writer is None:
-            return work(book)
-        with late.noted(connection, book.writer):
-            return work(book)
+        return work(book)
     except HandlerCommits:
         # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
         # it would commit what was done here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, func, select
@@ -16,10 +17,13 @@ TRIES = 20  # of one event: as many as two runs have by default, and about 20 KB
 _COLUMNS = Try.__struct_fields__
 
 
-class Trying:
+class Trying(ABC):
     """`ports.inbox_tries.TryBook` on a connection inside a transaction."""
 
-    connection: Connection
+    @property
+    @abstractmethod
+    def connection(self) -> Connection:
+        """To say something with."""
 
     def tries(self, event: bytes) -> list[Try]:
         found = self.connection.execute(

@@ -1,0 +1,38 @@
+"""Statements without values or rows, told to the driver itself: SQLAlchemy's part in a savepoint costs more than the savepoint,
+and there are two an event."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.util import await_only
+
+# Drivers that take several statements in one message; others would refuse, or take the first one alone.
+SEVERAL = ("asyncpg", "psycopg")
+
+
+def say(connection: Connection, statement: str) -> None:
+    """Raises what SQLAlchemy would."""
+    dialect, own = connection.dialect, connection.connection
+    try:
+        if dialect.driver == "asyncpg":
+            driver: Any = own.driver_connection
+            await_only(driver.execute(statement))
+            return
+        with closing(own.cursor()) as cursor:
+            cursor.execute(statement)
+    except dialect.loaded_dbapi.Error as error:
+        is_lost = dialect.is_disconnect(error, own.dbapi_connection, None)
+        if is_lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            statement,
+            None,
+            error,
+            dialect.loaded_dbapi.Error,
+            connection_invalidated=is_lost,
+            dialect=dialect,
+        ) from error
