@@ -103,6 +103,7 @@ def test_a_folder_that_cannot_be_written_is_wrong(
             assert not is_wrong or states(ran)["disk"] == "wrong"
 
 
+@pytest.mark.slow
 def test_a_role_with_too_few_rights_on_postgresql_is_wrong(
     surehook: Run, postgres: Postgres, database: str, free: dict[str, str]
 ) -> None:

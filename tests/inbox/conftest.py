@@ -24,6 +24,14 @@ GROUNDS = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make check` starts no third kind of database."""
+    for item in items:
+        if "mariadb" in item.name:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:

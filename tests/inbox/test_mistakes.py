@@ -333,7 +333,13 @@ def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
     scene.end()
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.did)
+SLOW = (wrong_password,)  # they start a database of another kind
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [pytest.param(one, id=one.did, marks=pytest.mark.slow if one.do in SLOW else ()) for one in MISTAKES],
+)
 def test_a_usual_mistake_is_one_line_that_names_its_cause_and_the_next_step(
     mistake: Mistake, scene: Scene
 ) -> None:

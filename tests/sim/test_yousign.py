@@ -9,6 +9,7 @@ from surehook.sim.yousign import ADAPTIVE, run_yousign
 SLACK_S = 5.0  # what a delivery may be later than its policy makes it
 
 
+@pytest.mark.slow
 def test_with_the_profile_as_it_is_everything_arrives_when_its_schedule_says():
     """Who answers within a second has each event at once. Who needs two is found to be slow meanwhile, and has its last
     second call two minutes after a first one that began at once."""
