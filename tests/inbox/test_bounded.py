@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from surehook.inbox import Inbox, Rules
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.pace import FADES, QUICK_S, Pace, Portion
+from surehook.inbox.pace import LONG_S, QUICK_S, Pace, Portion
 from surehook.ports.inbox import Contended
 from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
 from tests.inbox.test_documents import table
@@ -58,23 +58,43 @@ def test_those_up_to_the_first_slow_one_share_a_transaction(types, together):
     assert pace.together([Run(type) for type in types.split()]) == together  # type: ignore[misc]
 
 
-def test_a_slow_call_is_forgotten_after_many_quick_ones():
-    pace = paced(once=20.0)
-    (handler,) = pace._handlers.fitting("partner", "once")
+def slow_for(pace: Pace, type: str, *, quick_s: float) -> int:
+    """How many quick calls it takes until the handler counts as quick again."""
+    (handler,) = pace._handlers.fitting("partner", type)
     calls = 0
-    while not pace.together([Run("once")]):  # type: ignore[list-item]
-        pace.took(handler, 0.001)
+    while not pace.together([Run(type)]):  # type: ignore[list-item]
+        pace.took(handler, quick_s)
         calls += 1
-    assert 20.0 * FADES**calls < QUICK_S < 20.0 * FADES ** (calls - 1)
+    return calls
+
+
+def test_a_long_call_is_remembered_for_long_and_a_short_one_counts_with_the_others():
+    assert slow_for(paced(once=20.0), "once", quick_s=0.001) == 178
+    assert slow_for(paced(once=0.2), "once", quick_s=0.001) == 14
+    pace = paced(common=0.001)
+    (handler,) = pace._handlers.fitting("partner", "common")
+    pace.took(handler, 0.4)
+    assert pace.together([Run("common")]) == 1, "the machine stood still"  # type: ignore[list-item]
+    pace.took(handler, LONG_S)
+    assert pace.together([Run("common")]) == 0  # type: ignore[list-item]
+
+
+def test_one_of_fifty_calls_that_hangs_keeps_its_handler_alone():
+    pace = paced(hangs=5.0)
+    (handler,) = pace._handlers.fitting("partner", "hangs")
+    for number in range(200):
+        pace.took(handler, 5.0 if number % 50 == 0 else 0.001)
+        assert not pace.together([Run("hangs")])  # type: ignore[list-item]
 
 
 def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
     portion = Portion(64)
     sizes = []
-    for done, left in ((1, 63), (1, 0), (2, 0), (4, 0), (8, 0), (3, 13), (6, 0), (0, 5)):
-        portion.met(done, left)
+    for done, left in ((1, 63), (1, 0), (4, 0), (3, 13), (3, 0), (12, 0), (48, 0), (0, 5)):
+        portion.shared(done, left)
         sizes.append(portion.size)
-    assert sizes == [1, 2, 4, 8, 16, 3, 6, 1]
+    portion.alone()
+    assert [*sizes, portion.size] == [1, 4, 16, 3, 12, 48, 64, 1, 1]
 
 
 def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_given_back_untried(house):
@@ -87,9 +107,9 @@ def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_give
     before = house.sql("select due_at, accepted_at from surehook_inbox_runs")
     assert all(due > accepted for due, accepted in before)
     done = house.do(store.run(steps.processing(claimed.runs, TOKEN)))
-    assert (len(done.settlements), done.left) == (7, 13), "0.25 s of work"
+    assert (len(done.settlements), done.left) == (8, 12), "the first, and 0.25 s of work"
     given = "select attempts from surehook_inbox_runs where lease is null and due_at = accepted_at"
-    assert house.sql(given) == [(0,)] * 13, "in their places, and the attempt is not counted"
+    assert house.sql(given) == [(0,)] * 12, "in their places, and the attempt is not counted"
     house.work()
     assert len(house.effects()) == 20
 

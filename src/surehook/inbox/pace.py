@@ -13,7 +13,10 @@ from surehook.inbox.handlers import Handler, Handlers
 from surehook.ports.inbox import Run
 
 QUICK_S = 0.05
-FADES = 0.98  # of the longest time that is remembered, with each call: after three hundred quick ones 20 s are forgotten
+LONG_S = 1.0  # as long as a batch may take by itself
+FADES = 0.98  # of a long call, with each other one: 20 s are forgotten after some hundred and eighty quick ones
+GROWS = 4  # what a worker claims, while it does all of it
+SHARE = 0.1  # of one call in what a handler commonly takes
 
 
 class Pace:
@@ -26,8 +29,11 @@ class Pace:
 
     def took(self, handler: Handler, seconds: float) -> None:
         """A call of this handler is over."""
-        before = self._seen.get(id(handler))
-        self._seen[id(handler)] = seconds if before is None else max(seconds, before * FADES)
+        before = self._seen.get(id(handler), seconds)
+        if seconds >= LONG_S or before >= LONG_S:
+            self._seen[id(handler)] = max(seconds, before * FADES)
+        else:
+            self._seen[id(handler)] = before + (seconds - before) * SHARE
 
     def together(self, runs: Sequence[Run]) -> int:
         """How many of these, from the first on, share a transaction; none: the first one has it alone."""
@@ -45,6 +51,10 @@ class Portion:
         self._most = most
         self.size = most
 
-    def met(self, done: int, left: int) -> None:
-        """So many were done, so many given back."""
-        self.size = max(1, done) if left else min(self._most, max(self.size * 2, 1))
+    def shared(self, done: int, left: int) -> None:
+        """So many shared a transaction and were done, so many were given back."""
+        self.size = max(1, done) if left else min(self._most, max(1, self.size * GROWS))
+
+    def alone(self) -> None:
+        """A slow one had a transaction to itself, and so will the next."""
+        self.size = 1

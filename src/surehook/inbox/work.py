@@ -59,14 +59,16 @@ class InHand(Struct):
 class Parted(Struct):
     """What was claimed, as transactions will have it.
 
-    first  given back at once: while a slow handler is at work, others may have them
-    runs   of the next transaction
-    rest   given back with it
+    first    given back at once: while a slow handler is at work, others may have them
+    runs     of the next transaction
+    rest     given back with it
+    is_slow  the one run of it is a slow handler's
     """
 
     first: list[Run]
     runs: list[Run]
     rest: list[Run]
+    is_slow: bool = False
 
 
 class Left(Struct):
@@ -127,7 +129,7 @@ class Steps:
         shared = self.pace.together(runs)
         if shared or not runs:
             return Parted([], runs[:shared], runs[shared:])
-        return Parted(runs[1:], runs[:1], [])
+        return Parted(runs[1:], runs[:1], [], is_slow=True)
 
     def _check_tables(self, book: Book) -> None:
         """Nothing is claimed on tables of an older version: it could not be settled, and each try would count."""
@@ -145,14 +147,17 @@ class Steps:
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> Callable[[Book], Done]:
-        def work(book: Book) -> Done:
-            boot = self.pace.boot
-            until = boot() + self.rules.batch_s
-            return self.processor.process(
-                book, runs, token, waking, rest=rest, is_over=lambda: is_stopping() or boot() >= until
-            )
+        until: float | None = (
+            None  # set by the first run that is through: before it, what others hold was waited for
+        )
 
-        return work
+        def is_over() -> bool:
+            nonlocal until
+            now = self.pace.boot()
+            until = now + self.rules.batch_s if until is None else until
+            return now >= until or is_stopping()
+
+        return lambda book: self.processor.process(book, runs, token, waking, rest=rest, is_over=is_over)
 
     def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
         return lambda book: self.processor.fail(book, run, token, error)
@@ -204,7 +209,10 @@ class _Working:
             yield from self._giving_back(parted.rest, token)
             yield from self._one_by_one(parted.runs, token, error)
         else:
-            self._portion.met(len(parted.runs) + len(parted.rest) - done.left, done.left + len(parted.first))
+            if parted.is_slow:
+                self._portion.alone()
+            else:
+                self._portion.shared(len(parted.runs) + len(parted.rest) - done.left, done.left)
             steps.told(done)
         return None
 
