@@ -27,7 +27,7 @@ def delivery(**changes: Any) -> dict[str, Any]:
         "id": DELIVERY, "event": EVENT, "endpoint": ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 1, "outcome": "timed_out", "unknown": True,
         "due_at": "2126-11-21T10:46:00.000Z", "finished_at": None, "replay_of": None, "replayed_by": None,
-        "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None,
+        "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None, "request_headers": None,
     } | changes  # fmt: skip
 
 

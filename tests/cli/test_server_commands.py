@@ -249,6 +249,16 @@ def test_the_headline_says_state_reason_and_time(
     assert "no attempt yet" in out
 
 
+def test_a_dead_letter_tells_what_its_last_request_had(surehook: Run) -> None:
+    headers = {"webhook-timestamp": "1795262760", "authorization": "•••"}
+    dead = delivery(state="dead", finished_at=T0, due_at=None, request_headers=headers)
+    values = {f"GET /v1/deliveries/{DELIVERY}": dead, f"GET /v1/deliveries/{DELIVERY}/attempts": [attempt()]}
+    with fake_api(**values) as api:
+        shown = surehook("deliveries", "show", DELIVERY, env=api.env).out
+    for words in ("headers of its last request", "webhook-timestamp: 1795262760", "authorization: •••"):
+        assert words in shown, words
+
+
 def test_a_dismissed_delivery_tells_its_note(surehook: Run) -> None:
     put_away = delivery(
         state="dead", finished_at=T0, due_at=None, dismissal={"note": "settled by telephone", "at": T0}

@@ -100,6 +100,7 @@ SHAPES: dict[str, Any] = {
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 2, "outcome": "timed_out",
         "unknown": True, "due_at": "2026-03-02T09:35:05.000Z", "finished_at": None, "replay_of": None,
         "replayed_by": None, "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None,
+        "request_headers": None,
     },
     "Taken": {"taken": 1, "unknown": []},
     "Attempt": {

@@ -170,6 +170,7 @@ class DeliveryShape(Struct, frozen=True):
     dismissal: DismissalShape | None
     subject: str | None
     correlation_id: str | None
+    request_headers: dict[str, str] | None
 
 
 class TimingsShape(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from msgspec import Raw
+from msgspec import Raw, json
 
 from surehook.api import shapes
 from surehook.core import envelope, hints, ids, instants, redact, signature
@@ -137,7 +137,12 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         else shapes.DismissalShape(seen.dismissal.note, render(seen.dismissal.at)),
         subject=seen.subject,
         correlation_id=seen.correlation_id,
+        request_headers=_request_headers(seen),
     )
+
+
+def _request_headers(seen: DeliveryView) -> dict[str, str] | None:
+    return None if seen.request_headers is None else json.decode(seen.request_headers, type=dict[str, str])
 
 
 def receipt(seen: Word) -> shapes.ReceiptShape:

@@ -135,6 +135,7 @@ class Settled(Struct, gc=False):
     spared: int = 0  # as on the delivery from now on
     notices: tuple[Notice, ...] = ()
     finalize_by: int | None = None  # on a delivered one: when to raise `delivery.unfinalized`
+    request_headers: bytes | None = None  # on a dead one: what its dead letter keeps of its last request
 
 
 class EndpointHealth(Struct, frozen=True, gc=False):

@@ -238,8 +238,12 @@ block_bits = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.
-dead_letter = Table("dead_letter", metadata, _id("delivery", key=True), sqlite_with_rowid=False)
+# Dead deliveries that were neither replayed nor dismissed; what they need is kept whole. `request_headers` are those of the
+# last request, a JSON object without what is secret; null where none was made.
+dead_letter = Table(
+    "dead_letter", metadata, _id("delivery", key=True), Column("request_headers", LargeBinary),
+    sqlite_with_rowid=False,
+)  # fmt: skip
 # Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one for each change
 # since retention last added them up. Triggers on the table above write it.
 dead_letter_count = Table("dead_letter_count", metadata, Column("change", BigInteger, nullable=False))

@@ -80,6 +80,9 @@ class DeliveryView(Struct, frozen=True):
     dismissal: Dismissal | None = None  # of a dead letter that was put away
     subject: str | None = None  # of its event, as long as that is kept
     correlation_id: str | None = None
+    request_headers: bytes | None = (
+        None  # of a dead letter: of its last request, a JSON object without secrets
+    )
 
 
 class LaneCount(Struct, frozen=True):

@@ -78,6 +78,7 @@ def _finished(book: Book, story: Story, attempts: int, receipt: Word | None) -> 
         dismissal=story.dismissal,
         subject=_subject(book, story.event),
         correlation_id=_correlation(book, story.event),
+        request_headers=story.request_headers,
     )
 
 

@@ -76,6 +76,12 @@ def of_finished(settled: Sequence[Settled]) -> list[Column]:
     return [*_of_entries(settled), [one.end for one in settled], [one.reason for one in settled]]
 
 
+def of_letters(settled: Sequence[Settled]) -> list[Column]:
+    """What dead letters keep of their last requests."""
+    kept = [(one.delivery.id, one.request_headers) for one in settled if one.request_headers is not None]
+    return [[id for id, _ in kept], [headers for _, headers in kept]]
+
+
 def of_moved(settled: Sequence[Settled]) -> list[Column]:
     """Entries of deliveries that go on, where there are any, and what their rows become."""
     if not settled:
