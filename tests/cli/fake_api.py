@@ -18,7 +18,7 @@ def event(**changes: Any) -> dict[str, Any]:
     return {
         "id": EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None, "source": None,
-        "occurred_at": None, "accepted_at": T0, "deliveries": 1, "data": {"n": 1},
+        "occurred_at": None, "accepted_at": T0, "deliveries": 1, "idempotency_key": None, "data": {"n": 1},
     } | changes  # fmt: skip
 
 

@@ -299,13 +299,14 @@ def test_receipts_are_asked_for_from_flags(surehook: Run, words: list[str], aske
 
 
 def test_an_event_is_shown_with_its_data_and_where_it_went(surehook: Run) -> None:
-    values = {f"GET /v1/events/{EVENT}": event(), f"GET /v1/events/{EVENT}/deliveries": [delivery()]}
+    shown = event(idempotency_key="order-17")
+    values = {f"GET /v1/events/{EVENT}": shown, f"GET /v1/events/{EVENT}/deliveries": [delivery()]}
     with fake_api(**values) as api:
         out = surehook("events", "show", EVENT, env=api.env).out
         as_json = surehook("events", "show", EVENT, "--json", env=api.env).json
-    assert '"n": 1' in out
-    assert DELIVERY in out
-    assert as_json == {"event": event(), "deliveries": [delivery()]}
+    for words in ('"n": 1', DELIVERY, "order-17"):
+        assert words in out, words
+    assert as_json == {"event": shown, "deliveries": [delivery()]}
 
 
 @pytest.mark.parametrize("words", [("resend",), ("deliveries", "resend"), ("deliveries", "cancel")])

@@ -93,7 +93,8 @@ SHAPES: dict[str, Any] = {
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None,
-        "source": None, "occurred_at": _AT, "accepted_at": _AT, "deliveries": 2, "data": {"document": "doc_1"},
+        "source": None, "occurred_at": _AT, "accepted_at": _AT, "deliveries": 2,
+        "idempotency_key": "doc_1-signed", "data": {"document": "doc_1"},
     },
     "Delivery": {
         "id": _DELIVERY, "event": _EVENT, "endpoint": _ENDPOINT, "tenant": "acme", "type": "document.signed",

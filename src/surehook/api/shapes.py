@@ -130,6 +130,7 @@ class EventShape(Struct, frozen=True):
     occurred_at: str | None
     accepted_at: str
     deliveries: int
+    idempotency_key: str | None
     data: Any
 
 

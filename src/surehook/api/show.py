@@ -110,6 +110,7 @@ def event(seen: Event) -> shapes.EventShape:
         occurred_at=render_optional(seen.occurred_at),
         accepted_at=render(seen.accepted_at),
         deliveries=seen.fan_out,
+        idempotency_key=seen.idempotency_key,
         data=Raw(envelope.split_data(seen.body)) if seen.body else None,
     )
 

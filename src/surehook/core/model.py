@@ -54,6 +54,7 @@ class Event(Struct, frozen=True, gc=False):
     body: bytes
     digest: bytes  # SHA-256 of what the publisher sent
     fan_out: int  # deliveries made at acceptance, so that a repeat is answered the same for ever
+    idempotency_key: str | None = None  # that its publisher gave, of its tenant
 
 
 class Delivery(Struct, gc=False):

@@ -142,6 +142,7 @@ event = Table(
     _at("occurred_at", optional=True), _at("accepted_at"), Column("digest", LargeBinary(32), nullable=False),
     _count("fan_out"),
     Column("body", LargeBinary),  # null once its own lifetime is over
+    _text("idempotency_key", optional=True),  # null too where it came before there was this column
     postgresql_partition_by="RANGE (id)",
 )  # fmt: skip
 _with_subject = event.c.subject.is_not(None)
@@ -154,6 +155,10 @@ Index(
     "event_correlation", event.c.correlation_id, event.c.id,
     sqlite_where=_with_correlation, postgresql_where=_with_correlation,
 )  # fmt: skip
+
+# (PostgreSQL indexes days when they are over; until then keys have a table of their own.)
+_with_key = event.c.idempotency_key.is_not(None)
+Index("event_key", event.c.idempotency_key, event.c.id, sqlite_where=_with_key).ddl_if(dialect="sqlite")
 
 # `holder` is a node's number; it and `parked` are never both set. `parked_at`: since when it is parked.
 delivery = Table(

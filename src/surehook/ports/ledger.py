@@ -46,7 +46,6 @@ class Incoming(Struct, gc=False):
 
     event: Event
     deliveries: list[Delivery]
-    key: str | None = None  # the caller's Idempotency-Key, per tenant
     given: bool = False  # the publisher chose the id: it may exist already
 
 
@@ -186,7 +185,7 @@ class Ledger(Receipts, Protocol):
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
     ) -> Receipt:
-        """Append events, deliveries and idempotency keys in one transaction.
+        """Append events, deliveries and the keys that events name in one transaction.
 
         `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and
         types than the batch's do no harm. Running the same batch again after

@@ -22,9 +22,7 @@ class EventFilter(Struct, frozen=True):
     correlation_id: str | None = None
     since: int | None = None  # accepted_at >= since
     until: int | None = None  # accepted_at < until
-    idempotency_key: str | None = (
-        None  # of the tenant, which is named: the event that the key stands for while it is known
-    )
+    idempotency_key: str | None = None  # of the tenant, which is named
 
 
 class DeliveryFilter(Struct, frozen=True):

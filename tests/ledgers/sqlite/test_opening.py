@@ -60,7 +60,7 @@ async def test_the_migrations_make_the_schema(runner: Any, tmp_path: Path) -> No
         for index in table.indexes
         if index.dialect_options["sqlite"]["where"] is not None
     }
-    assert len(wheres) == 9
+    assert len(wheres) == 10
     for name, where in wheres.items():
         (made,) = file.execute("select sql from sqlite_master where name = ?", (name,)).fetchone()
         assert made.split(" WHERE ")[1] == where.replace(f"{name.split('_')[0]}.", "")

@@ -37,6 +37,7 @@ def of_events(events: Sequence[Event], now: int) -> list[Column]:
         c["id"], c["tenant"], c["type"], _unless("1", c["schema_version"]), c["subject"], c["sequence"],
         c["workflow_version"], c["correlation_id"], c["causation_id"], c["source"], c["occurred_at"],
         _unless(now, c["accepted_at"]), c["body"], c["digest"], _unless(1, c["fan_out"]),
+        _unless(None, c["idempotency_key"]),
     ]  # fmt: skip
 
 
