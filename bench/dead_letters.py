@@ -36,6 +36,7 @@ from surehook.ledgers.sqlite import SqliteLedger
 
 DAYS, OLDEST_DAYS = 10, 50
 BODY_BYTES = 600
+HEADERS = b"h" * 450  # of the last request, as an endpoint with two headers of its own has them
 LIMIT_MS = 10.0
 SETTLE_MINUTES = 5  # in which nothing is left to do, before minutes are judged
 
@@ -85,7 +86,10 @@ def fill_sqlite(path: Path, rows: int) -> None:
             "'document.signed', ?, x'', x'')",
             ((id, at, at, endpoint, id) for id, at in made),
         )
-        connection.executemany("insert into dead_letter (delivery) values (?)", ((id,) for id, _ in made))
+        connection.executemany(
+            "insert into dead_letter (delivery, request_headers) values (?, ?)",
+            ((id, HEADERS) for id, _ in made),
+        )
     connection.execute("commit")
     connection.close()
 
@@ -111,7 +115,7 @@ def fill_postgres(server: Postgres, database: str, rows: int) -> None:
             f"decode(repeat(md5(id::text), {BODY_BYTES // 16}), 'hex') from {made}",
             f"insert into {name('attempt', day)} ({_LINE_COLUMNS}) select id, 703, 1, at, 'refused', false, 500, "
             f"'dead', at, 'acme', '\\x00', 'document.signed', id, '', '' from {made}",
-            f"insert into dead_letter (delivery) select id from {made}",
+            f"insert into dead_letter (delivery, request_headers) select id, '\\x{HEADERS.hex()}' from {made}",
         ):
             server.ask(sql, database, seconds=FILL_S)
     server.ask("vacuum analyze", database, seconds=FILL_S)

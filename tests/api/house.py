@@ -164,7 +164,7 @@ class SmallEngine:
         self.hastened: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
-        self.endings = Endings(ledger=ledger, watch=self.watch, notify=lambda notice: None)
+        self.endings = Endings(ledger, self.directory, self.watch, lambda notice: None)
 
     async def current(self) -> None:
         await self.changed()
@@ -314,6 +314,7 @@ class House:
         end: str | None = None,
         due_at: int = 0,
         parked: str | None = None,
+        request_headers: bytes | None = None,
         **entry: Any,
     ) -> None:
         taken = self.take(delivery)
@@ -333,6 +334,7 @@ class House:
             number=taken.attempt + 1,
             due_at=due_at,
             parked=parked,
+            request_headers=request_headers,
         )
         self.run(self.ledger.record([settled], node=NODE, health=[], breakers=[], notices=[], now=now))
 

@@ -247,6 +247,19 @@ def test_dead_letters_stay_until_they_are_replayed_or_dismissed(house: House) ->
     assert house.get("/v1/dead-letters?outcome=timed_out")["data"] == []
 
 
+def test_a_dead_letter_shows_the_headers_of_its_last_request_until_it_is_none(house: House) -> None:
+    house.tenant()
+    _, (dead,) = house.publish(house.endpoint())
+    assert house.get(f"/v1/deliveries/{dead}")["request_headers"] is None
+    house.settle(dead, end="dead", request_headers=b'{"webhook-id":"evt_1"}')
+
+    shown = {"webhook-id": "evt_1"}
+    assert house.get(f"/v1/deliveries/{dead}")["request_headers"] == shown
+    for path in ("/v1/dead-letters", "/v1/deliveries"):
+        assert [one["request_headers"] for one in house.get(path)["data"]] == [shown]
+    assert house.post(f"/v1/dead-letters/{dead}/dismiss", {"note": "settled"})["request_headers"] is None
+
+
 def test_only_a_dead_letter_can_be_dismissed_and_once(house: House) -> None:
     house.tenant()
     endpoint = house.endpoint()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from surehook.api import events
+from surehook.core.instants import DAY_MS
 from tests.api.house import START, House
 
 ON_SQLITE = True
@@ -34,6 +35,18 @@ def test_an_event_whose_bytes_are_gone_has_null_for_data(house: House) -> None:
     (event,) = house.get("/v1/events")["data"]
 
     assert event["data"] is None
+
+
+def test_an_event_shows_its_key_and_is_found_by_it_when_the_key_itself_is_forgotten(house: House) -> None:
+    house.tenant()
+    event, _ = house.publish(idempotency_key="order-17")
+    house.publish()
+    house.run(house.ledger.prune(events_before=0, bodies_before=0, limit=100, now=START + 2 * DAY_MS))
+
+    assert house.get(f"/v1/events/{event}")["idempotency_key"] == "order-17"
+    (found,) = house.get("/v1/events?tenant=acme&idempotency_key=order-17")["data"]
+    assert (found["id"], found["idempotency_key"]) == (event, "order-17")
+    assert house.get("/v1/events?tenant=acme&idempotency_key=order-18")["data"] == []
 
 
 def test_lists_can_be_cut_by_every_filter(house: House) -> None:

@@ -14,9 +14,9 @@ ON_SQLITE = True
 ENDPOINT = "id tenant url event_types policy status reason failure_count order headers description created_at updated_at secret method authentication tls receipts breaker key_id"
 EVENT = (
     "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source occurred_at "
-    "accepted_at deliveries data"
+    "accepted_at deliveries idempotency_key data"
 )
-DELIVERY = "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of replayed_by receipt dismissal subject correlation_id"
+DELIVERY = "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of replayed_by receipt dismissal subject correlation_id request_headers"
 ATTEMPT = "id delivery number kind lane started_at outcome unknown status error hint address timings_ms response next_at"
 POLICY = (
     "name profile timeouts success redirects schedule jitter auto_retry max_age terminal honour_retry_after "

@@ -18,7 +18,7 @@ def event(**changes: Any) -> dict[str, Any]:
     return {
         "id": EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None, "source": None,
-        "occurred_at": None, "accepted_at": T0, "deliveries": 1, "data": {"n": 1},
+        "occurred_at": None, "accepted_at": T0, "deliveries": 1, "idempotency_key": None, "data": {"n": 1},
     } | changes  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def delivery(**changes: Any) -> dict[str, Any]:
         "id": DELIVERY, "event": EVENT, "endpoint": ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 1, "outcome": "timed_out", "unknown": True,
         "due_at": "2126-11-21T10:46:00.000Z", "finished_at": None, "replay_of": None, "replayed_by": None,
-        "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None,
+        "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None, "request_headers": None,
     } | changes  # fmt: skip
 
 

@@ -249,6 +249,16 @@ def test_the_headline_says_state_reason_and_time(
     assert "no attempt yet" in out
 
 
+def test_a_dead_letter_tells_what_its_last_request_had(surehook: Run) -> None:
+    headers = {"webhook-timestamp": "1795262760", "authorization": "•••"}
+    dead = delivery(state="dead", finished_at=T0, due_at=None, request_headers=headers)
+    values = {f"GET /v1/deliveries/{DELIVERY}": dead, f"GET /v1/deliveries/{DELIVERY}/attempts": [attempt()]}
+    with fake_api(**values) as api:
+        shown = surehook("deliveries", "show", DELIVERY, env=api.env).out
+    for words in ("headers of its last request", "webhook-timestamp: 1795262760", "authorization: •••"):
+        assert words in shown, words
+
+
 def test_a_dismissed_delivery_tells_its_note(surehook: Run) -> None:
     put_away = delivery(
         state="dead", finished_at=T0, due_at=None, dismissal={"note": "settled by telephone", "at": T0}
@@ -289,13 +299,14 @@ def test_receipts_are_asked_for_from_flags(surehook: Run, words: list[str], aske
 
 
 def test_an_event_is_shown_with_its_data_and_where_it_went(surehook: Run) -> None:
-    values = {f"GET /v1/events/{EVENT}": event(), f"GET /v1/events/{EVENT}/deliveries": [delivery()]}
+    shown = event(idempotency_key="order-17")
+    values = {f"GET /v1/events/{EVENT}": shown, f"GET /v1/events/{EVENT}/deliveries": [delivery()]}
     with fake_api(**values) as api:
         out = surehook("events", "show", EVENT, env=api.env).out
         as_json = surehook("events", "show", EVENT, "--json", env=api.env).json
-    assert '"n": 1' in out
-    assert DELIVERY in out
-    assert as_json == {"event": event(), "deliveries": [delivery()]}
+    for words in ('"n": 1', DELIVERY, "order-17"):
+        assert words in out, words
+    assert as_json == {"event": shown, "deliveries": [delivery()]}
 
 
 @pytest.mark.parametrize("words", [("resend",), ("deliveries", "resend"), ("deliveries", "cancel")])

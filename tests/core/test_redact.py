@@ -58,6 +58,14 @@ def test_header_values_are_hidden_unless_known_to_be_harmless():
     }
 
 
+def test_of_a_request_the_endpoints_own_values_are_hidden_whatever_their_name():
+    said = b"webhook-id: evt_1\r\nwebhook-timestamp: 7\r\nwebhook-signature: v1,abc\r\nuser-agent: surehook/1\r\n"
+    private = b"X-Region: eu: west\r\nuser-agent: theirs\r\nAuthorization: Bearer s3cret\r\n"
+    assert redact.request(said, private) == {
+        "webhook-id": "evt_1", "webhook-timestamp": "7", "user-agent": "•••", "x-region": "•••", "authorization": "•••",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

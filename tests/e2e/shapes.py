@@ -11,9 +11,9 @@ KEYS = {
     "endpoint": "id tenant url event_types policy status reason failure_count order headers description created_at "
     "updated_at secret method authentication tls receipts breaker key_id",
     "event": "id tenant type subject sequence schema_version workflow_version correlation_id causation_id source "
-    "occurred_at accepted_at deliveries data",
+    "occurred_at accepted_at deliveries idempotency_key data",
     "delivery": "id event endpoint tenant type state reason lane attempts outcome unknown due_at finished_at replay_of "
-    "replayed_by receipt dismissal subject correlation_id",
+    "replayed_by receipt dismissal subject correlation_id request_headers",
     "attempt": "id delivery number kind lane started_at outcome unknown status error hint address timings_ms response "
     "next_at",
     "policy": "name profile timeouts success redirects schedule jitter auto_retry max_age terminal honour_retry_after "

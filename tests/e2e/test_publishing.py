@@ -49,6 +49,7 @@ def test_an_event_that_matches_no_endpoint_is_kept_as_well(shop: Shop) -> None:
         "causation_id",
         "source",
         "occurred_at",
+        "idempotency_key",
     ]
     assert (
         all(event[key] is None for key in absent) and event["schema_version"] == "1" and event["data"] is None
@@ -83,6 +84,7 @@ def test_a_repeat_with_its_key_is_answered_the_same_for_ever(shop: Shop) -> None
     again = shop.api.ask("POST", "/v1/events", event, headers=key)
     assert first.status == again.status == 202 and first.body == again.body
     assert len(shop.deliveries(first.json["id"])) == 1
+    assert shop.api.get(f"/v1/events/{first.json['id']}")["idempotency_key"] == "order-66-signed"
     spot.wait(1)
     for change in ({"data": {"n": 2}}, {"type": "document.sent"}, {"subject": None}, {"sequence": 4}):
         problem = shop.api.refused("POST", "/v1/events", {**event, **change}, headers=key)

@@ -108,8 +108,8 @@ class Maker:
         **fields: Any,
     ) -> Incoming:
         """One event with a delivery to each endpoint; `event` and `fields` override theirs."""
-        what = self.event(at=at, **{"fan_out": len(endpoints), **(event or {})})
-        return Incoming(what, [self.delivery(what, one, **fields) for one in endpoints], key=key, given=given)
+        what = self.event(at=at, **{"fan_out": len(endpoints), "idempotency_key": key, **(event or {})})
+        return Incoming(what, [self.delivery(what, one, **fields) for one in endpoints], given=given)
 
     def notice(self, kind: str = "delivery.dead", *, at: int = NOW, **fields: Any) -> Notice:
         values: dict[str, Any] = {"tenant": TENANT, "endpoint": None, "delivery": None, "detail": "so it is"}

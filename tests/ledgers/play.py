@@ -231,7 +231,9 @@ class Play:
             awaited = self.now + self._one_of((0, 5_000, HOUR_MS)) if self._chance(2) else None
             return structs.replace(make.delivered(held, started_at=self.now), finalize_by=awaited)
         if kind == 1:
-            return make.ended(held, "dead", outcome="gone", status=410, notices=(make.notice(at=self.now),))
+            dead = make.ended(held, "dead", outcome="gone", status=410, notices=(make.notice(at=self.now),))
+            dead.request_headers = self._one_of((None, b'{"a":"b"}'))
+            return dead
         if kind == 2:
             return make.ended(held, "dropped", outcome="timed_out", status=None, unknown=True)
         if kind == 3:

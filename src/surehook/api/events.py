@@ -95,7 +95,7 @@ EVENT_FILTERS = (
     query.text("correlation_id", "Correlation id, exactly."),
     query.text(
         "idempotency_key",
-        "`Idempotency-Key` of this `tenant`, as long as it is known.",
+        "`Idempotency-Key` of this `tenant`, exactly.",
         chars=limits.IDEMPOTENCY_KEY_CHARS,
     ),
     query.instant("since", "Accepted at this instant or later."),

@@ -93,13 +93,15 @@ SHAPES: dict[str, Any] = {
     "Event": {
         "id": _EVENT, "tenant": "acme", "type": "document.signed", "subject": "doc_1", "sequence": 3,
         "schema_version": "1", "workflow_version": None, "correlation_id": None, "causation_id": None,
-        "source": None, "occurred_at": _AT, "accepted_at": _AT, "deliveries": 2, "data": {"document": "doc_1"},
+        "source": None, "occurred_at": _AT, "accepted_at": _AT, "deliveries": 2,
+        "idempotency_key": "doc_1-signed", "data": {"document": "doc_1"},
     },
     "Delivery": {
         "id": _DELIVERY, "event": _EVENT, "endpoint": _ENDPOINT, "tenant": "acme", "type": "document.signed",
         "state": "retrying", "reason": None, "lane": "retry", "attempts": 2, "outcome": "timed_out",
         "unknown": True, "due_at": "2026-03-02T09:35:05.000Z", "finished_at": None, "replay_of": None,
         "replayed_by": None, "receipt": None, "dismissal": None, "subject": "doc_1", "correlation_id": None,
+        "request_headers": None,
     },
     "Taken": {"taken": 1, "unknown": []},
     "Attempt": {

@@ -130,6 +130,7 @@ class EventShape(Struct, frozen=True):
     occurred_at: str | None
     accepted_at: str
     deliveries: int
+    idempotency_key: str | None
     data: Any
 
 
@@ -170,6 +171,7 @@ class DeliveryShape(Struct, frozen=True):
     dismissal: DismissalShape | None
     subject: str | None
     correlation_id: str | None
+    request_headers: dict[str, str] | None
 
 
 class TimingsShape(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from msgspec import Raw
+from msgspec import Raw, json
 
 from surehook.api import shapes
 from surehook.core import envelope, hints, ids, instants, redact, signature
@@ -110,6 +110,7 @@ def event(seen: Event) -> shapes.EventShape:
         occurred_at=render_optional(seen.occurred_at),
         accepted_at=render(seen.accepted_at),
         deliveries=seen.fan_out,
+        idempotency_key=seen.idempotency_key,
         data=Raw(envelope.split_data(seen.body)) if seen.body else None,
     )
 
@@ -137,7 +138,12 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         else shapes.DismissalShape(seen.dismissal.note, render(seen.dismissal.at)),
         subject=seen.subject,
         correlation_id=seen.correlation_id,
+        request_headers=_request_headers(seen),
     )
+
+
+def _request_headers(seen: DeliveryView) -> dict[str, str] | None:
+    return None if seen.request_headers is None else json.decode(seen.request_headers, type=dict[str, str])
 
 
 def receipt(seen: Word) -> shapes.ReceiptShape:

@@ -42,7 +42,7 @@ def list_events(
     subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
     correlation_id: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option(help="Only the one with this key of a tenant, as long as that is known.")
+        str | None, typer.Option(help="Only what came with this key of a tenant.")
     ] = None,
     since: Since = None,
     until: Until = None,

@@ -129,6 +129,10 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
             line(f"     held  {say(held_ms)} longer: parked, or no slot was free")
     if not attempts:
         line("  no attempt yet")
+    if delivery["request_headers"] is not None:
+        line(f"  {paint('headers of its last request', 'dim', out)}")
+        for name, value in delivery["request_headers"].items():
+            line(f"     {name}: {value}")
     if delivery.get("receipt") is not None:
         line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {told(delivery['receipt'])}")
     if any(attempt["unknown"] for attempt in attempts):

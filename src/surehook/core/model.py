@@ -54,6 +54,7 @@ class Event(Struct, frozen=True, gc=False):
     body: bytes
     digest: bytes  # SHA-256 of what the publisher sent
     fan_out: int  # deliveries made at acceptance, so that a repeat is answered the same for ever
+    idempotency_key: str | None = None  # that its publisher gave, of its tenant
 
 
 class Delivery(Struct, gc=False):
@@ -135,6 +136,7 @@ class Settled(Struct, gc=False):
     spared: int = 0  # as on the delivery from now on
     notices: tuple[Notice, ...] = ()
     finalize_by: int | None = None  # on a delivered one: when to raise `delivery.unfinalized`
+    request_headers: bytes | None = None  # on a dead one: what its dead letter keeps of its last request
 
 
 class EndpointHealth(Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ unless their name is known to be harmless: a list of secret names would always b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult, urlsplit
 
 HIDDEN = "•••"
@@ -63,6 +63,21 @@ def configured(given: Mapping[str, str]) -> dict[str, str]:
 
 def headers(given: Mapping[str, str]) -> dict[str, str]:
     return {printable(name): header(name, value) for name, value in given.items()}
+
+
+def request(said: bytes, private: bytes) -> dict[str, str]:
+    """What is kept of the header lines of a request: `said` by us as it was, of the endpoint's own (`private`) the names
+    alone. Their values may be credentials under any name, and are kept for as long as nobody looks. The signature is
+    left out: it would let whoever reads it speak for us for minutes."""
+    shown = {name: value for name, value in _fields(said) if name != "webhook-signature"}
+    return shown | {name: HIDDEN for name, _ in _fields(private)}
+
+
+def _fields(lines: bytes) -> Iterator[tuple[str, str]]:
+    for line in lines.decode("latin-1").split("\r\n"):
+        name, colon, value = line.partition(": ")
+        if colon:
+            yield name.lower(), value
 
 
 def url(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from surehook.core import ids, kept, lanes, outcome
+from surehook.core import kept, lanes, outcome
 from surehook.core.breaker import Change, Probe
 from surehook.core.delivery import (
     DELIVERED,
@@ -24,13 +24,12 @@ from surehook.core.delivery import (
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
 from surehook.core.outcome import Outcome
 from surehook.core.policy import Policy
-from surehook.core.signature import Signer
 from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.flight import Flight
 from surehook.delivery.plans import Plan
-from surehook.delivery.request import header_lines
-from surehook.delivery.routes import NEVER, Directory, Route
+from surehook.delivery.request import header_lines, kept_later, kept_of, signer_at
+from surehook.delivery.routes import Directory, Route
 from surehook.delivery.telling import Telling
 from surehook.delivery.tokens import Tokens
 from surehook.ports.clock import Clock
@@ -163,7 +162,7 @@ class Deliver:
             return False
         signer = route.signer
         if signer is None or now >= route.signer_until:
-            signer = self._signer(route, now)
+            signer = signer_at(route, now)
         if lane == FIRST and probe is None:
             timeout_s = policy.timeouts.first
         else:
@@ -183,7 +182,9 @@ class Deliver:
             method=route.method,
             permit=self._permit,
         )
-        flight = Flight(self.answered, self._life, route, plan, delivery, lane, probe=probe, started_at=now)
+        flight = Flight(
+            self.answered, self._life, route, plan, delivery, lane, request, probe=probe, started_at=now
+        )
         self.flights.add(flight)
         if route.grant is None:
             flight.exchange = self._tokens.transport.send(request, flight)
@@ -334,6 +335,7 @@ class Deliver:
                 spared=decision.spared,
                 notices=notices,
                 finalize_by=None if finalize_ms is None or decision.end != "delivered" else now + finalize_ms,
+                request_headers=kept_of(flight.request) if decision.end == "dead" else None,
             ),
             None if flight.is_stale else plan,
         )
@@ -358,24 +360,19 @@ class Deliver:
         notices: tuple[Notice, ...] = (),
     ) -> None:
         """Finish a held delivery without a call: its endpoint is gone, its age has passed, it is not retried any more."""
+        now = self._clock.now()
         entry = Attempt(
-            delivery=delivery.id,
-            number=delivery.attempt,
-            kind="ended",
-            lane=delivery.lane,
-            started_at=self._clock.now(),
+            delivery=delivery.id, number=delivery.attempt, kind="ended", lane=delivery.lane, started_at=now
         )
-        self._results.put(
-            route, Settled(delivery=delivery, entry=entry, end=state, reason=reason, notices=notices)
-        )
-
-    def _signer(self, route: Route, now: int) -> Signer:
-        """The signer of the secrets that are active now, kept until one of them expires."""
-        active = [s for s in route.secrets if s.expires_at is None or s.expires_at > now]
-        active.sort(key=lambda secret: secret.id, reverse=True)  # ids carry their time: newest first
-        route.signer = Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
-        route.signer_until = min((s.expires_at for s in active if s.expires_at is not None), default=NEVER)
-        return route.signer
+        kept_headers = None
+        if state == "dead":
+            plan = self._directory.plan(route, delivery.type)
+            kept_headers = kept_later(route, plan, delivery, now=now)
+        ending = Settled(
+            delivery=delivery, entry=entry, end=state, reason=reason, notices=notices,
+            request_headers=kept_headers,
+        )  # fmt: skip
+        self._results.put(route, ending)
 
 
 def _late_ms(flight: Flight) -> int:

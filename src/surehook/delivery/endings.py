@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from surehook.core.model import Delivery, Notice
+from surehook.delivery.request import kept_later
+from surehook.delivery.routes import Directory
 from surehook.delivery.watch import Watch
-from surehook.ports.ledger import Ledger
+from surehook.ports.ledger import NONE_KEPT, Ledger
 
 
 class Endings:
     """Ends deliveries in the ledger, and counts them. `notify` is told of every notice that was kept."""
 
-    def __init__(self, *, ledger: Ledger, watch: Watch, notify: Callable[[Notice], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, directory: Directory, watch: Watch, notify: Callable[[Notice], None]
+    ) -> None:
         self._ledger = ledger
+        self._directory = directory
         self._watch = watch
         self._notify = notify
 
@@ -31,13 +36,28 @@ class Endings:
         notices: Sequence[Notice] = (),
     ) -> list[bytes]:
         """Finish unheld deliveries that are as they were read; returns the ids of those."""
-        ended = await self._ledger.end(deliveries, state=state, reason=reason, notices=notices, now=now)
+        ended = await self._ledger.end(
+            deliveries, state=state, reason=reason, notices=notices, now=now,
+            request_headers=self._kept(deliveries, now) if state == "dead" else NONE_KEPT,
+        )  # fmt: skip
         done = set(ended)
         self._watch.finished(state, len(done))
         for notice in notices:
             if notice.delivery in done:
                 self._notify(notice)
         return ended
+
+    def _kept(self, deliveries: Sequence[Delivery], now: int) -> dict[bytes, bytes]:
+        """What dead letters keep of their last requests."""
+        kept: dict[bytes, bytes] = {}
+        for delivery in deliveries:
+            route = self._directory.routes.get(delivery.endpoint)
+            if route is None:
+                continue
+            headers = kept_later(route, self._directory.plan(route, delivery.type), delivery, now=now)
+            if headers is not None:
+                kept[delivery.id] = headers
+        return kept
 
     async def end_endpoint(self, endpoint: bytes, *, limit: int, now: int) -> int:
         """Cancel up to `limit` unheld deliveries of a deleted endpoint; returns how many (0: none is left)."""

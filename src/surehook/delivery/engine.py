@@ -143,7 +143,7 @@ class Engine:
 
     def _build(self) -> None:
         common: dict[str, Any] = {"ledger": self.ledger, "clock": self.clock, "settings": self.settings}
-        self.endings = Endings(ledger=self.ledger, watch=self.watch, notify=self._notify)
+        self.endings = Endings(self.ledger, self.directory, self.watch, self._notify)
         node = self.node
         self.record = Record(
             **common,

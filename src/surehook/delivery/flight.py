@@ -10,18 +10,18 @@ from surehook.core.model import FIRST, Delivery, Lane
 from surehook.core.outcome import Outcome
 from surehook.delivery.plans import Plan
 from surehook.delivery.routes import Route
-from surehook.ports.transport import Answer, Exchange
+from surehook.ports.transport import Answer, Exchange, Request
 
 
 class Flight:
     """One request under way. Called by the transport with its answer, exactly once.
 
-    It carries what it was asked of: the target, the breaker of its URL, the policy it runs under, and `asked`, which the
-    route counts up whenever its requests become others. The answer judges these, not what the endpoint is by then.
+    It carries what it was asked of: the request, the target, the breaker of its URL, the policy it runs under, and `asked`,
+    which the route counts up whenever its requests become others. The answer judges these, not what the endpoint is by then.
     """
 
     __slots__ = (
-        "answered", "asked", "breaker", "cuts", "delivery", "exchange", "lane", "life", "plan", "probe", "route",
+        "answered", "asked", "breaker", "cuts", "delivery", "exchange", "lane", "life", "plan", "probe", "request", "route",
         "started_at", "suspect", "target",
     )  # fmt: skip
 
@@ -33,6 +33,7 @@ class Flight:
         plan: Plan,
         delivery: Delivery,
         lane: Lane,
+        request: Request,
         *,
         probe: Probe | None,
         started_at: int,
@@ -46,6 +47,7 @@ class Flight:
         self.plan = plan
         self.delivery = delivery
         self.lane = lane
+        self.request = request
         self.probe = probe
         self.suspect = route.suspect
         self.cuts = route.limits[lane].cuts

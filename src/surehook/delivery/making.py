@@ -119,8 +119,9 @@ class Making:
             body=body,
             digest=digest,
             fan_out=len(kind.routes),
+            idempotency_key=key,
         )
-        return Incoming(made, [], key, given is not None)
+        return Incoming(made, [], given is not None)
 
     def deliver(self, incoming: Incoming, births: Sequence[Birth], now: int) -> None:
         """Add a delivery for each of `births`."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import json
+
 from surehook import __version__
-from surehook.core import authentication, ids, receipt
+from surehook.core import authentication, ids, receipt, redact
 from surehook.core.model import Delivery, Endpoint
 from surehook.core.signature import Signer
 from surehook.delivery.plans import Plan
-from surehook.delivery.routes import Route
+from surehook.delivery.routes import NEVER, Route
+from surehook.ports.transport import Request
 
 USER_AGENT = f"surehook/{__version__}"
 # Every stored body begins with its event's id (core/envelope.py), so nothing has to be spelled again.
@@ -52,17 +55,23 @@ def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *
     """
     event = delivery.body[ID_AT]
     seconds = b"%d" % (now // 1000)
-    number = delivery.attempt
+    signature = signer.sign(event, seconds, delivery.body)
+    signed = b"webhook-timestamp: %b\r\nwebhook-signature: %b\r\n" % (seconds, signature)
+    return _lines_of(route, plan, signer, delivery, event, signed, number=delivery.attempt)
+
+
+def _lines_of(
+    route: Route, plan: Plan, signer: Signer, delivery: Delivery, event: bytes, signed: bytes, *, number: int
+) -> bytes:
     span = int.from_bytes(delivery.id[8:], "big") ^ number
     head = (
-        b"%bwebhook-id: %b\r\nwebhook-timestamp: %b\r\nwebhook-signature: %b\r\nwebhook-key-id: %b\r\n"
+        b"%bwebhook-id: %b\r\n%bwebhook-key-id: %b\r\n"
         b"webhook-delivery-id: %b\r\nwebhook-attempt: %d\r\nwebhook-retry-count: %d\r\n"
         b"traceparent: 00-%b-%016x-01\r\n"
         % (
             route.head,
             event,
-            seconds,
-            signer.sign(event, seconds, delivery.body),
+            signed,
             signer.key_ids,
             ids.delivery_text(event, delivery.id),
             number,
@@ -79,3 +88,30 @@ def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *
     if delivery.replay_of is not None:
         head += b"webhook-replay: 1\r\n"
     return head
+
+
+def kept_of(request: Request) -> bytes:
+    """What a dead letter keeps of the request that it died of."""
+    return json.encode(redact.request(request.headers, request.private))
+
+
+def kept_later(route: Route, plan: Plan, delivery: Delivery, *, now: int) -> bytes | None:
+    """What a dead letter keeps of its last request where it dies later than of that, without a call: made anew from its
+    endpoint as it is now, and without the instant, which is the history's. None where none was made."""
+    number = delivery.attempt - 1  # the attempt in hand is never made
+    if not number:
+        return None
+    event = ids.text(ids.EVENT, delivery.event).encode()
+    lines = _lines_of(route, plan, signer_at(route, now), delivery, event, b"", number=number)
+    private = route.private if route.grant is None else route.private + b"authorization: \r\n"
+    return json.encode(redact.request(lines, private))
+
+
+def signer_at(route: Route, now: int) -> Signer:
+    """The signer of the secrets that are active now, kept until one of them expires."""
+    if route.signer is None or now >= route.signer_until:
+        active = [s for s in route.secrets if s.expires_at is None or s.expires_at > now]
+        active.sort(key=lambda secret: secret.id, reverse=True)  # ids carry their time: newest first
+        route.signer = Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
+        route.signer_until = min((s.expires_at for s in active if s.expires_at is not None), default=NEVER)
+    return route.signer

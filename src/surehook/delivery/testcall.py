@@ -11,11 +11,10 @@ import asyncio
 
 from surehook.core import envelope, ids, instants, outcome
 from surehook.core.model import RETRY, Attempt, Delivery
-from surehook.core.signature import Signer
 from surehook.delivery import endpoints
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.plans import Plan
-from surehook.delivery.request import header_lines
+from surehook.delivery.request import header_lines, signer_at
 from surehook.delivery.routes import Route
 from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Answer, Request
@@ -46,7 +45,7 @@ async def _called(manager: Manager, route: Route) -> Attempt:
     delivery = _delivery(manager, route, now)
     request = Request(
         target=route.target,
-        headers=header_lines(route, plan, _signer(route, now), delivery, now=now),
+        headers=header_lines(route, plan, signer_at(route, now), delivery, now=now),
         body=delivery.body,
         timeout_s=plan.policy.timeouts.retry,
         connect_timeout_s=plan.policy.timeouts.connect,
@@ -100,13 +99,6 @@ def _delivery(manager: Manager, route: Route, now: int) -> Delivery:
         born_at=now,
         body=body,
     )
-
-
-def _signer(route: Route, now: int) -> Signer:
-    """Every active secret signs, newest first, as on a delivery."""
-    active = [secret for secret in route.secrets if secret.expires_at is None or secret.expires_at > now]
-    active.sort(key=lambda secret: (secret.created_at, secret.id), reverse=True)
-    return Signer(active, [ids.text(ids.SECRET, secret.id) for secret in active])
 
 
 def _attempt(plan: Plan, delivery: Delivery, answer: Answer, *, started_at: int, now: int) -> Attempt:

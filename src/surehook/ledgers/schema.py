@@ -142,6 +142,7 @@ event = Table(
     _at("occurred_at", optional=True), _at("accepted_at"), Column("digest", LargeBinary(32), nullable=False),
     _count("fan_out"),
     Column("body", LargeBinary),  # null once its own lifetime is over
+    _text("idempotency_key", optional=True),  # null too where it came before there was this column
     postgresql_partition_by="RANGE (id)",
 )  # fmt: skip
 _with_subject = event.c.subject.is_not(None)
@@ -154,6 +155,10 @@ Index(
     "event_correlation", event.c.correlation_id, event.c.id,
     sqlite_where=_with_correlation, postgresql_where=_with_correlation,
 )  # fmt: skip
+
+# (PostgreSQL indexes days when they are over; until then keys have a table of their own.)
+_with_key = event.c.idempotency_key.is_not(None)
+Index("event_key", event.c.idempotency_key, event.c.id, sqlite_where=_with_key).ddl_if(dialect="sqlite")
 
 # `holder` is a node's number; it and `parked` are never both set. `parked_at`: since when it is parked.
 delivery = Table(
@@ -238,8 +243,12 @@ block_bits = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# Dead deliveries that were neither replayed nor dismissed; what they need is kept whole.
-dead_letter = Table("dead_letter", metadata, _id("delivery", key=True), sqlite_with_rowid=False)
+# Dead deliveries that were neither replayed nor dismissed; what they need is kept whole. `request_headers` are those of the
+# last request, a JSON object without what is secret; null where none was made.
+dead_letter = Table(
+    "dead_letter", metadata, _id("delivery", key=True), Column("request_headers", LargeBinary),
+    sqlite_with_rowid=False,
+)  # fmt: skip
 # Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one for each change
 # since retention last added them up. Triggers on the table above write it.
 dead_letter_count = Table("dead_letter_count", metadata, Column("change", BigInteger, nullable=False))

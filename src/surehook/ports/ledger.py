@@ -17,6 +17,7 @@ argument down to the SQL. A call either commits everything it reports or raises:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ from surehook.ports.receipts import Receipts
 # In the place of a configuration's version: it was read after the last call of the batch came, so that whatever the
 # ledger's version is now, the difference was changed beside these calls and need not hold for them.
 NEWER_THAN_CALLS = (1 << 63) - 1
+NONE_KEPT: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 class Incoming(Struct, gc=False):
@@ -44,7 +46,6 @@ class Incoming(Struct, gc=False):
 
     event: Event
     deliveries: list[Delivery]
-    key: str | None = None  # the caller's Idempotency-Key, per tenant
     given: bool = False  # the publisher chose the id: it may exist already
 
 
@@ -184,7 +185,7 @@ class Ledger(Receipts, Protocol):
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
     ) -> Receipt:
-        """Append events, deliveries and idempotency keys in one transaction.
+        """Append events, deliveries and the keys that events name in one transaction.
 
         `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and
         types than the batch's do no harm. Running the same batch again after
@@ -321,10 +322,12 @@ class Ledger(Receipts, Protocol):
         reason: str | None,
         notices: Sequence[Notice],
         now: int,
+        request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     ) -> list[bytes]:
         """Finish *unheld* deliveries without a call in hand: an `ended` entry with the final state each, the
         row deleted. Returns the ids that were ended by this call; skipped are held and vanished ones, and those that
-        went on since they were read (another attempt in hand, or a schedule begun anew)."""
+        went on since they were read (another attempt in hand, or a schedule begun anew). `request_headers`: by delivery,
+        what its dead letter keeps of its last request."""
         ...
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:

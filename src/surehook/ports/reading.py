@@ -22,9 +22,7 @@ class EventFilter(Struct, frozen=True):
     correlation_id: str | None = None
     since: int | None = None  # accepted_at >= since
     until: int | None = None  # accepted_at < until
-    idempotency_key: str | None = (
-        None  # of the tenant, which is named: the event that the key stands for while it is known
-    )
+    idempotency_key: str | None = None  # of the tenant, which is named
 
 
 class DeliveryFilter(Struct, frozen=True):
@@ -80,6 +78,9 @@ class DeliveryView(Struct, frozen=True):
     dismissal: Dismissal | None = None  # of a dead letter that was put away
     subject: str | None = None  # of its event, as long as that is kept
     correlation_id: str | None = None
+    request_headers: bytes | None = (
+        None  # of a dead letter: of its last request, a JSON object without secrets
+    )
 
 
 class LaneCount(Struct, frozen=True):

@@ -14,9 +14,9 @@ from surehook.ledgers.common.paging import HIGHEST, LOOKS_MAX, LOWEST
 from surehook.ledgers.postgres import indexing
 from surehook.ledgers.postgres.indexing import index_one, indexed
 from surehook.ledgers.postgres.partitions import day_of, first_id
-from surehook.ports.reading import DeliveryFilter
+from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.desk import Desk
-from tests.ledgers.making import NOW
+from tests.ledgers.making import NOW, TENANT
 from tests.ledgers.postgres.test_retention import make_day
 
 TODAY = day_of(NOW)
@@ -128,6 +128,24 @@ async def test_a_rare_match_is_on_the_first_page_once_its_day_is_indexed_or_wher
         await index_all(desk)
     page = await desk.ledger.deliveries(wanted, limit=50, after=None)
     assert ([one.id for one in page.data], page.next) == ([rare.id], None)
+
+
+async def test_a_key_that_is_forgotten_leads_to_its_event_once_its_day_is_indexed(
+    desk: Desk, beside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "WALKED_BYTES", 0)
+    monkeypatch.setattr(indexing, "LOOKS_MORE", 3)
+    (keyed,) = await desk.publish(desk.endpoint, now=NOW - 2 * DAY_MS, key="k")
+    for _ in range(9):
+        await desk.publish(desk.endpoint, now=NOW - DAY_MS)
+    where = EventFilter(tenant=TENANT, idempotency_key="k")
+    assert [one.id for one in (await desk.ledger.events(where, limit=5, after=None)).data] == [keyed.event]
+    await beside.execute("delete from idempotency")
+    page = await desk.ledger.events(where, limit=5, after=None)
+    assert page.data == [] and page.next is not None
+    await index_all(desk)
+    page = await desk.ledger.events(where, limit=5, after=None)
+    assert ([one.id for one in page.data], page.next) == ([keyed.event], None)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.migrations.script import config, script
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.opening import MIGRATION_LOCK
+from tests.ledgers import older
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 
@@ -139,6 +140,12 @@ def test_a_process_of_this_version_works_on_a_schema_with_more_in_it(
         await ledger.close()
 
     runner.run(work())
+
+
+def test_rows_of_the_version_before_are_read_by_this_one(runner: asyncio.Runner, database: str) -> None:
+    before = script(None, dialect="postgresql", to=older.BEFORE)
+    runner.run(run_all(database, (*before, *older.statements(r"'\x{}'::bytea"))))
+    runner.run(older.upgraded(PostgresLedger(database)))
 
 
 def test_the_head_is_the_newest_revision() -> None:

@@ -19,6 +19,7 @@ from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.migrations.script import config, script
 from surehook.ledgers.schema import metadata
 from surehook.ledgers.sqlite import SqliteLedger
+from tests.ledgers import older
 from tests.ledgers.making import NOW
 
 
@@ -59,7 +60,7 @@ async def test_the_migrations_make_the_schema(runner: Any, tmp_path: Path) -> No
         for index in table.indexes
         if index.dialect_options["sqlite"]["where"] is not None
     }
-    assert len(wheres) == 9
+    assert len(wheres) == 10
     for name, where in wheres.items():
         (made,) = file.execute("select sql from sqlite_master where name = ?", (name,)).fetchone()
         assert made.split(" WHERE ")[1] == where.replace(f"{name.split('_')[0]}.", "")
@@ -90,6 +91,15 @@ async def test_a_start_says_what_takes_long_in_an_old_book(
     assert any("from 0005 to" in one and "CREATE INDEX attempt_ended" in one for one in first)
     assert first[-1] == f"the schema is at {HEAD}"
     assert second == []
+
+
+async def test_rows_of_the_version_before_are_read_by_this_one(runner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    with sqlite3.connect(path) as file:
+        for statement in (*script(None, to=older.BEFORE), *older.statements("x'{}'")):
+            file.execute(statement)
+    file.close()
+    await older.upgraded(SqliteLedger(str(path)))
 
 
 async def test_a_book_of_a_newer_version_is_refused(runner: Any, tmp_path: Path) -> None:

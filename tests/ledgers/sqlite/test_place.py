@@ -98,7 +98,7 @@ async def test_below_the_floor_a_line_of_history_is_kept_without_what_the_answer
     ledger = SqliteLedger(path)
     await ledger.open(now=NOW)
     desk = await Desk(ledger, Maker()).begin()
-    delivery = await desk.hold_one()
+    delivery, dying = await desk.hold_one(), await desk.hold_one()
     await ledger.close()
 
     ledger = desk.ledger = SqliteLedger(path, disk_floor_bytes=floor)
@@ -111,6 +111,9 @@ async def test_below_the_floor_a_line_of_history_is_kept_without_what_the_answer
     assert (line.status, line.outcome) == (200, said.outcome)
     kept = (line.headers, line.body, line.truncated)
     assert kept == ((b"x: y\n", b"thanks", False) if floor == 0 else (b"", b"", True))
+    await desk.record(structs.replace(desk.make.dead(dying), request_headers=b"{}"))
+    letter = await ledger.delivery(dying.id)
+    assert letter is not None and letter.request_headers == (b"{}" if floor == 0 else None)
     await ledger.close()
 
 

@@ -14,11 +14,11 @@ from surehook.ledgers.sqlite.statements import SIZES, Batch, query, read_all
 @pytest.mark.parametrize("count", [1, 2, 5, 63, 64, 65, 400, 511, 512, 513, 1_500])
 def test_every_row_arrives_once(count: int) -> None:
     file = sqlite3.connect(":memory:")
-    file.execute("create table dead_letter (delivery)")
-    for sql, parameters in Batch("dead_letters").pieces([number + 1 for number in range(count)]):
+    file.execute("create table dead_letter (delivery, request_headers)")
+    rows = [(number + 1, -number) for number in range(count)]
+    for sql, parameters in Batch("dead_letters").pieces([value for row in rows for value in row]):
         file.execute(sql, parameters)
-    kept = [row[0] for row in file.execute("select delivery from dead_letter order by delivery")]
-    assert kept == [number + 1 for number in range(count)]
+    assert file.execute("select * from dead_letter order by delivery").fetchall() == rows
     file.close()
 
 

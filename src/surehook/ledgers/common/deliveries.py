@@ -45,7 +45,7 @@ _LINE_COLUMNS = (
     _line.c.delivery, _line.c.event, _line.c.endpoint, _line.c.tenant, _line.c.type, _line.c.end, _line.c.reason,
     _line.c.lane, _line.c.seq, _line.c.outcome, _line.c.unknown, _line.c.finished_at, _line.c.replay_of,
     _replayed.c.replacement, _dismissed.c.note, _dismissed.c.at, _receipt.c.said,
-    _event.c.subject, _event.c.correlation_id,
+    _event.c.subject, _event.c.correlation_id, _dead.c.request_headers,
 )  # fmt: skip
 
 FEW_EVENTS = 200  # of a subject
@@ -65,9 +65,9 @@ def _with_moves(lines: FromClause) -> FromClause:
 
 
 _OPEN = _with_event(_open, _open)
-_LINES = _with_event(_line, _with_moves(_line))
-# Dead letters come first: behind outer joins SQLite would walk the lines for them.
 _IS_DEAD = _dead.c.delivery == _line.c.delivery
+_LINES = _with_event(_line, _with_moves(_line.outerjoin(_dead, _IS_DEAD)))
+# Dead letters come first: behind outer joins SQLite would walk the lines for them.
 _DEAD_LINES = _with_event(_line, _with_moves(_dead.join(_line, _IS_DEAD)))
 _LINES_OF_DEAD = _with_event(_line, _with_moves(_line.join(_dead, _IS_DEAD)))
 _IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
@@ -343,12 +343,12 @@ def _open_view(row: Row) -> DeliveryView:
 def _finished_view(row: Row) -> DeliveryView:
     (
         id, event, endpoint, tenant, type, end, reason, lane, seq, outcome, unknown, finished_at, replay_of,
-        replayed_by, note, dismissed_at, said, subject, correlation_id,
+        replayed_by, note, dismissed_at, said, subject, correlation_id, request_headers,
     ) = row  # fmt: skip
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
         attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
         replay_of=replay_of, replayed_by=replayed_by, receipt=hearing.read(said),
-        subject=subject, correlation_id=correlation_id,
+        subject=subject, correlation_id=correlation_id, request_headers=request_headers,
         dismissal=None if dismissed_at is None else Dismissal(note, dismissed_at),
     )  # fmt: skip

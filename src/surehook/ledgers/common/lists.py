@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
 
+from surehook.core import limits
+from surehook.core.instants import SECOND_MS
 from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
 from surehook.ledgers.blocks import EVENTS
@@ -33,8 +35,10 @@ _EVENTS = select(
     _event.c.id, _event.c.tenant, _event.c.type, _event.c.schema_version, _event.c.subject, _event.c.sequence,
     _event.c.workflow_version, _event.c.correlation_id, _event.c.causation_id, _event.c.source,
     _event.c.occurred_at, _event.c.accepted_at, _event.c.body, _event.c.digest, _event.c.fan_out,
+    _event.c.idempotency_key,
 )  # fmt: skip
 _BODY = 12
+KEY_LIFE_MS = limits.IDEMPOTENCY_KEPT_S * SECOND_MS
 NOWHERE: Mapping[str, bytes] = MappingProxyType({})
 
 
@@ -63,15 +67,19 @@ def events(
     if where.until is not None:
         span = span.cut(high=instant_floor(where.until + AHEAD_MS))
         rest.append(_event.c.accepted_at < where.until)
-    if where.idempotency_key is not None:
-        key = yield select(_key.c.event).where(
-            _key.c.tenant == where.tenant, _key.c.key == where.idempotency_key
-        )
-        (of_key,) = key[0] if key else (LOWEST,)  # no event has the lowest id
-        span = span.cut(low=of_key, high=of_key + b"\x00")
     listing = _EVENTS.where(*rest)
     asked = _asked(where)
     its = {name: _event.c[name] == value for name, value in asked.items()}
+    sources: list[Source] = []
+    if where.idempotency_key is not None:
+        # The last event that came with a key, while that is known: on PostgreSQL its day may have no index yet.
+        is_its = _key.c.tenant == where.tenant, _key.c.key == where.idempotency_key
+        for newest, expires_at in (yield select(_key.c.event, _key.c.expires_at).where(*is_its)):
+            others = [condition for name, condition in its.items() if name != "idempotency_key"]
+            found = yield listing.where(_event.c.id == newest, *span.of(_event.c.id), *others)
+            sources.append(Source.read([_made_event(row) for row in found], None, limit))
+            # It took the key a life before that ends, and whoever had it before one more; an id may be ahead of that.
+            span = span.cut(high=instant_floor(expires_at - 2 * KEY_LIFE_MS + AHEAD_MS))
     led, upto = _led(asked, below)
     if in_blocks and set(asked) == {"subject"}:
         of_all = yield from of_every_tenant(asked["subject"], listing, span, limit=limit + 1)
@@ -89,18 +97,20 @@ def events(
         return _walk(listing.where(*conditions), _event.c.id, part, its_walk, _made_event, limit, rows=rows)
 
     source = yield from above_and_below(span, upto, lambda part: walk(part, ()), lambda part: walk(part, led))
-    return merged([source], limit)
+    return merged([*sources, source], limit)
 
 
 def _asked(where: EventFilter) -> dict[str, str]:
     """What a filter says of an event's columns."""
-    names = "tenant", "type", "subject", "correlation_id"
+    names = "tenant", "type", "subject", "correlation_id", "idempotency_key"
     return {name: value for name in names if (value := getattr(where, name)) is not None}
 
 
 def _led(asked: Mapping[str, str], below: Mapping[str, bytes]) -> tuple[tuple[str, ...], bytes]:
     """The columns whose index leads to what is asked for, and the id below which it does. Those by subject and tenant and by
-    correlation are kept up with every event."""
+    correlation are kept up with every event, and so is that by key on one SQLite file."""
+    if "idempotency_key" in asked:
+        return ("idempotency_key",), below.get("idempotency_key", HIGHEST)
     if "correlation_id" in asked:
         return ("correlation_id",), HIGHEST
     if "subject" in asked and "tenant" in asked:

@@ -53,9 +53,9 @@ class Accepting(Hooked):
         return Taken(event.id, event.fan_out, fresh=True)
 
     def _known(self, item: Incoming, now: int) -> KnownKey | None:
-        if item.key is None:
+        if item.event.idempotency_key is None:
             return None
-        known = self.book.keys.get((item.event.tenant, item.key))
+        known = self.book.keys.get((item.event.tenant, item.event.idempotency_key))
         return known if known is not None and now - known.at < KEY_LIFE_MS else None
 
     def _is_ours(self, item: Incoming) -> bool:
@@ -73,8 +73,8 @@ class Accepting(Hooked):
         self.book.add_event(event)
         for delivery in item.deliveries:
             self.book.add_row(take_in(delivery, node=node, now=now))
-        if item.key is not None:
-            place = (event.tenant, item.key)
+        if item.event.idempotency_key is not None:
+            place = (event.tenant, item.event.idempotency_key)
             before = self.book.keys.get(place)
             if before is not None:
                 self.book.key_ages.discard((before.at, *place))
@@ -85,13 +85,13 @@ class Accepting(Hooked):
 def _is_storable(item: Incoming) -> bool:
     """What every database takes: text that is UTF-8, whole numbers of eight bytes."""
     event = item.event
-    return _are_texts(event, item.key) and _are_numbers(event)
+    return _are_texts(event) and _are_numbers(event)
 
 
-def _are_texts(event: Event, key: str | None) -> bool:
+def _are_texts(event: Event) -> bool:
     texts = (
         event.tenant, event.type, event.schema_version, event.subject, event.workflow_version,
-        event.correlation_id, event.causation_id, event.source, key,
+        event.correlation_id, event.causation_id, event.source, event.idempotency_key,
     )  # fmt: skip
     try:
         for text in texts:

@@ -151,7 +151,16 @@ class Book:
     def copy(self, row: Row) -> Delivery:
         return row.hand_out(self.events[row.event].body)
 
-    def finish(self, row: Row, *, entry: Attempt, state: str, reason: str | None, now: int) -> None:
+    def finish(
+        self,
+        row: Row,
+        *,
+        entry: Attempt,
+        state: str,
+        reason: str | None,
+        now: int,
+        request_headers: bytes | None,
+    ) -> None:
         """Append the last entry, take the row out and keep its story."""
         self._lift(row)
         del self.rows[row.id]
@@ -171,6 +180,7 @@ class Book:
             unknown=entry.unknown if entry.kind == "attempt" else row.unknown,
             finished_at=now,
             replay_of=row.replay_of,
+            request_headers=request_headers,
         )
         self.stories[row.id] = story
         self.story_ages.add((now, row.id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 
 from msgspec import structs
@@ -10,7 +10,7 @@ from msgspec import structs
 from surehook.core.model import Attempt, Delivery, Lane, Notice
 from surehook.ledgers.memory.hooks import Hooked, reads, writes
 from surehook.ledgers.memory.rows import Row
-from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
+from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
 
 class Endings(Hooked):
@@ -23,6 +23,7 @@ class Endings(Hooked):
         reason: str | None,
         notices: Sequence[Notice],
         now: int,
+        request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     ) -> list[bytes]:
         found = ((self.book.rows.get(delivery.id), delivery) for delivery in deliveries)
         as_read = [
@@ -30,7 +31,7 @@ class Endings(Hooked):
             for row, read in found
             if row is not None and (row.attempt, row.born_at) == (read.attempt, read.born_at)
         ]
-        ended = self._end(as_read, state=state, reason=reason, now=now)
+        ended = self._end(as_read, state=state, reason=reason, now=now, request_headers=request_headers)
         self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=ended)
         return ended
 
@@ -97,14 +98,23 @@ class Endings(Hooked):
         self._keep_true(notices, asked=[delivery.id for delivery in deliveries], done=marked)
         return sorted(marked)
 
-    def _end(self, rows: Iterable[Row], *, state: str, reason: str | None, now: int) -> list[bytes]:
+    def _end(
+        self,
+        rows: Iterable[Row],
+        *,
+        state: str,
+        reason: str | None,
+        now: int,
+        request_headers: Mapping[bytes, bytes] = NONE_KEPT,
+    ) -> list[bytes]:
         ended = []
         for row in rows:
             if row.holder is None and row.id in self.book.rows:
                 entry = Attempt(
                     delivery=row.id, number=row.attempt, kind="ended", lane=row.lane, started_at=now
                 )
-                self.book.finish(row, entry=entry, state=state, reason=reason, now=now)
+                kept = request_headers.get(row.id)
+                self.book.finish(row, entry=entry, state=state, reason=reason, now=now, request_headers=kept)
                 ended.append(row.id)
         return ended
 

@@ -67,7 +67,10 @@ class Recording(Hooked):
             self.book.add_notice(notice)
         if settled.end is not None:
             assert entry is not None, "a delivery ends with an entry"
-            self.book.finish(row, entry=entry, state=settled.end, reason=settled.reason, now=now)
+            self.book.finish(
+                row, entry=entry, state=settled.end, reason=settled.reason, now=now,
+                request_headers=settled.request_headers,
+            )  # fmt: skip
             return
         if entry is not None:
             self.book.history[row.id].append(entry)

@@ -93,4 +93,5 @@ class Replaying(Hooked):
 
     def _no_dead_letter(self, story: Story) -> None:
         self.book.dead_letters.discard(story.id)
+        story.request_headers = None
         self.book.release_event(story.event)

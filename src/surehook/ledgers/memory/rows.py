@@ -96,7 +96,8 @@ def take_in(delivery: Delivery, *, node: bytes | None, now: int) -> Row:
 
 
 class Story(Struct):
-    """A finished delivery. Only `replayed_by` and `dismissal` are ever written later."""
+    """A finished delivery. Only `replayed_by` and `dismissal` are ever written later, and `request_headers` go with the dead
+    letter."""
 
     id: bytes
     event: bytes
@@ -112,6 +113,7 @@ class Story(Struct):
     replay_of: bytes | None
     replayed_by: bytes | None = None
     dismissal: Dismissal | None = None
+    request_headers: bytes | None = None
 
     @property
     def is_dead_letter(self) -> bool:

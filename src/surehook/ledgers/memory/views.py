@@ -78,6 +78,7 @@ def _finished(book: Book, story: Story, attempts: int, receipt: Word | None) -> 
         dismissal=story.dismissal,
         subject=_subject(book, story.event),
         correlation_id=_correlation(book, story.event),
+        request_headers=story.request_headers,
     )
 
 
@@ -125,12 +126,7 @@ def event_fits(book: Book, event: bytes, where: EventFilter) -> bool:
         and where.type in (None, seen.type)
         and where.subject in (None, seen.subject)
         and where.correlation_id in (None, seen.correlation_id)
-        and (where.idempotency_key is None or _is_of_key(book, event, where.idempotency_key))
+        and where.idempotency_key in (None, seen.idempotency_key)
         and (where.since is None or seen.accepted_at >= where.since)
         and (where.until is None or seen.accepted_at < where.until)
     )
-
-
-def _is_of_key(book: Book, event: bytes, key: str) -> bool:
-    known = book.keys.get((book.events[event].tenant, key))
-    return known is not None and known.event == event

@@ -1,3 +1,3 @@
 """The newest revision. A test compares it with the newest file under `versions/`."""
 
-HEAD = "0014"
+HEAD = "0016"

@@ -65,7 +65,7 @@ class Accepting:
         name = "accept"
         parameters = columns.of_events([item.event for item in batch], now)
         parameters += await columns.of_deliveries(deliveries, now)
-        keyed = sorted([item for item in batch if item.key is not None], key=_place)
+        keyed = sorted([item for item in batch if item.event.idempotency_key is not None], key=_place)
         more: tuple[object, ...] = ()
         if keyed:
             name, more = "accept_keyed", (*_of_keys(keyed), now + KEY_LIFE_MS)
@@ -116,7 +116,9 @@ class Accepting:
         self, session: Session, batch: Sequence[Incoming], number: int, now: int
     ) -> list[Taken]:
         known_keys = await _take_keys(session, batch, now)
-        asking = [item for item in batch if item.key is None or _place(item) not in known_keys]
+        asking = [
+            item for item in batch if item.event.idempotency_key is None or _place(item) not in known_keys
+        ]
         known_events = await _take_events(session, asking, now)
         born = await _born(session, [item for item in batch if item.given])
         fresh = [item for item in asking if item.event.id not in known_events]
@@ -126,7 +128,7 @@ class Accepting:
         taken = []
         for item in batch:
             event = item.event
-            key = known_keys.get(_place(item)) if item.key is not None else None
+            key = known_keys.get(_place(item)) if item.event.idempotency_key is not None else None
             there = known_events.get(event.id)
             is_ours = not item.given or any(delivery.id in born for delivery in item.deliveries)
             if key is not None:
@@ -153,12 +155,12 @@ async def _is_concerned(session: Session, batch: Sequence[Incoming], since: int,
 
 
 def _place(item: Incoming) -> tuple[str, str]:
-    assert item.key is not None
-    return item.event.tenant, item.key
+    assert item.event.idempotency_key is not None
+    return item.event.tenant, item.event.idempotency_key
 
 
 def _repeats_itself(batch: Sequence[Incoming]) -> bool:
-    places = [_place(item) for item in batch if item.key is not None]
+    places = [_place(item) for item in batch if item.event.idempotency_key is not None]
     events = [item.event.id for item in batch]
     return len(set(places)) < len(places) or len(set(events)) < len(events)
 
@@ -182,7 +184,7 @@ def _same_id(first: _First, event: Event, *, is_ours: bool) -> Taken:
 
 async def _take_keys(session: Session, batch: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
     """Take the keys that nobody has, and say what the others stand for."""
-    items = sorted([item for item in batch if item.key is not None], key=_place)
+    items = sorted([item for item in batch if item.event.idempotency_key is not None], key=_place)
     if not items:
         return {}
     taken = await session.rows(query("take_keys"), *_of_keys(items), now + KEY_LIFE_MS, now)
@@ -225,13 +227,13 @@ async def _write_deliveries(session: Session, items: Sequence[Incoming], number:
 
 async def _drop_keys(session: Session, items: Sequence[Incoming]) -> None:
     """Keys of items that turned out to be no new events."""
-    keyed = [item for item in items if item.key is not None]
+    keyed = [item for item in items if item.event.idempotency_key is not None]
     if keyed:
         await session.run(query("drop_keys"), *_of_names(keyed))
 
 
 def _of_names(items: Sequence[Incoming]) -> tuple[list[str], list[str | None]]:
-    return [item.event.tenant for item in items], [item.key for item in items]
+    return [item.event.tenant for item in items], [item.event.idempotency_key for item in items]
 
 
 def _of_keys(items: Sequence[Incoming]) -> tuple[list[Any], ...]:

@@ -37,6 +37,7 @@ def of_events(events: Sequence[Event], now: int) -> list[Column]:
         c["id"], c["tenant"], c["type"], _unless("1", c["schema_version"]), c["subject"], c["sequence"],
         c["workflow_version"], c["correlation_id"], c["causation_id"], c["source"], c["occurred_at"],
         _unless(now, c["accepted_at"]), c["body"], c["digest"], _unless(1, c["fan_out"]),
+        _unless(None, c["idempotency_key"]),
     ]  # fmt: skip
 
 
@@ -74,6 +75,12 @@ def of_finished(settled: Sequence[Settled]) -> list[Column]:
     if not settled:
         return [_NONE] * 21
     return [*_of_entries(settled), [one.end for one in settled], [one.reason for one in settled]]
+
+
+def of_letters(settled: Sequence[Settled]) -> list[Column]:
+    """What dead letters keep of their last requests."""
+    kept = [(one.delivery.id, one.request_headers) for one in settled if one.request_headers is not None]
+    return [[id for id, _ in kept], [headers for _, headers in kept]]
 
 
 def of_moved(settled: Sequence[Settled]) -> list[Column]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from surehook.ledgers.postgres.notices import keep_true_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
+from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
 # An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
 AHEAD_MS = 5 * MINUTE_MS
@@ -30,6 +30,7 @@ async def end(
     reason: str | None,
     notices: Sequence[Notice],
     now: int,
+    request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     again: bool = False,
 ) -> list[bytes]:
     """`again`: a commit of this call was lost, so what was ended so at this instant was ended by it."""
@@ -42,6 +43,7 @@ async def end(
             state=state,
             reason=reason,
             now=now,
+            request_headers=request_headers,
         )
         if again:
             gone = sorted(rows.keys() - ended)
@@ -58,10 +60,14 @@ async def _end(
     state: str,
     reason: str | None,
     now: int,
+    request_headers: Mapping[bytes, bytes] = NONE_KEPT,
 ) -> set[bytes]:
     """End the rows of these ids whose attempt and birth are those of `places` (None: whatever they are)."""
     attempts, births = [place[0] for place in places], [place[1] for place in places]
-    return {row[0] for row in await session.rows(query("end"), ids, now, state, reason, attempts, births)}
+    kept = [request_headers.get(id) for id in ids]
+    return {
+        row[0] for row in await session.rows(query("end"), ids, now, state, reason, attempts, births, kept)
+    }
 
 
 class EndpointWalks:

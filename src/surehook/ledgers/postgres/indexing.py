@@ -49,6 +49,7 @@ INDEXES: Mapping[str, Mapping[str, Wanted]] = {
         "tenant": Wanted("tenant", None),
         "type": Wanted("type", None),
         "subject": Wanted("subject", "subject is not null"),
+        "idempotency_key": Wanted("idempotency_key", "idempotency_key is not null"),
     },
 }
 RECEIPTS = "receipt_told"

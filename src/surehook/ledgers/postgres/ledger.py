@@ -30,6 +30,7 @@ from surehook.ledgers.postgres.registering import Registering
 from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import (
     ANY_SIZE,
+    NONE_KEPT,
     AgedGroup,
     AgedPage,
     Burial,
@@ -263,8 +264,11 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         reason: str | None,
         notices: Sequence[Notice],
         now: int,
+        request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     ) -> list[bytes]:
-        said: dict[str, Any] = {"state": state, "reason": reason, "notices": notices, "now": now}
+        said: dict[str, Any] = {
+            "state": state, "reason": reason, "notices": notices, "now": now, "request_headers": request_headers,
+        }  # fmt: skip
         try:
             return await self._write(endings.end, deliveries, **said)
         except CommitUnknown:

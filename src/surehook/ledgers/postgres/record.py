@@ -68,8 +68,9 @@ async def _record_all(
 ) -> Recorded:
     finished = columns.of_finished([one for one in settled if one.end is not None])
     moved = columns.of_moved([one for one in settled if one.end is None])
+    letters = columns.of_letters(settled)
     async with session.writing():
-        found = await session.rows(query("record"), node, len(settled), now, *finished, *moved)
+        found = await session.rows(query("record"), node, len(settled), now, *finished, *moved, *letters)
         check_fence(found, node)
         lost, was_committed = await _sorted_out(session, settled, found[0][1])
         told = [notice for one in settled if one.delivery.id not in lost for notice in one.notices]

@@ -73,7 +73,7 @@ def _take(
     session: Session, batch: Sequence[Incoming], node: int, now: int, lag_ms: int, *, careful: bool
 ) -> list[Taken]:
     """Write what is new and answer for all. `careful`: even our own ids may be there already."""
-    doubtful = [item for item in batch if item.given or item.key is not None or careful]
+    doubtful = [item for item in batch if item.given or item.event.idempotency_key is not None or careful]
     if not doubtful:
         _write(session, batch, node, now, lag_ms)
         return [Taken(item.event.id, item.event.fan_out, True) for item in batch]
@@ -87,8 +87,8 @@ def _take(
             event = item.event
             first = _First(event.id, event.tenant, event.digest, event.fan_out)
             events[event.id] = first
-            if item.key is not None:
-                keys[event.tenant, item.key] = first
+            if item.event.idempotency_key is not None:
+                keys[event.tenant, item.event.idempotency_key] = first
             fresh.append(item)
             answer = Taken(event.id, event.fan_out, True)
         taken.append(answer)
@@ -103,8 +103,8 @@ def _repeat(
 ) -> Taken | None:
     """The answer for an item that was here before; None where it is new."""
     event = item.event
-    if item.key is not None:
-        known = keys.get((event.tenant, item.key))
+    if item.event.idempotency_key is not None:
+        known = keys.get((event.tenant, item.event.idempotency_key))
         if known is not None:
             if known.digest != event.digest:
                 return Taken(known.event, known.fan_out, False, "idempotency_conflict")
@@ -132,8 +132,8 @@ def _is_ours(session: Session, item: Incoming) -> bool:
 def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
     values: list[Any] = []
     for item in items:
-        if item.key is not None:
-            values += (item.event.tenant, item.key)
+        if item.event.idempotency_key is not None:
+            values += (item.event.tenant, item.event.idempotency_key)
     known: dict[tuple[str, str], _First] = {}
     for piece in batch_statement("known_keys").pieces(values, after=(now,)):
         for tenant, key, event, digest, fan_out in session.rows(*piece):
@@ -160,7 +160,7 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
         e = item.event
         events += (
             e.id, e.tenant, e.type, e.schema_version, e.subject, e.sequence, e.workflow_version, e.correlation_id,
-            e.causation_id, e.source, e.occurred_at, e.accepted_at, e.digest, e.fan_out, e.body,
+            e.causation_id, e.source, e.occurred_at, e.accepted_at, e.digest, e.fan_out, e.body, e.idempotency_key,
         )  # fmt: skip
         if e.id < late:
             lagging = True
@@ -185,9 +185,9 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
 def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
     values: list[Any] = []
     for item in items:
-        if item.key is not None:
+        if item.event.idempotency_key is not None:
             e = item.event
-            values += (e.tenant, item.key, e.id, e.digest, e.fan_out, now + KEY_LIFE_MS)
+            values += (e.tenant, item.event.idempotency_key, e.id, e.digest, e.fan_out, now + KEY_LIFE_MS)
     if values:
         run_batch(session, "accept_keys", values)
 

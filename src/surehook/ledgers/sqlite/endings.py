@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from surehook.ledgers.sqlite.notices import keep_true_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
-from surehook.ports.ledger import AgedGroup, AgedPage, ParkedGroup
+from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
 # An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
 AHEAD_MS = 5 * MINUTE_MS
@@ -31,22 +31,32 @@ def end(
     reason: str | None,
     notices: Sequence[Notice],
     now: int,
+    request_headers: Mapping[bytes, bytes] = NONE_KEPT,
 ) -> list[bytes]:
     asked = list(dict.fromkeys(delivery.id for delivery in deliveries))
     once = {delivery.id: (delivery.attempt, delivery.born_at) for delivery in deliveries}
     as_read = [value for id, place in once.items() for value in (id, *place)]
     with session.writing():
         ended = ids_among(session, "unheld_among", as_read)
-        _end(session, ended, state=state, reason=reason, now=now)
+        _end(session, ended, state=state, reason=reason, now=now, request_headers=request_headers)
         keep_true_notices(session, notices, asked=asked, done=ended)
     return ended
 
 
-def _end(session: Session, ids: list[bytes], *, state: str, reason: str | None, now: int) -> None:
+def _end(
+    session: Session,
+    ids: list[bytes],
+    *,
+    state: str,
+    reason: str | None,
+    now: int,
+    request_headers: Mapping[bytes, bytes] = NONE_KEPT,
+) -> None:
     run_batch(session, "end_entries", list(ids), before=(now, state, reason, now))
     run_batch(session, "record_finished", list(ids))
     if state == "dead":
-        run_batch(session, "dead_letters", list(ids))
+        letters = [value for id in ids for value in (id, request_headers.get(id))]
+        run_batch(session, "dead_letters", letters)
 
 
 class EndpointWalks:

@@ -26,6 +26,7 @@ from surehook.ledgers.sqlite.reading import Reads
 from surehook.ledgers.sqlite.registering import Registering
 from surehook.ports.ledger import (
     ANY_SIZE,
+    NONE_KEPT,
     AgedGroup,
     AgedPage,
     Burial,
@@ -212,10 +213,12 @@ class SqliteLedger(Registering, Reads):
         reason: str | None,
         notices: Sequence[Notice],
         now: int,
+        request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     ) -> list[bytes]:
         return await self._later(
-            endings.end, deliveries, state=state, reason=reason, notices=notices, now=now
-        )
+            endings.end, deliveries, state=state, reason=reason, notices=notices, now=now,
+            request_headers=request_headers,
+        )  # fmt: skip
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
         step = self._endpoint_walks.step

@@ -92,7 +92,7 @@ def _settle(session: Session, settled: Sequence[Settled], number: int, now: int,
             assert e is not None, "a delivery ends with an entry"
             finished.append(d.id)
             if one.end == "dead":
-                dead.append(d.id)
+                dead += (d.id, None if bare else one.request_headers)
             elif one.finalize_by is not None:
                 is_awaited = True
         else:

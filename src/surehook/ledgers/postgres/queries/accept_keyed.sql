@@ -1,12 +1,12 @@
 -- Everything that is new, in one statement that fails where something is not. $1 node, $2 version, $3 now,
--- $4.. events by column, $19.. deliveries by column, $32.. keys by column.
+-- $4.. events by column, $20.. deliveries by column, $33.. keys by column.
 {{accept_rows}}, keys as (
   insert into idempotency (tenant, key, event, digest, fan_out, expires_at)
-  select v.tenant, v.key, v.event, v.digest, v.fan_out, $37
+  select v.tenant, v.key, v.event, v.digest, v.fan_out, $38
   from (
     select
-      unnest($32::text[]) as tenant, unnest($33::text[]) as key, unnest($34::bytea[]) as event,
-      unnest($35::bytea[]) as digest, unnest($36::int[]) as fan_out
+      unnest($33::text[]) as tenant, unnest($34::text[]) as key, unnest($35::bytea[]) as event,
+      unnest($36::bytea[]) as digest, unnest($37::int[]) as fan_out
   ) v
   where not (select is_stale from seen)
 )

@@ -1,9 +1,9 @@
 -- Only rows that nobody holds, and that are as they were read. A line that was no request carries the outcome of the last one, for lists.
 with gone as (
-  delete from delivery d using unnest($1::bytea[], $5::int[], $6::bigint[]) v(id, attempt, born_at)
+  delete from delivery d using unnest($1::bytea[], $5::int[], $6::bigint[], $7::bytea[]) v(id, attempt, born_at, request_headers)
   where d.id >= v.id and d.id <= v.id and d.holder is null
     and d.attempt = coalesce(v.attempt, d.attempt) and d.born_at = coalesce(v.born_at, d.born_at)
-  returning d.*
+  returning d.*, v.request_headers
 ), lines as (
   insert into attempt (
     delivery, seq, lane, started_at, outcome, unknown, truncated, "end", reason, finished_at, replay_of, tenant, endpoint,
@@ -14,6 +14,7 @@ with gone as (
     '', ''
   from gone
 ), dead as (
-  insert into dead_letter (delivery) select id from gone where $3::text = 'dead' on conflict do nothing
+  insert into dead_letter (delivery, request_headers) select id, request_headers from gone where $3::text = 'dead'
+  on conflict do nothing
 )
 select id from gone

@@ -1,8 +1,11 @@
 -- What a window means for the rows in hand: finished ones leave the table, the others go on, unheld. Both get a line
 -- where there is an entry. $3 now, $4… entries of finished ones by
--- column, $25… those of the others, and what they become.
+-- column, $25… those of the others, and what they become, $49 dead letters with what they keep of their last requests.
 {{record_finished}}, dead as (
-  insert into dead_letter (delivery) select id from gone where "end" = 'dead' on conflict do nothing
+  insert into dead_letter (delivery, request_headers)
+  select g.id, v.request_headers
+  from gone g left join (select unnest($49::bytea[]) as id, unnest($50::bytea[]) as request_headers) v on v.id = g.id
+  where g."end" = 'dead' on conflict do nothing
 ), moved as (
   update delivery d set
     holder = null, lane = v.next_lane, attempt = v.next_attempt, due_at = v.due_at, parked = v.parked,

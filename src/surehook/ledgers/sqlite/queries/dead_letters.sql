@@ -1,1 +1,1 @@
-insert or ignore into dead_letter (delivery) select * from (values {rows:1}) limit ?
+insert or ignore into dead_letter (delivery, request_headers) select * from (values {rows:2}) limit ?

@@ -17,12 +17,12 @@ with fence as materialized (
 ), events as (
   insert into event (
     id, tenant, type, schema_version, subject, sequence, workflow_version, correlation_id, causation_id, source,
-    occurred_at, accepted_at, body, digest, fan_out
+    occurred_at, accepted_at, body, digest, fan_out, idempotency_key
   )
   select
     v.id, v.tenant, v.type, coalesce(v.schema_version, '1'), v.subject, v.sequence, v.workflow_version,
     v.correlation_id, v.causation_id, v.source, v.occurred_at, coalesce(v.accepted_at, $3), v.body, v.digest,
-    coalesce(v.fan_out, 1)
+    coalesce(v.fan_out, 1), v.idempotency_key
   from (
     select
       unnest($4::bytea[]) as id, unnest($5::text[]) as tenant, unnest($6::text[]) as type,
@@ -30,7 +30,8 @@ with fence as materialized (
       unnest($10::text[]) as workflow_version, unnest($11::text[]) as correlation_id,
       unnest($12::text[]) as causation_id, unnest($13::text[]) as source,
       unnest($14::bigint[]) as occurred_at, unnest($15::bigint[]) as accepted_at,
-      unnest($16::bytea[]) as body, unnest($17::bytea[]) as digest, unnest($18::int[]) as fan_out
+      unnest($16::bytea[]) as body, unnest($17::bytea[]) as digest, unnest($18::int[]) as fan_out,
+      unnest($19::text[]) as idempotency_key
   ) v
   where not (select is_stale from seen)
 ), deliveries as (
@@ -44,11 +45,11 @@ with fence as materialized (
     case when v.parked is not null then $3 end, coalesce(v.handed, 0)
   from (
     select
-      unnest($19::bytea[]) as id, unnest($20::bytea[]) as event, unnest($21::bytea[]) as endpoint,
-      unnest($22::text[]) as tenant, unnest($23::text[]) as type, unnest($24::smallint[]) as lane,
-      unnest($25::int[]) as attempt, unnest($26::bigint[]) as due_at, unnest($27::bigint[]) as born_at,
-      unnest($28::bigint[]) as overdue_at, unnest($29::bool[]) as is_held, unnest($30::text[]) as parked,
-      unnest($31::int[]) as handed
+      unnest($20::bytea[]) as id, unnest($21::bytea[]) as event, unnest($22::bytea[]) as endpoint,
+      unnest($23::text[]) as tenant, unnest($24::text[]) as type, unnest($25::smallint[]) as lane,
+      unnest($26::int[]) as attempt, unnest($27::bigint[]) as due_at, unnest($28::bigint[]) as born_at,
+      unnest($29::bigint[]) as overdue_at, unnest($30::bool[]) as is_held, unnest($31::text[]) as parked,
+      unnest($32::int[]) as handed
   ) v
   where not (select is_stale from seen)
 )
