@@ -73,8 +73,8 @@ def work(
 
     inbox = _inbox(place)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
-    note(f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
-    if not until_stopped(inbox, workers):
+    told = f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
+    if not until_stopped(inbox, workers, lambda: note(told)):
         raise typer.Exit(1)  # the log says why
 
 

@@ -33,6 +33,7 @@ class Call(Struct, eq=False, gc=False):
     began: float
     until: float
     is_over: bool = False  # or given up: who sets it decides
+    forgotten: str | None = None  # the name of a coroutine that it made and nobody awaited
 
     def told(self, now: float) -> str:
         """It, in words."""
@@ -46,7 +47,7 @@ class Calls:
 
     def __init__(self, boot: Callable[[], float], took: Callable[[Handler, float], None]) -> None:
         self.boot = boot
-        self._took = took
+        self.took = took
         self._deciding = threading.Lock()
         self._under_way: dict[int, Call] = {}
 
@@ -63,7 +64,7 @@ class Calls:
             if self._under_way.get(call.caller) is call:
                 del self._under_way[call.caller]
         now = self.boot()
-        self._took(call.handler, now - call.began)
+        self.took(call.handler, now - call.began)
         if was_given_up:
             raise GivenUp(f"given up, and back after {now - call.began:.0f} s")
         return now
@@ -79,7 +80,7 @@ class Calls:
                 return False
             call.is_over = True
             del self._under_way[call.caller]
-        self._took(call.handler, self.boot() - call.began)  # it may never come back to say so
+        self.took(call.handler, self.boot() - call.began)  # it may never come back to say so
         return True
 
 

@@ -15,7 +15,7 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
-from surehook.inbox import words
+from surehook.inbox import forgotten, words
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls
 from surehook.inbox.ends import Ends
@@ -81,6 +81,7 @@ class Definitions:
         self.backoff = backoff or Backoff()
         pace = Pace(self.handlers, self.clock.boot)
         self.calls = Calls(self.clock.boot, pace.took)
+        forgotten.watch(self.calls)
         ends = Ends(
             self.handlers, self.backoff, self._fraction, self.clock.now,
             calls=self.calls, within_s=rules.within_s,
