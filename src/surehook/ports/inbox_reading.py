@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from surehook.ports.inbox import Filter
+    from surehook.ports.inbox import DocumentKey, Filter, Run
 
 
 class Other(Struct, frozen=True, kw_only=True):
@@ -40,4 +40,8 @@ class ReadingBook(Protocol):
 
     def oldest_due(self, *, now: int) -> Oldest | None:
         """None: nothing is due. Workers take the oldest first, so one that stays the oldest is taken by nobody."""
+        ...
+
+    def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
+        """The newest run by which this event moved the document; None: its retention has ended."""
         ...

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
+from surehook.inbox.sql import documenting
 from surehook.inbox.sql.finding import standing_still
 from surehook.inbox.sql.tables import STOPPED, conflicts, events, requests, runs
-from surehook.ports.inbox import Filter
+from surehook.ports.inbox import DocumentKey, Filter, Run
 from surehook.ports.inbox_reading import Oldest, Other
 
 
@@ -59,3 +60,6 @@ class Reading:
             .limit(1)
         ).first()
         return None if found is None else Oldest(run=bytes(found[0]), source=found[1], due_at=int(found[2]))
+
+    def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
+        return documenting.moved_by(self.connection, key, event_id)
