@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
+from surehook.cli.main import run as command
 from surehook.core import instants
 from surehook.core.errors import Problem
 from surehook.inbox import desk
@@ -124,3 +126,36 @@ def test_the_looks_go_by_an_index(houses):
     for statement, words in plans.items():
         told = " ".join(row[-1] for row in house.sql(f"explain query plan {statement}"))
         assert words in told and "B-TREE" not in told, told
+
+
+def test_the_commands_say_where_a_list_goes_on(tmp_path, monkeypatch, capsys, looks):
+    (tmp_path / "listed_inbox.py").write_text(
+        "from surehook.inbox import Inbox\n"
+        "from tests.inbox.house import Clock, call, message, partner\n"
+        f"inbox = Inbox('sqlite:///{tmp_path / 'inbox.db'}', [partner()], clock=Clock())\n"
+        "inbox.create_tables()\n"
+        "for n in range(12):\n"
+        "    inbox.clock.passes(1)\n"
+        "    for word in ('one', 'two'):\n"
+        "        inbox.receive(call(*message(f'evt_{n:02}', word=word), at=inbox.clock.now()))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "listed_inbox", raising=False)
+    place = "listed_inbox:inbox"
+    assert command(["inbox", "events", place, "--type", "invoice.*"]) == 0
+    said = capsys.readouterr().err
+    until = instants.render(NOW + 3_000)
+    assert f"looked through until {until}: --until {until} goes on" in said
+    assert command(["inbox", "events", place, "--type", "invoice.*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"data": [], "next": until}
+    assert command(["inbox", "conflicts", place, "--limit", "10", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["data"]) == 10 and told["next"] == told["data"][-1]["conflict"]
+    assert command(["inbox", "conflicts", place, "--before", told["next"], "--json"]) == 0
+    rest = json.loads(capsys.readouterr().out)
+    assert ([one["id"] for one in rest["data"]], rest["next"]) == (["evt_01", "evt_00"], None)
+    assert command(["inbox", "show", place, rest["data"][0]["ref"]]) == 0
+    shown = capsys.readouterr().out
+    assert "another body came at" in shown and '"word": "two"' in shown
+    assert command(["inbox", "stats", place]) == 0
+    assert "partner: the oldest has been due for" in capsys.readouterr().err

@@ -224,6 +224,7 @@ def test_the_command_shows_an_event_with_its_failures(tmp_path, monkeypatch, cap
     told = json.loads(capsys.readouterr().out)
     assert told["tries"][0]["error"] == "KeyError"
     assert told["body"].startswith('{"type": "document.signed"')
+    assert told["others"] == []
     assert run(["inbox", "show", place, "inb_" + "0" * 26]) == 4
 
 

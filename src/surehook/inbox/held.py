@@ -21,31 +21,31 @@ HELD_S = 0.1
 
 
 class Held:
-    """Who was told of, once each. One for all workers of a loop: of them one takes a step at a time."""
+    """Who was told of, once each. One for all workers of a loop: of them one takes a step at a time.
+
+    began  the step that is taken just now, seconds since boot; None: none is
+    """
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._took, calls.took = calls.took, self._over
-        self._began: float | None = None  # the step that is taken just now
+        self.began: float | None = None
         self._told: set[str] = set()
 
     async def timed(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this work, in a task of its own."""
-        await _stepwise(work, self._calls.boot, self._begins, self._ends)
+        await _stepwise(work, self, self._calls.boot)
 
-    def _begins(self, now: float) -> None:
-        self._began = now
-
-    def _ends(self, began: float, now: float) -> None:
-        self._began = None
-        if now - began >= HELD_S and (call := self._calls.of(this())) is not None:
+    def long(self, began: float, now: float) -> None:
+        """A step was long, and is over: whose call goes on, if one does."""
+        if (call := self._calls.of(this())) is not None:
             self._tell(call.handler, now - max(call.began, began))
 
     def _over(self, handler: Handler, seconds: float) -> None:
         """A call is over, which took so long."""
         self._took(handler, seconds)
-        if seconds >= HELD_S and self._began is not None:
-            self._tell(handler, min(seconds, self._calls.boot() - self._began))
+        if seconds >= HELD_S and self.began is not None:
+            self._tell(handler, min(seconds, self._calls.boot() - self.began))
 
     def _tell(self, handler: Handler, seconds: float) -> None:
         if seconds < HELD_S or handler.name in self._told:
@@ -63,23 +63,21 @@ class Held:
 
 @types.coroutine
 def _stepwise(
-    work: Coroutine[Any, Any, None],
-    boot: Callable[[], float],
-    begins: Callable[[float], object],
-    ends: Callable[[float, float], object],
+    work: Coroutine[Any, Any, None], held: Held, boot: Callable[[], float]
 ) -> Generator[Any, Any, None]:
     """`yield from`, with a look at the clock on either side of each step."""
     step: Callable[[Any], Any] = work.send
     value: Any = None
     while True:
-        began = boot()
-        begins(began)
+        held.began = began = boot()
         try:
             waits_for = step(value)
         except StopIteration:
             return
         finally:
-            ends(began, boot())
+            held.began, now = None, boot()
+            if now - began >= HELD_S:
+                held.long(began, now)
         try:
             value, step = (yield waits_for), work.send
         except BaseException as error:  # it was cancelled where it waits: that is its own to meet
