@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 import surehook.inbox.django as app
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, desk
 from tests import servers
 from tests.inbox import djangos
 from tests.inbox.djangos import Inbox, looks
@@ -163,6 +163,37 @@ def test_pages_are_bounded_count_no_table_and_lose_nothing_of_one_millisecond(in
         assert where is None or "source=partner" in where
     assert [len(one) for one in pages] == [3, 3, 3, 3]
     assert [one for page in pages for one in page] == [f"evt_{n}" for n in reversed(range(12))]
+
+
+def test_a_filter_that_few_events_fit_walks_so_far_and_says_how_far(inbox, monkeypatch):
+    monkeypatch.setattr(desk, "LOOKS", 5)
+    for n in range(12):
+        arrived(inbox, f"evt_{n}", "invoice.paid" if n == 0 else "document.signed")
+        inbox.clock.passes(1)
+    client = person("ana", "view_events")
+    where, said = "?type=invoice.*", []
+    while where:
+        answer = client.get(EVENTS + where)
+        said.append(text(answer))
+        older = re.search(r'<a href="([^"]*)">older', answer.content.decode())
+        where = html.unescape(older[1]) if older else ""
+    assert len(said) == 3
+    assert all("Looked through until" in page and "No event fits of those" in page for page in said[:2])
+    assert "evt_0" in said[2] and "Looked through" not in said[2]
+
+
+def test_the_list_of_conflicts_is_in_pages(inbox, monkeypatch):
+    monkeypatch.setattr(looks, "PAGE", 2)
+    for n in range(3):
+        arrived(inbox, f"evt_{n}", n=1)
+        inbox.receive(call(*message(f"evt_{n}", n=2), at=NOW))
+    client = person("ana", "view_events", "view_conflicts")
+    first = client.get(CONFLICTS)
+    older = re.search(r'<a href="([^"]*)">older', first.content.decode())
+    assert older and "evt_2" in text(first) and "evt_0" not in text(first)
+    rest = text(client.get(CONFLICTS + html.unescape(older[1])))
+    assert "evt_0" in rest and "older" not in rest
+    assert client.get(f"{CONFLICTS}?before=x").status_code == 404
 
 
 def test_the_list_of_conflicts_leads_to_the_event_with_the_other_body(inbox):

@@ -54,7 +54,9 @@ def test_another_body_under_a_known_id_is_kept_answered_409_and_changes_nothing(
     house.work()
     assert house.sql("select event_id, word from effects") == [("evt_1", "first")]
     (kept,) = house.do(house.inbox.conflicts())
-    assert (kept.id, json.loads(kept.body)["word"]) == ("evt_1", "second")
+    (other,) = house.do(house.inbox.show(kept.ref)).others
+    assert (kept.id, json.loads(other.body)["word"]) == ("evt_1", "second")
+    assert (kept.body_bytes, kept.body_sha256) == (len(other.body), other.body_sha256)
     house.receive("evt_1", word="second")  # the same again is no second conflict
     assert len(house.do(house.inbox.conflicts())) == 1
 

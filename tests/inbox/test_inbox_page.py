@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import text
 
 import surehook.inbox
-from surehook.inbox import following
+from surehook.inbox import Inbox, following, sources, undoing
 from surehook.inbox.answers import CODES
+from surehook.inbox.workflow import SIGNING
 from surehook.ports.inbox import UNHANDLED
 from surehook.verify import sign
 from tests.docs.pages import examples, first_column, section
@@ -21,6 +22,7 @@ from tests.inbox.house import SECRET, call, message, partner
 from tests.inbox.signers import hex_of
 
 PAGE = "docs/inbox.md"
+UNDOING = "docs/workflow.md"
 OLD, NEW = "the old secret of yousign", "the new secret of yousign"
 BODY = b'{"event_id":"e1","event_name":"signature_request.done","data":{"signature_request":{"id":"c1"}}}'
 
@@ -127,6 +129,29 @@ def test_the_workflow_example_moves_a_document(tmp_path):
     inbox.close()
 
 
+def test_the_example_of_undoing_takes_back_what_a_handler_did(tmp_path):
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    prepare(url)
+    inbox = Inbox(url, [sources.named("surehook", secret=SECRET)])
+    inbox.follow(SIGNING, "surehook", "document.*")
+
+    @inbox.on("surehook", "document.*", final=False)
+    def moved(event, tx):
+        tx.execute(text("update contracts set state = :state"), {"state": event.change.after})
+
+    exec(compile(examples(UNDOING)["on_undo"], UNDOING, "exec"), {"inbox": inbox, "text": text})
+    for n, type in enumerate(("document.sent", "document.signed"), 1):
+        fields = {"subject": "c1", "sequence": n, "data": {"signer": "ana"}}
+        made = call(*message(f"evt_{n}", type, **fields), at=inbox.clock.now(), source="surehook")
+        assert inbox.receive(made).status == 200
+    inbox.work()
+    assert state(url) == "signed"
+    inbox.reject(inbox.events(id="evt_2")[0].ref, "compliance")
+    inbox.work()
+    assert state(url) == "sent"
+    inbox.close()
+
+
 def test_the_table_of_answers_is_that_of_the_code():
     rows = re.findall(
         r"^\| `([a-z_]+)` \| (\d+) \| (yes|no) \|", section(PAGE, "What a sender is told"), re.MULTILINE
@@ -143,6 +168,7 @@ def test_every_code_of_a_run_is_in_the_table():
     codes |= {
         "handler_failed",
         *following._ENDS,
+        undoing.UNDO_FAILED,
         following.WAITED_TOO_LONG,
         *UNHANDLED,
     }  # the default of `badly`, and names in their place

@@ -74,6 +74,7 @@ class Scene:
             cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert ran.returncode > 0
+        assert "until SIGTERM" not in ran.stderr, "nothing is said to have begun that is refused"
         error, hint = ran.stderr.strip().splitlines()[-2:]
         return f"{error}; {hint}"
 

@@ -86,6 +86,15 @@ PLANTED = {
         "following.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
+    "a document goes back although what was done for it could not be undone": (
+        "undoing.py", "raise UndoFailed(run, structs.replace(ended, due_at=now + wait_ms)) from error",
+        'log.error("%s at %s", ended.error, now + wait_ms)',
+        "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
+    ),
+    "a handler that forgot a coroutine is done": (
+        "ends.py", "if call.forgotten is not None:", "if False:",
+        "test_forgotten.py::test_every_attempt_fails_not_only_the_first_that_python_would_warn_of",
+    ),
     "retention removes what is still open": (
         "sql/settling.py", "return or_(runs.c.due_at.is_not(None), runs.c.state.in_((\"parked\", \"held\")))",
         'return runs.c.state == "parked"',

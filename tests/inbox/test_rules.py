@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -17,6 +19,8 @@ from tests.docs.pages import section
 from tests.inbox.test_watch_page import scrape
 
 FILE = Path(__file__).parents[2] / "docs" / "inbox.rules.yml"
+FIRE = Path(__file__).parent / "rules_fire.yml"
+PROMTOOL = shutil.which("promtool")
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]
 ]
@@ -64,3 +68,27 @@ def test_a_rule_names_what_a_scrape_has(rule):
 def test_the_page_names_each_rule_once():
     named = re.findall(r"`(SurehookInbox\w+)`", section("docs/inbox.md", "Watch"))
     assert sorted(named) == sorted(rule["alert"] for rule in RULES)
+
+
+def test_each_rule_is_tried_on_an_inbox_that_is_well_and_on_one_that_is_not():
+    parts = yaml.safe_load(FIRE.read_text())["tests"]
+    quiet, loud = (
+        {one["alertname"]: bool(one["exp_alerts"]) for one in reversed(part["alert_rule_test"])}
+        for part in parts
+    )
+    alerts = {rule["alert"] for rule in RULES}
+    assert quiet == dict.fromkeys(alerts, False)
+    assert loud == dict.fromkeys(alerts, True)
+    samples = scraped()
+    for series in (one["series"] for part in parts for one in part["input_series"]):
+        name, labels = SELECTOR.findall(series)[0]
+        assert {label for label, _ in MATCHER.findall(labels)} <= samples[name] | {"instance"}, series
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool of Prometheus is not installed")
+@pytest.mark.parametrize(
+    "command", [["check", "rules", FILE], ["test", "rules", FIRE]], ids=["check", "test"]
+)
+def test_prometheus_reads_the_rules_and_they_fire_for_what_they_are_about(command):
+    ended = subprocess.run([str(PROMTOOL), *command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -12,6 +12,9 @@ from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules
 from tests.budget import every
 
 HANGS_S = 0.05
+NEXT = (
+    ": give what it waits for a timeout of its own, or the handler more time (timeout_s= of on, or of Rules)"
+)
 WAITS = {
     "postgresql": "select pg_sleep(60)",
     "mariadb": "select sleep(60)",
@@ -67,7 +70,7 @@ def cancelled_undone_and_tried_again(houses, wait):
     assert (event.state, event.code, event.error) == (
         "dead",
         "handler_timeout",
-        "not done after 0.05 seconds",
+        f"not done after 0.05 seconds{NEXT}",
     )
 
 

@@ -147,6 +147,23 @@ def test_the_history_goes_with_its_event(houses):
     assert house.sql("select count(*) from surehook_inbox_tries") == [(0,)]
 
 
+def test_a_history_that_the_version_before_left_behind_goes_when_its_event_would_have(houses):
+    house = houses(backoff=QUICK)
+    house.on(lambda event: 1 / 0)
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.sql("delete from surehook_inbox_events where event_id <> 'evt_2'")
+    house.clock.passes(89 * 86_400)
+    house.do(house.inbox.prune())
+    assert house.sql("select count(*) from surehook_inbox_tries") == [(3,)], "it might be on its way"
+    house.clock.passes(2 * 86_400)
+    house.do(house.inbox.prune(limit=1))
+    assert house.sql("select count(*) from surehook_inbox_tries") == [(2,)], "some at a time"
+    house.do(house.inbox.prune())
+    assert house.sql("select count(*) from surehook_inbox_tries") == [(1,)], "that of what is open stays"
+
+
 def test_an_error_that_takes_no_marks_is_kept_without_its_handler_s_mark(houses):
     class Plain(Exception):
         def __setattr__(self, name, value):
@@ -207,6 +224,7 @@ def test_the_command_shows_an_event_with_its_failures(tmp_path, monkeypatch, cap
     told = json.loads(capsys.readouterr().out)
     assert told["tries"][0]["error"] == "KeyError"
     assert told["body"].startswith('{"type": "document.signed"')
+    assert told["others"] == []
     assert run(["inbox", "show", place, "inb_" + "0" * 26]) == 4
 
 

@@ -180,7 +180,7 @@ def test_a_function_that_cannot_be_called_with_event_and_tx_is_refused(inbox):
 
 def test_workers_from_outside_do_not_begin_without_a_handler(inbox):
     with pytest.raises(SettingsError, match="has no handler") as caught:
-        until_stopped(inbox, 1)
+        until_stopped(inbox, 1, lambda: pytest.fail("it is said to begin"))
     assert "module" in (caught.value.hint or "")
     inbox.follow(SIGNING, "yousign")
     assert not inbox.handles_nothing

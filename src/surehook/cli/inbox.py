@@ -73,8 +73,8 @@ def work(
 
     inbox = _inbox(place)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
-    note(f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
-    if not until_stopped(inbox, workers):
+    told = f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
+    if not until_stopped(inbox, workers, lambda: note(told)):
         raise typer.Exit(1)  # the log says why
 
 
@@ -106,8 +106,23 @@ def stats(place: Place, json: Json = False) -> None:
         document({"data": rows, "next": None})
     elif rows:
         table(list(rows[0]), [list(row.values()) for row in rows])
+        _note_waiting(rows)
     else:
         note("nothing waits")
+
+
+def _note_waiting(rows: Sequence[dict[str, Any]]) -> None:
+    """Say what due events that nobody takes are a sign of."""
+    from surehook.core import instants
+    from surehook.host.clock import SystemClock
+    from surehook.inbox.unworked import WAITS_S
+
+    now = SystemClock().now()
+    for row in rows:
+        if (since := row["oldest_due_at"]) and (waits_s := (now - instants.parse(since)) / 1000) >= WAITS_S:
+            note(
+                f"{row['source']}: the oldest has been due for {waits_s:.0f} s: do workers run, and do they keep up?"
+            )
 
 
 @app.command()
@@ -155,13 +170,16 @@ def events(
         since=since,
         until=until,
     )
-    found = _ask(place, "events", limit=limit, **wanted)
+    found = _ask(place, "page", limit=limit, **wanted)
     _show(
-        found,
+        found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
         json,
         "no event fits",
+        more=found.until,
     )
+    if found.until is not None and not json:
+        note(f"looked through until {found.until}: --until {found.until} goes on")
 
 
 @app.command()
@@ -177,24 +195,45 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
         return NOT_FOUND
     event = structs.asdict(found.event)
     tries = [structs.asdict(one) for one in found.tries]
+    others = [
+        {"received_at": one.received_at, "body_sha256": one.body_sha256, "body": _plain(one.body)}
+        for one in found.others
+    ]
     came = {"url": found.url, "headers": found.headers, "body": _plain(found.body)}
     if json:
-        document({**event, **came, "tries": tries})
+        document({**event, **came, "tries": tries, "others": others})
         return OK
     facts({name: value for name, value in event.items() if name != "error"}, json=False)
     if tries:
         table(list(tries[0]), [list(one.values()) for one in tries])
     for name, value in found.headers or ():
         line(_harmless(f"{name}: {value}"))
-    line("the body is past its retention" if found.body is None else _harmless(_plain(found.body)))
+    line(_body(found.body))
+    for one in found.others:
+        line(f"another body came at {one.received_at}, SHA-256 {one.body_sha256}:")
+        line(_body(one.body))
     return OK
 
 
 @app.command()
-def conflicts(place: Place, limit: Limit = 50, json: Json = False) -> None:
-    """List other bodies that came under the id of an event that stands."""
-    found = _ask(place, "conflicts", limit=limit)
-    _show(found, ["received_at", "source", "id", "body_sha256", "ref"], json, "there is no conflict")
+def conflicts(
+    place: Place,
+    limit: Limit = 50,
+    before: Annotated[
+        str | None, typer.Option(help="Those that came before this one: `conflict` of a line.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List other bodies that came under the id of an event that stands; `show` has the bodies."""
+    found = _ask(place, "conflicts", limit=limit, before=before)
+    more = found[-1].conflict if len(found) == limit else None
+    _show(
+        found,
+        ["received_at", "source", "id", "body_bytes", "body_sha256", "ref", "conflict"],
+        json,
+        "there is no conflict",
+        more=more,
+    )
 
 
 @app.command()
@@ -304,14 +343,16 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _show(found: Sequence[Any], columns: list[str], json: bool, nothing: str) -> None:
+def _show(
+    found: Sequence[Any], columns: list[str], json: bool, nothing: str, *, more: str | None = None
+) -> None:
     if json:
         document(
             {
                 "data": [
                     {name: _plain(getattr(one, name)) for name in one.__struct_fields__} for one in found
                 ],
-                "next": None,
+                "next": more,
             }
         )
     elif found:
@@ -322,6 +363,10 @@ def _show(found: Sequence[Any], columns: list[str], json: bool, nothing: str) ->
 
 def _plain(value: Any) -> Any:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _body(body: bytes | None) -> str:
+    return "the body is past its retention" if body is None else _harmless(_plain(body))
 
 
 def _harmless(text: str) -> str:

@@ -26,6 +26,7 @@ from surehook.inbox.sql import engines
 from surehook.inbox.sql.stores import AsyncSqlStore
 from surehook.inbox.tasks import WorkerTasks
 from surehook.inbox.telling import AsyncTeller
+from surehook.inbox.unworked import Unworked
 from surehook.inbox.work import AsyncWorker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -71,6 +72,7 @@ class AsyncInbox(Definitions):
             self.store.cut if isinstance(self.store, AsyncSqlStore) else lambda task: False,
             self.calls, stop_s=self.steps.rules.stop_s,
         )  # fmt: skip
+        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.tasks.crew.hands))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -94,7 +96,16 @@ class AsyncInbox(Definitions):
             return self.unstored(judged, error)
         self.arrived(judged, ends)
         self.woken.set()
+        self.unworked.arrived(self._look_for_workers)
         return judged.reply(ends)
+
+    async def _look_for_workers(self) -> bool:
+        """Whether anything waits, as far as is known."""
+        try:
+            return await self.store.run(self.unworked.look)
+        except Exception as error:
+            self.trouble.met(error)
+            return True
 
     # -- working -------------------------------------------------------------------------------------------------
 
@@ -148,6 +159,7 @@ class AsyncInbox(Definitions):
     async def close(self) -> None:
         """Stop the workers and let the connections go."""
         await self.stop()
+        self.unworked.close()
         await self.store.close()
 
     async def finalize(self, ref: str, note: str = "") -> bool:
@@ -205,16 +217,20 @@ class AsyncInbox(Definitions):
         return found
 
     async def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
-        """Events with their newest run, newest first."""
+        """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
         return await self.store.run(desk.listing(wanted, limit))
+
+    async def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> desk.Looked:
+        """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
+        return await self.store.run(desk.paging(wanted, limit))
 
     async def show(self, ref: str) -> Shown | None:
         """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
         return await self.store.run(desk.showing(ref))
 
-    async def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
-        """Other bodies under known ids, newest first."""
-        return await self.store.run(desk.conflicting(limit))
+    async def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[desk.Conflicting]:
+        """Other bodies under known ids, newest first; those that came before this one (`conflict` of the last)."""
+        return await self.store.run(desk.conflicting(limit, before))
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""

@@ -33,6 +33,7 @@ class Call(Struct, eq=False, gc=False):
     began: float
     until: float
     is_over: bool = False  # or given up: who sets it decides
+    forgotten: str | None = None  # the name of a coroutine that it made and nobody awaited
 
     def told(self, now: float) -> str:
         """It, in words."""
@@ -50,7 +51,7 @@ class Calls:
         """`this()`: who is calling."""
         self.boot = boot
         self._this = this
-        self._took = took
+        self.took = took
         self._deciding = threading.Lock()
         self._under_way: dict[int, Call] = {}
 
@@ -67,10 +68,14 @@ class Calls:
             if self._under_way.get(call.caller) is call:
                 del self._under_way[call.caller]
         now = self.boot()
-        self._took(call.handler, now - call.began)
+        self.took(call.handler, now - call.began)
         if was_given_up:
             raise GivenUp(f"given up, and back after {now - call.began:.0f} s")
         return now
+
+    def mine(self) -> Call | None:
+        """What the calling thread or task is at."""
+        return self._under_way.get(self._this())
 
     def of(self, caller: int) -> Call | None:
         """What this thread or task is at."""
@@ -83,10 +88,13 @@ class Calls:
                 return False
             call.is_over = True
             del self._under_way[call.caller]
-        self._took(call.handler, self.boot() - call.began)  # it may never come back to say so
+        self.took(call.handler, self.boot() - call.began)  # it may never come back to say so
         return True
 
 
 def this_task() -> int:
-    """Which task is calling; no thread calls handlers that must not block."""
-    return id(asyncio.current_task())
+    """Which task is calling; 0 where none is: no thread calls handlers that must not block."""
+    try:
+        return id(asyncio.current_task())
+    except RuntimeError:
+        return 0

@@ -15,7 +15,7 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
-from surehook.inbox import words
+from surehook.inbox import forgotten, words
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls, this_task
 from surehook.inbox.ends import Ends
@@ -31,10 +31,11 @@ from surehook.inbox.pace import Pace
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
-from surehook.inbox.rules import Rules
+from surehook.inbox.rules import Rules, checked
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
+from surehook.inbox.undoing import Undoing
 from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.watch import Watch
 from surehook.inbox.work import Steps
@@ -71,16 +72,18 @@ class Definitions:
         self._drawing = threading.Lock()
         self._counted = self._count = 0
         self.receiver = Receiver(self.identify, self.clock.boot)
-        rules = _rules(rules)
+        rules = checked(rules)
         self.handlers = Handlers(rules, may_wait=may_wait)
         self.watch = Watch()
         self.transitions = Transitions()
         self._collector: Collector | None = None
         self._looked = -DEPTH_MS  # when a worker last looked at depth, Unix milliseconds
-        self.following = Following(lambda: self.identify(self.clock.now()))
+        undoing = Undoing(Handlers(rules, may_wait=may_wait))
+        self.following = Following(lambda: self.identify(self.clock.now()), undoing)
         self.backoff = backoff or Backoff()
         pace = Pace(self.handlers, self.clock.boot)
         self.calls = Calls(self.clock.boot, pace.took, this_task if may_wait else threading.get_ident)
+        forgotten.watch(self.calls)
         ends = Ends(
             self.handlers, self.backoff, self._fraction, self.clock.now,
             calls=self.calls, within_s=rules.within_s,
@@ -160,6 +163,17 @@ class Definitions:
             )
 
         return define
+
+    def on_undo(
+        self, source: str, pattern: str = "*", *, name: str | None = None, timeout_s: float | None = None
+    ) -> Callable[[F], F]:
+        """Define who undoes what handlers did for a move that is taken back, since its event was rejected: `function(event, tx)`
+        for the events of a source whose type fits; `event.change` is where the document goes. Raises SettingsError as `on`."""
+        self._check_source(source)
+        add = self.following.undoing.handlers.add
+        return lambda function: add(
+            function, source, pattern, version=None, final=True, name=name, timeout_s=timeout_s
+        )
 
     def follow(self, workflow: Workflow | Table, source: str, pattern: str = "*") -> Workflow:
         """Let a workflow decide what the events of a source mean; handlers hear of those that move something.
@@ -339,6 +353,8 @@ class Definitions:
                 self.unhandled.told(run, ended)
             else:
                 self.failures.told(run, ended)
+        for run, ended in done.not_undone:
+            self.failures.not_undone(run, ended)
         for one in done.decided:
             self.gaps.told(one)
         for run in done.changed:
@@ -357,14 +373,6 @@ class Definitions:
     def _bits(self, count: int) -> bytes:
         with self._drawing:
             return self._entropy.bits(count)
-
-
-def _rules(rules: Rules | None) -> Rules:
-    if not isinstance(rules, Rules | None):
-        raise SettingsError(
-            "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"
-        )
-    return rules or Rules()
 
 
 def _listed(sources: Iterable[Source]) -> Iterable[Source]:

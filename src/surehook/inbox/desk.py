@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core import ids, instants
 from surehook.core.errors import Problem, SettingsError
@@ -18,11 +18,13 @@ from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.words import take_back
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, pairs
+from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_tries import Try
 
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
 ROWS = 10_000  # of one list or one replay
+LOOKS = 20_000  # events that are looked at for one page: some tens of milliseconds
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
 
 
@@ -82,6 +84,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     """One event as it stands, how it came, and its last attempts that failed, oldest first.
 
     url, headers, body  as they were received; None when their retention has ended
+    others              bodies that came under its id afterwards, oldest first: ten at most are kept
     """
 
     event: Listed
@@ -89,18 +92,40 @@ class Shown(Struct, frozen=True, kw_only=True):
     headers: list[tuple[str, str]] | None
     body: bytes | None
     tries: list[Tried]
+    others: list[OtherBody]
+
+
+class OtherBody(Struct, frozen=True, kw_only=True):
+    """A body that came under the id of an event that stood; None when its retention has ended."""
+
+    received_at: str
+    body_sha256: str
+    body: bytes | None
 
 
 class Conflicting(Struct, frozen=True, kw_only=True):
-    """Another body under the id of an event that stands (`ref`)."""
+    """Another body under the id of an event that stands (`ref`), which `show` has with it.
 
+    conflict    its own name, from which a list goes on (`before=`)
+    body_bytes  how long it is; None when its retention has ended
+    """
+
+    conflict: str
     ref: str
     source: str
     tenant: str
     id: str
     received_at: str
     body_sha256: str
-    body: bytes | None
+    body_bytes: int | None
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """A page of events. `until`: enough was looked at before it was full; when the last of these came, RFC 3339, from where the
+    list goes on (`until=`). None: it is full, or nothing older fits."""
+
+    events: list[Listed]
+    until: str | None
 
 
 def deciding(
@@ -145,6 +170,18 @@ def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[List
     return lambda book: [_listed(one) for one in book.entries(fitting, limit=rows)]
 
 
+def paging(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], Looked]:
+    fitting, rows = _filter(wanted), _rows(limit)
+
+    def work(book: Book) -> Looked:
+        reached = book.reach(fitting, looks=LOOKS)
+        near = fitting if reached is None else structs.replace(fitting, since=reached)
+        found = [_listed(one) for one in book.entries(near, limit=rows)]
+        return Looked(events=found, until=instants.render_optional(reached if len(found) < rows else None))
+
+    return work
+
+
 def showing(ref: str) -> Callable[[Book], Shown | None]:
     """Raises Problem for what is no reference."""
     event = _event(ref)
@@ -160,9 +197,16 @@ def showing(ref: str) -> Callable[[Book], Shown | None]:
             headers=None if came is None else pairs(came.headers),
             body=None if came is None else came.body,
             tries=[_tried(one) for one in book.tries(event)],
+            others=[_other(one) for one in book.others(event)],
         )
 
     return work
+
+
+def _other(one: Other) -> OtherBody:
+    return OtherBody(
+        received_at=instants.render(one.received_at), body_sha256=one.body_sha256.hex(), body=one.body
+    )
 
 
 def _tried(one: Try) -> Tried:
@@ -202,19 +246,21 @@ def _listed(one: Entry) -> Listed:
     )
 
 
-def conflicting(limit: int) -> Callable[[Book], list[Conflicting]]:
-    rows = _rows(limit)
+def conflicting(limit: int, before: str | None) -> Callable[[Book], list[Conflicting]]:
+    """Raises Problem where `before` names no conflict."""
+    rows, earlier = _rows(limit), None if before is None else _event(before)
     return lambda book: [
         Conflicting(
+            conflict=ids.text(PREFIX, one.id),
             ref=ids.text(PREFIX, one.event),
             source=one.source,
             tenant=one.tenant,
             id=one.event_id,
             received_at=instants.render(one.received_at),
             body_sha256=one.body_sha256.hex(),
-            body=one.body,
+            body_bytes=one.body_bytes,
         )
-        for one in book.conflicts(limit=rows)
+        for one in book.conflicts(limit=rows, before=earlier)
     ]
 
 

@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from surehook.core.errors import SurehookError
 from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.calls import Calls
+from surehook.inbox.calls import Call, Calls
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
-from surehook.inbox.results import Results, check_awaited
+from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
 
@@ -29,9 +29,17 @@ class HandlerTimeout(SurehookError):
     @classmethod
     def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
         """What is said of one that nobody was able to cancel."""
-        error = cls(f"not done after {round(seconds, 2):g} seconds")
+        error = cls.after(round(seconds, 2))
         setattr(error, _HANDLER, handler)
         return error
+
+    @classmethod
+    def after(cls, seconds: float) -> HandlerTimeout:
+        """What is said, with what to do."""
+        return cls(
+            f"not done after {seconds:g} seconds: give what it waits for a timeout of its own, or the handler more time "
+            "(timeout_s= of on, or of Rules)"
+        )
 
 
 class Called(Struct, frozen=True):
@@ -73,10 +81,13 @@ class Ends:
         for handler in fitting:
             until = min(began + handler.timeout_s, ends)
             if until <= began:
-                raise HandlerTimeout(f"those before {handler.name} took all of {self._within_s:g} seconds")
+                raise HandlerTimeout(
+                    f"those before {handler.name} took all of {self._within_s:g} seconds, which is half a lease: give what they "
+                    "wait for a timeout, or all of them more time (Rules(lease_ms=…))"
+                )
             call = calls.begin(run, handler, began, until)
             try:
-                result.append(_blamed(book, handler, event, until - began))
+                result.append(_blamed(book, call, event, until - began))
             finally:
                 began = calls.end(call)
         return Called(fitting, self._results.sha256(fitting, result))
@@ -184,13 +195,16 @@ class Ends:
         )
 
 
-def _blamed(book: Book, handler: Handler, event: Event, seconds: float) -> object:
+def _blamed(book: Book, call: Call, event: Event, seconds: float) -> object:
     """What the handler gives; what it raises goes on with its name on it."""
     try:
-        return _called(book, handler, event, seconds)
+        result = _called(book, call.handler, event, seconds)
+        if call.forgotten is not None:
+            raise NotAwaited.of(call.handler, call.forgotten)
+        return result
     except Exception as error:
         with suppress(AttributeError):  # of a class that takes no marks
-            setattr(error, _HANDLER, handler)
+            setattr(error, _HANDLER, call.handler)
         hints.add(error)
         raise
 
@@ -227,7 +241,7 @@ async def _bounded(coroutine: Coroutine[Any, Any, object], seconds: float) -> ob
             return await coroutine
     except TimeoutError as error:
         if bound.expired():
-            raise HandlerTimeout(f"not done after {seconds:g} seconds") from error
+            raise HandlerTimeout.after(seconds) from error
         raise
 
 

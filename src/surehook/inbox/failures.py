@@ -19,7 +19,7 @@ from surehook.ports.inbox import Run, Settlement
 log = logging.getLogger("surehook.inbox")
 
 LINES_S = 10  # a second: a handler that fails for every event would fill a disk
-SAID = frozenset({"later", "line_full"})  # put off, and no failure
+SAID = frozenset({"later", "line_full", "undo_failed"})  # put off, and no failure of the event's own
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,8 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     ref, event_id  the event's name here (`inb_…`), and the sender's
     attempt        its number, from 1 on
-    code           `handler_failed`, `handler_timeout`, `commit_failed`, `unreadable`, `workflow_error`, `attempts_exhausted`
+    code           `handler_failed`, `handler_timeout`, `commit_failed`, `unreadable`, `workflow_error`, `attempts_exhausted`;
+                   `undo_failed`: a function of `on_undo`, for an event that was rejected
     error          the traceback, or what is known
     again_at       when it is tried again, RFC 3339; None: it was given up (`dead`)
     """
@@ -70,6 +71,10 @@ class Failures:
         """Tell of one run, if it failed."""
         if ended.state == "dead" or (ended.state == "accepted" and ended.error_code not in SAID):
             self._tell(_failure(run, ended))
+
+    def not_undone(self, run: Run, ended: Settlement) -> None:
+        """Tell that a move could not be undone; its document waits for that."""
+        self._tell(_failure(run, ended))
 
     def _tell(self, one: Failure) -> None:
         given_up = one.again_at is None

@@ -25,6 +25,7 @@ from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowEr
 from surehook.inbox.ends import Called, Ends
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches
+from surehook.inbox.undoing import UNDO_FAILED, UndoFailed, Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
 from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
 
@@ -73,9 +74,10 @@ class _Rule(NamedTuple):
 
 
 class Following:
-    """Which events go to which workflow. `identify()` makes an id of sixteen bytes."""
+    """Which events go to which workflow, and who undoes. `identify()` makes an id of sixteen bytes."""
 
-    def __init__(self, identify: Callable[[], bytes]) -> None:
+    def __init__(self, identify: Callable[[], bytes], undoing: Undoing) -> None:
+        self.undoing = undoing
         self.workflows = Workflows()
         self._rules: list[_Rule] = []
         self.identify = identify
@@ -90,6 +92,7 @@ class Following:
         """Take over what another one has."""
         for rule in other._rules:
             self.add(rule.workflow, rule.source, rule.pattern)
+        self.undoing.handlers.adopt(other.undoing.handlers, lambda one: one)
 
     def of(self, source: str, type: str | None) -> Workflow | None:
         """The workflow of an event, the first rule that fits."""
@@ -150,6 +153,9 @@ class Desk:
         }
         self._wake: dict[DocumentKey, int | None] = {}
         self.decided: list[Decided] = []
+        self.not_undone: dict[
+            DocumentKey, UndoFailed
+        ] = {}  # which wait, and are not decided on in this batch
         self._held: dict[
             tuple[DocumentKey, str], tuple[Run, Event]
         ] = {}  # in this batch, so not yet in the database
@@ -224,6 +230,9 @@ class Desk:
         self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
     ) -> None:
         document = self._standing[key]
+        if (waits := self.not_undone.get(key)) is not None:
+            self._put_off(waits, own)
+            return
         said: dict[bytes, Settlement] = {}
         while True:  # once more for each waiting event whose handler fails: at most as often as events wait
             try:
@@ -236,7 +245,12 @@ class Desk:
                 self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
                 return
             runs = self._concerned(key, decision, own)
-            failed = self._handle(workflow, decision, runs, own, said)
+            try:
+                failed = self._handle(workflow, key, decision, runs, own, said)
+            except UndoFailed as error:
+                self.not_undone[key], self._wake[key] = error, error.ended.due_at
+                self._put_off(error, own)
+                return
             if failed is None:
                 break
             if failed.id in said:
@@ -265,25 +279,39 @@ class Desk:
             found[own[0].event_id] = own
         return found
 
+    def _put_off(self, error: UndoFailed, own: tuple[Run, Event] | None) -> None:
+        """An event of a document that waits until something is undone."""
+        if own is None:
+            return
+        run = own[0]
+        later = self._ends.end(run, "accepted", code=UNDO_FAILED, error=str(error))
+        self.settle(run, structs.replace(later, due_at=error.ended.due_at, attempts=max(run.attempts - 1, 0)))
+
     def _handle(
         self,
         workflow: Workflow,
+        key: DocumentKey,
         decision: Decision,
         runs: dict[str, tuple[Run, Event]],
         own: tuple[Run, Event] | None,
         said: dict[bytes, Settlement],
     ) -> Run | None:
-        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone.
+        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone. Raises
+        UndoFailed.
 
         Of information that its handler does not want that is `said`, by run: it has happened, and its number is taken.
         """
+        undoing = self._following.undoing
         ended: list[tuple[Run, Settlement]] = []
         current: Run | None = None
         is_information = False
         try:
             with self._book.savepoint():
                 for step in decision.steps:
-                    if step.event not in runs or step.is_taking_back:
+                    if step.is_taking_back:
+                        undoing.hear(self._book, self._ends, self._read, key, step, self._said_at(key, step))
+                        continue
+                    if step.event not in runs:
                         if step.is_move and step.event:
                             log.error("%s took effect, and its run is not there to be handled", step.event)
                         continue
@@ -294,7 +322,7 @@ class Desk:
                         continue
                     again = decision.again and own is not None
                     ended.append((current, self._ended(workflow, step, current, event, again=again)))
-        except StoreError:
+        except (StoreError, UndoFailed):
             raise
         except Exception as error:
             assert current is not None
@@ -307,6 +335,12 @@ class Desk:
         for run, settlement in ended:
             self.settle(run, settlement)
         return None
+
+    def _said_at(self, key: DocumentKey, step: Step) -> int:
+        """When somebody said what is carried out by this step."""
+        document = self._standing[key]
+        words = () if document is None else document.words
+        return next((one.at for one in words if one.step and one.step.event == step.event), step.at)
 
     def _ended(self, workflow: Workflow, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
         ends = self._ends

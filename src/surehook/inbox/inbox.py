@@ -30,6 +30,7 @@ from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
 from surehook.inbox.telling import Teller
 from surehook.inbox.threads import WorkerThreads
+from surehook.inbox.unworked import Unworked
 from surehook.inbox.work import Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
@@ -81,6 +82,7 @@ class Inbox(Definitions):
             lambda left: Worker(self.store, self.steps, self.woken, left),
             self.labour, self.store.cut, self.calls, stop_s=self.steps.rules.stop_s,
         )  # fmt: skip
+        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.threads.crew.hands))
         self._executor: ThreadPoolExecutor | None = None
         self._loop_store: LoopStore | None = None
         self._async_line: AsyncLine | None = None
@@ -108,6 +110,8 @@ class Inbox(Definitions):
             ends = self._line.put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
+        if self.unworked.is_due():
+            self._look_for_workers()
         return self._stored(judged, ends)
 
     async def receive_async(self, call: Call) -> Reply:
@@ -120,7 +124,19 @@ class Inbox(Definitions):
             ends = await self._from_loop().put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
+        self.unworked.arrived(self._look_from_loop)
         return self._stored(judged, ends)
+
+    def _look_for_workers(self) -> bool:
+        """Whether anything waits, as far as is known."""
+        try:
+            return self.store.run(self.unworked.look)
+        except Exception as error:
+            self.trouble.met(error)
+            return True
+
+    async def _look_from_loop(self) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._look_for_workers)
 
     def _stored(self, taken: Taken, ends: list[Stored]) -> Reply:
         self.arrived(taken, ends)
@@ -201,6 +217,7 @@ class Inbox(Definitions):
     def close(self) -> None:
         """Stop the workers and let the connections go."""
         self.stop()
+        self.unworked.close()
         if self._loop_store is not None:
             self._loop_store.close()
         if self._executor is not None:
@@ -262,16 +279,20 @@ class Inbox(Definitions):
         return found
 
     def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
-        """Events with their newest run, newest first."""
+        """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
         return self.store.run(desk.listing(wanted, limit))
+
+    def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> desk.Looked:
+        """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
+        return self.store.run(desk.paging(wanted, limit))
 
     def show(self, ref: str) -> Shown | None:
         """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
         return self.store.run(desk.showing(ref))
 
-    def conflicts(self, *, limit: int = 100) -> list[desk.Conflicting]:
-        """Other bodies under known ids, newest first."""
-        return self.store.run(desk.conflicting(limit))
+    def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[desk.Conflicting]:
+        """Other bodies under known ids, newest first; those that came before this one (`conflict` of the last)."""
+        return self.store.run(desk.conflicting(limit, before))
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""

@@ -38,6 +38,7 @@ class Done(Struct):
     decided      every decision about a document
     released     ids of runs that had been held before this batch
     at           when this was, Unix milliseconds
+    not_undone   runs whose move could not be undone, for the documents that wait for that; and when it is tried again
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -47,6 +48,7 @@ class Done(Struct):
     decided: Sequence[Decided] = ()
     released: frozenset[bytes] = frozenset()
     at: int = 0
+    not_undone: Sequence[tuple[Run, Settlement]] = ()
 
 
 class Todo(Struct):
@@ -118,7 +120,8 @@ class Processor:
         desk.keep(self._following.identify)
         released = frozenset(run.id for run, _ in ended) - mine
         at = self._ends.now()
-        return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released, at)
+        not_undone = [(one.run, one.ended) for one in desk.not_undone.values()]
+        return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released, at, not_undone)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
         """Settle a run whose transaction could not be committed."""

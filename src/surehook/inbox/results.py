@@ -21,7 +21,17 @@ log = logging.getLogger("surehook.inbox")
 
 
 class NotAwaited(SurehookError):
-    """A handler has returned something that nobody waits for."""
+    """A handler has returned something that nobody waits for, or thrown it away."""
+
+    @classmethod
+    def of(cls, handler: Handler, coroutine: str) -> NotAwaited:
+        """What is said of a coroutine that was thrown away."""
+        if handler.is_async:
+            return cls(f"{handler.name} has called {coroutine} and not awaited it: await {coroutine}(…)")
+        return cls(
+            f"{handler.name} has called {coroutine}, a coroutine that nobody awaits: make the handler `async def`, and await it "
+            "there"
+        )
 
 
 def check_awaited(handler: Handler, result: object) -> None:

@@ -54,3 +54,12 @@ class Rules(Struct, frozen=True):
                 hint=f"rules=Rules(lease_ms={round(timeout_s * 2_000)}), or less to do for one handler",
             )
         return timeout_s
+
+
+def checked(rules: Rules | None) -> Rules:
+    """These, or those that hold where nothing is said. Raises SettingsError."""
+    if not isinstance(rules, Rules | None):
+        raise SettingsError(
+            "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"
+        )
+    return rules or Rules()

@@ -97,9 +97,12 @@ def pruned(inbox: Inbox | AsyncInbox, *, bodies_days: float, events_days: float)
     return asyncio.run(go())
 
 
-def until_stopped(inbox: Inbox | AsyncInbox, workers: int) -> bool:
+def until_stopped(
+    inbox: Inbox | AsyncInbox, workers: int, begins: Callable[[], object] = lambda: None
+) -> bool:
     """Process until SIGTERM or SIGINT, or until too many handlers hang; whether it was asked to stop. Ends after the handlers
     that are at work, and within `Rules.stop_s` and five seconds whatever they do; a second signal ends it at once.
+    `begins()` is called once nothing speaks against it.
 
     Raises SettingsError where nothing is handled: each event would wait for ever."""
     if inbox.handles_nothing:
@@ -109,6 +112,7 @@ def until_stopped(inbox: Inbox | AsyncInbox, workers: int) -> bool:
             hint="name the module in which they are, or import it where the inbox is",
         )
     order = Order(inbox.steps.rules.stop_s + END_S)
+    begins()
     if isinstance(inbox, AsyncInbox):
         asyncio.run(_until_stopped(inbox, workers, order))
     else:

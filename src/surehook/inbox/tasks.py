@@ -1,7 +1,8 @@
 """Workers in tasks of an event loop: the twin of `threads`.
 
 A coroutine whose time is over is cancelled where it waits (ends.py); only one that goes on all the same is left behind.
-What blocks the loop, an ordinary function that takes long, blocks this as well: no task of the process goes on until it returns.
+What blocks the loop, an ordinary function that takes long, blocks this as well: no task of the process goes on until it returns,
+and then that is told (held.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from surehook.inbox.calls import Calls
 from surehook.inbox.crew import LOOK_S, RELEASE_S, Crew, Processing
+from surehook.inbox.held import Held
 from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.work import AsyncWorker, Left
 
@@ -57,6 +59,7 @@ class WorkerTasks:
         stop_s: float,
     ) -> None:
         self._make, self._stop_s = make, stop_s
+        self._held = Held(calls)
         self.crew: Crew[Hand] = Crew(lambda left: self._begin(make(left)), cut, calls, grace_s=COME_S)
         self._watching: asyncio.Task[None] | None = None
 
@@ -69,7 +72,8 @@ class WorkerTasks:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     def _begin(self, worker: AsyncWorker | AsyncTeller) -> None:
-        self.crew.hands.append(Hand(worker, asyncio.get_running_loop().create_task(worker.run())))
+        task = asyncio.get_running_loop().create_task(self._held.timed(worker.run()))
+        self.crew.hands.append(Hand(worker, task))
 
     async def _watch(self) -> None:
         while True:

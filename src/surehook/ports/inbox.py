@@ -205,7 +205,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
     event_id: str
     received_at: int
     body_sha256: bytes
-    body: bytes | None
+    body_bytes: int | None  # None: its retention has ended
 
 
 DocumentKey = tuple[str, str, str]  # document type, tenant, document id
@@ -313,8 +313,8 @@ class Book(ReceiptBook, TryBook, Protocol):
         """Events with their newest run, newest first."""
         ...
 
-    def conflicts(self, *, limit: int) -> list[Conflict]:
-        """Conflicts, newest first."""
+    def conflicts(self, *, limit: int, before: bytes | None = None) -> list[Conflict]:
+        """Conflicts, newest first, without their bodies; those that came before this one (its id)."""
         ...
 
     def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from surehook.ports.inbox_reading import ReadingBook
+
 
 class Try(Struct, frozen=True, kw_only=True):
     """An attempt that failed. `number` is its run's, `at` Unix milliseconds.
@@ -35,7 +37,7 @@ class Original(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class TryBook(Protocol):
+class TryBook(ReadingBook, Protocol):
     """Inside one open transaction."""
 
     def tries(self, event: bytes) -> Sequence[Try]:

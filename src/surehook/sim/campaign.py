@@ -44,7 +44,7 @@ MUST_FIRE_INBOX = (
     "inbox-freeze", "inbox-step", "inbox-stall", "inbox-away", "inbox-contended", "inbox-unknown", "inbox-death-handler",
     "inbox-death-commit-persist", "inbox-death-answer-persist", "inbox-death-commit-process", "inbox-death-answer-process",
     "inbox-death-answer-claim", "inbox-rotation", "inbox-echo", "inbox-forgery", "inbox-replay", "inbox-finalize",
-    "inbox-reject", "inbox-release", "order-replay", "order-resend",
+    "inbox-reject", "inbox-release", "inbox-undo", "order-replay", "order-resend",
 )  # fmt: skip
 
 

@@ -74,14 +74,15 @@ class EventsAdmin(ReadOnly):
         if request.method == "POST" and self._said(request, word, request.POST.getlist("ref")):
             return HttpResponseRedirect(request.get_full_path())
         look = looks.Look(request.GET, sources=app.inbox.receiver.sources)
-        rows, older = looks.page(app.inbox, look)
+        found = looks.page(app.inbox, look)
         return self._page(
             request,
             "events",
             title="Events",
             look=look,
-            rows=[(one, self._address(one.ref)) for one in rows],
-            older=older and looks.address(request.GET, older),
+            rows=[(one, self._address(one.ref)) for one in found.rows],
+            older=found.older and looks.address(request.GET, found.older),
+            looked=found.looked,
             word=word,
             may_act=self.has_change_permission(request),
         )
@@ -155,11 +156,13 @@ class ConflictsAdmin(ReadOnly):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         self._let_look(request)
         here = self.admin_site.name
-        rows = [
-            (one, reverse(DETAIL, args=[quote(one.ref)], current_app=here))
-            for one in looks.conflicts(app.inbox)
-        ]
-        return self._page(request, "conflicts", title="Conflicts", rows=rows, most=looks.PAGE)
+        try:
+            found = app.inbox.conflicts(limit=looks.PAGE, before=request.GET.get("before"))
+        except SurehookError as error:
+            raise Http404(str(error)) from error
+        rows = [(one, reverse(DETAIL, args=[quote(one.ref)], current_app=here)) for one in found]
+        older = f"?before={found[-1].conflict}" if len(found) == looks.PAGE else None
+        return self._page(request, "conflicts", title="Conflicts", rows=rows, older=older)
 
 
 def _name(request: HttpRequest) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from surehook.core import ids, instants, redact
 from surehook.inbox.desk import ROWS, Listed, Tried
-from surehook.inbox.django.models import Conflicts, Events, Requests, Steps
+from surehook.inbox.django.models import Steps
 from surehook.inbox.event import PREFIX
 from surehook.inbox.sql.tables import ID_CHARS, TENANT_CHARS
 from surehook.ports.inbox import State
@@ -62,29 +62,44 @@ class Look(forms.Form):
         return self.visible_fields()
 
 
-def page(inbox: Inbox, look: Look) -> tuple[list[Listed], dict[str, int] | None]:
-    """A page of events, newest first, and where the next one begins; None: nowhere.
+class Found(Struct, frozen=True):
+    """A page of events, newest first.
+
+    older   where the next one begins, as its query has it; None: nowhere
+    looked  until when enough was looked at, before the page was full, RFC 3339; None: it is full, or nothing older fits
+    """
+
+    rows: list[Listed]
+    older: dict[str, int] | None = None
+    looked: str | None = None
+
+
+def page(inbox: Inbox, look: Look) -> Found:
+    """What a list shows.
 
     Pages begin at an instant and not at a count of rows, so that the last one costs what the first one does. What came in the
     same millisecond as the last row of a page (many events in one request) is counted, and passed over on the next page.
     """
     if not look.is_valid():
-        return [], None
+        return Found([])
     given = look.cleaned_data
     wanted = {name: given[name] for name in ("source", "state", "type", "tenant", "id") if given[name]}
     if given["before"] is not None:
         wanted["until"] = given["before"]
     skip = given["skip"] or 0
-    found = inbox.events(limit=skip + PAGE + 1, **wanted)
+    page = inbox.page(limit=skip + PAGE + 1, **wanted)
+    found = page.events
     there = found[: skip + PAGE]
+    if page.until is not None:
+        return Found(there[skip:], {"before": instants.parse(page.until), "skip": 0}, page.until)
     if len(found) == len(there):
-        return there[skip:], None
+        return Found(there[skip:])
     last = there[-1].received_at
     passed = sum(one.received_at == last for one in there)
     at = instants.parse(last)
     if passed > SKIP_MAX:
-        return there[skip:], {"before": at, "skip": 0}
-    return there[skip:], {"before": at + 1, "skip": passed}
+        return Found(there[skip:], {"before": at, "skip": 0})
+    return Found(there[skip:], {"before": at + 1, "skip": passed})
 
 
 def address(query: QueryDict, changes: dict[str, int]) -> str:
@@ -144,7 +159,10 @@ def event(inbox: Inbox, event_id: bytes) -> Page | None:
         body=None if found.body is None else readable(found.body),
         tries=found.tries,
         document=_followed(inbox, event_id),
-        conflicts=_others(inbox, event_id),
+        conflicts=[
+            Other(one.received_at, one.body_sha256, None if one.body is None else readable(one.body))
+            for one in found.others[-OTHERS:]
+        ],
     )
 
 
@@ -178,62 +196,3 @@ def _followed(inbox: Inbox, event_id: bytes) -> Followed | None:
     document_type, tenant, document = key
     lines = inbox.explain(document, document_type=document_type, tenant=tenant)
     return Followed(document_type, tenant, document, lines[-LINES:], max(len(lines) - LINES, 0))
-
-
-def _others(inbox: Inbox, event_id: bytes) -> list[Other]:
-    alias = inbox.alias
-    conflicts: Any = Conflicts
-    requests: Any = Requests
-    rows = list(conflicts.objects.using(alias).filter(event=event_id).order_by("-received_at")[:OTHERS])
-    bodies = {
-        bytes(id_): bytes(body)
-        for id_, body in requests.objects.using(alias)
-        .filter(id__in=[bytes(one.request) for one in rows])
-        .values_list("id", "body")
-    }
-    return [
-        Other(
-            instants.render(one.received_at),
-            bytes(one.body_sha256).hex(),
-            None if body is None else readable(body),
-        )
-        for one in rows
-        for body in [bodies.get(bytes(one.request))]
-    ]
-
-
-class Conflicting(Struct, frozen=True):
-    """One row of the list of conflicts: no body, for a hundred large ones are no page."""
-
-    ref: str
-    source: str
-    tenant: str
-    id: str
-    received_at: str
-    sha256: str
-
-
-def conflicts(inbox: Inbox) -> list[Conflicting]:
-    """The newest conflicts."""
-    alias = inbox.alias
-    conflicts: Any = Conflicts
-    events: Any = Events
-    rows = list(conflicts.objects.using(alias).order_by("-received_at", "-id")[:PAGE])
-    standing = {
-        bytes(one["id"]): one
-        for one in events.objects.using(alias)
-        .filter(id__in=list({bytes(row.event) for row in rows}))
-        .values("id", "source", "tenant", "event_id")
-    }
-    return [
-        Conflicting(
-            ref=ids.text(PREFIX, bytes(row.event)),
-            source=one["source"],
-            tenant=one["tenant"],
-            id=one["event_id"],
-            received_at=instants.render(row.received_at),
-            sha256=bytes(row.body_sha256).hex(),
-        )
-        for row in rows
-        if (one := standing.get(bytes(row.event))) is not None
-    ]

@@ -128,8 +128,8 @@ class SqlBook(Owing, Trying):
     def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
         return showing.entries(self.connection, wanted, limit=limit)
 
-    def conflicts(self, *, limit: int) -> list[Conflict]:
-        return showing.conflicting(self.connection, limit=limit)
+    def conflicts(self, *, limit: int, before: bytes | None = None) -> list[Conflict]:
+        return showing.conflicting(self.connection, limit=limit, before=before)
 
     def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
         if (late := self._not_begun()) is not None:

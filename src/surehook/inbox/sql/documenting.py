@@ -100,6 +100,18 @@ def held(connection: Connection, key: DocumentKey, event_ids: Sequence[str]) -> 
     return [loaded(row) for row in found]
 
 
+def moved_by(connection: Connection, key: DocumentKey, event_id: str) -> Run | None:
+    moved = select(steps.c.event).where(
+        _of(key), steps.c.verdict == "applied", steps.c.event_id == event_id, steps.c.event.is_not(None)
+    )
+    found = connection.execute(
+        LOADED.where(runs.c.event.in_(moved), runs.c.processed_at.is_not(None))
+        .order_by(runs.c.number.desc())
+        .limit(1)
+    ).first()
+    return None if found is None else loaded(found)
+
+
 def effective(connection: Connection, event: bytes) -> tuple[DocumentKey, str] | None:
     found = connection.execute(
         select(steps.c.document_type, steps.c.tenant, steps.c.document, steps.c.body)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select, true
+from sqlalchemy import func, literal_column, select, true
 
-from surehook.inbox.sql.tables import events, runs, steps
+from surehook.inbox.sql.tables import STOPPED, events, runs, steps, stopped
 from surehook.ports.inbox import Filter
 
 _any = runs.alias()
@@ -17,6 +17,11 @@ def newest() -> Any:
     return (
         runs.c.number == select(func.max(_any.c.number)).where(_any.c.event == events.c.id).scalar_subquery()
     )
+
+
+def standing_still(state: str) -> Any:
+    """Events with a run in one of the states that have an index of their own. In this very text, as it has."""
+    return select(runs.c.event).where(stopped(), runs.c.state == literal_column(f"'{state}'"))
 
 
 def fits(wanted: Filter) -> list[Any]:
@@ -33,6 +38,8 @@ def fits(wanted: Filter) -> list[Any]:
     ):
         if value is not None:
             conditions.append(column == value)
+    if wanted.state in STOPPED:
+        conditions.append(events.c.id.in_(standing_still(wanted.state)))
     if wanted.type is not None and wanted.type != "*":
         conditions.append(_type(wanted.type))
     if wanted.document is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, exists, func, select, true
 
+from surehook.core import ids
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.settling import is_open
-from surehook.inbox.sql.tables import conflicts, events, receipts, requests, runs, tries
+from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, requests, runs, tries
 from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
 
 _ENTRY = (
@@ -31,18 +32,20 @@ def entries(connection: Connection, wanted: Filter, *, limit: int) -> list[Entry
     return [Entry(**_read(Entry.__struct_fields__, row)) for row in found]
 
 
-def conflicting(connection: Connection, *, limit: int) -> list[Conflict]:
+def conflicting(connection: Connection, *, limit: int, before: bytes | None) -> list[Conflict]:
+    """In the order of their ids, which is that of their arrival and has an index. A body is measured, and not read."""
     found = connection.execute(
         select(
             conflicts.c.id, conflicts.c.event, events.c.source, events.c.tenant, events.c.event_id,
-            conflicts.c.received_at, conflicts.c.body_sha256, requests.c.body,
+            conflicts.c.received_at, conflicts.c.body_sha256, func.length(requests.c.body),
         )
+        .where(true() if before is None else conflicts.c.id < before)
         .select_from(
             conflicts.join(events, events.c.id == conflicts.c.event).outerjoin(
                 requests, requests.c.id == conflicts.c.request
             )
         )
-        .order_by(conflicts.c.received_at.desc(), conflicts.c.id.desc())
+        .order_by(conflicts.c.id.desc())
         .limit(limit)
     )  # fmt: skip
     return [Conflict(**_read(Conflict.__struct_fields__, row)) for row in found]
@@ -50,7 +53,7 @@ def conflicting(connection: Connection, *, limit: int) -> list[Conflict]:
 
 def _read(names: Sequence[str], row: Any) -> dict[str, Any]:
     values = dict(zip(names, row, strict=True))
-    for name in ("id", "event", "body", "body_sha256", "result_sha256"):
+    for name in ("id", "event", "body_sha256", "result_sha256"):
         if values.get(name) is not None:
             values[name] = bytes(values[name])
     if "changed" in values:
@@ -102,4 +105,23 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
         connection.execute(delete(receipts).where(receipts.c.event.in_(old)))
         connection.execute(delete(tries).where(tries.c.event.in_(old)))
         connection.execute(delete(events).where(events.c.id.in_(old)))
+    _sweep(connection, events_before, limit)
     return Pruned(len(bodies), len(old))
+
+
+def _sweep(connection: Connection, events_before: int, limit: int) -> None:
+    """Remove tries whose event is gone: while a deployment lasts, a version that knows no tries removes events without them.
+
+    Only where an event could be past its retention, by the time in its id, and so by the tries' own keys. What still has
+    something to come is passed over on the way, up to `limit` of the most tries that an event has.
+    """
+    some = (
+        select(tries.c.event)
+        .where(tries.c.event < ids.floor(events_before))
+        .order_by(tries.c.event)
+        .limit(limit * TRIES)
+        .subquery()
+    )
+    gone = select(some.c.event).distinct().where(~exists().where(events.c.id == some.c.event)).limit(limit)
+    if orphans := [bytes(event) for (event,) in connection.execute(gone)]:
+        connection.execute(delete(tries).where(tries.c.event.in_(orphans)))

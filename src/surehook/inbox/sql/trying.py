@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import delete, func, select
 
 from surehook.inbox.sql import versions
 from surehook.inbox.sql.bulk import Row, Rows, insert_rows
-from surehook.inbox.sql.tables import MESSAGE_CHARS, TEXT_CHARS, events, requests, tries
+from surehook.inbox.sql.reading import Reading
+from surehook.inbox.sql.tables import MESSAGE_CHARS, TEXT_CHARS, TRIES, events, requests, tries
 from surehook.ports.inbox import Settlement
 from surehook.ports.inbox_tries import Original, Try
 
-TRIES = 20  # of one event: as many as two runs have by default, and about 20 KB
 _COLUMNS = Try.__struct_fields__
 
 
-class Trying(ABC):
+class Trying(Reading):
     """`ports.inbox_tries.TryBook` on a connection inside a transaction."""
-
-    @property
-    @abstractmethod
-    def connection(self) -> Connection:
-        """To say something with."""
 
     def tries(self, event: bytes) -> list[Try]:
         found = self.connection.execute(

@@ -17,7 +17,8 @@ What befalls the receiver, drawn by the seed beside what befalls the sender (`pl
 - handlers fail, ask for later, refuse until they are mended, ignore; two handlers share an event
 - the endpoint's secret is rotated, and the receiver learns the new one in time or too late
 - events come in schema versions that nobody knows until they are unparked
-- people replay at either end, also of documents that have ended; finalize and reject
+- people replay at either end, also of documents that have ended; finalize and reject, in some worlds moves of documents, for
+  which who undoes them fails now and then
 
 `stories` says what documents go through and what each event must come to; `oracle` compares that with the tables, read by
 statements of its own.

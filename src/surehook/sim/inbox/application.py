@@ -18,8 +18,10 @@ from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.sim.inbox.plan import Plan, Temper
 from surehook.sim.inbox.store import SimStore
+from surehook.sim.trace import Trace
 
 SOURCE = "hook"  # the path of the endpoint's URL
+UNDO = "undo"  # the name of who undoes, in `effects`
 STOP_S = 5.0  # for requests in flight when it is told to stop
 _WRITE = "insert into effects (event_id, replay, handler, document, sequence, before, after) values (?, ?, ?, ?, ?, ?, ?)"
 
@@ -50,6 +52,11 @@ class Tempers:
             self._left[event.data["key"]] = (kind, left - 1)
         _say(kind)
 
+    def undo(self) -> None:
+        """Raise what meets who undoes something."""
+        if not self._mended and self._chance.random() < 0.3:
+            raise Broken("undo")
+
     def early(self) -> bool:
         """Whether a handler says what it has to say before it writes."""
         return self._chance.random() < 0.5
@@ -67,7 +74,14 @@ class Application:
     """One process of it. `serve` is the way of a request; the rest is as the world's machines want a server."""
 
     def __init__(
-        self, plan: Plan, source: Source, store: SimStore, tempers: Tempers, clock: Clock, entropy: Entropy
+        self,
+        plan: Plan,
+        source: Source,
+        store: SimStore,
+        tempers: Tempers,
+        clock: Clock,
+        entropy: Entropy,
+        trace: Trace,
     ) -> None:
         self.failed = asyncio.Event()
         self.failure: str | None = None
@@ -79,6 +93,7 @@ class Application:
         self._workers = plan.workers
         self._store = store
         self._tempers = tempers
+        self._trace = trace
         self._in_flight = 0
         self._define(plan)
 
@@ -86,7 +101,8 @@ class Application:
         workflow = Workflow(_table(plan))
         for pattern in ("document.*",) if plan.narrow else ("document.*", "identity.*", "certificate.*"):
             self.inbox.follow(workflow, SOURCE, pattern)
-        self.inbox.on(SOURCE, "document.*", version="1", name="signing")(self._signing)
+        self.inbox.on(SOURCE, "document.*", version="1", name="signing", final=not plan.undo)(self._signing)
+        self.inbox.on_undo(SOURCE, "document.*", name="undo")(self._undo)
         self.inbox.on(SOURCE, "identity.*", version="1", name="identity")(self._identity)
         self.inbox.on(SOURCE, "invoice.*", version="1", name="ledger")(self._ledger)
         self.inbox.on(SOURCE, "invoice.paid", version="1", name="paid")(self._last)
@@ -105,6 +121,22 @@ class Application:
 
     def _last(self, event: Event, tx: Any) -> object:
         return self._handle(event.type.partition(".")[2] if event.type else "", event, tx, last=True)
+
+    def _undo(self, event: Event, tx: Any) -> object:
+        early = self._tempers.early()
+        if early:
+            self._tempers.undo()
+        change, body = event.change, event.body
+        assert change is not None
+        tx.exec_driver_sql(
+            _WRITE,
+            (event.id, event.replay, UNDO, body.get("subject"), None, change.before, change.after),
+        )
+        self._store.moment("handler")
+        if not early:
+            self._tempers.undo()
+        self._trace.fired("inbox-undo")
+        return None
 
     def _handle(self, name: str, event: Event, tx: Any, *, last: bool) -> object:
         early = self._tempers.early()
@@ -177,4 +209,4 @@ def source_of(secrets: list[str], versions: list[str]) -> Source:
 def _table(plan: Plan) -> Any:
     from msgspec import structs
 
-    return structs.replace(SIGNING, order=plan.order)
+    return structs.replace(SIGNING, order=plan.order, rejected=plan.rejected)

@@ -9,6 +9,8 @@ all at its end          after all is mended, nothing is open, parked, dead or re
 in its turn             a document's journal, without what came early or again, is its story: each verdict, each state
 heard in turn           handlers heard of a document's moves by number, and of each for the first time once
 a word is carried out   what people said about a document is in its journal, and nothing of it waits at the end
+undone with its document  where moves are rejected: each taking back is in the journal once for each word, goes on from where the
+                        document stood, and was heard once by who undoes if it moved the document back, and not at all if not
 nothing after the end   where numbers are given up instead: states only go on, a terminal one is never left, no wait is cut short
 """
 
@@ -25,6 +27,7 @@ from msgspec import Struct
 
 from surehook.core import ids
 from surehook.core.model import Event
+from surehook.sim.inbox.application import UNDO
 from surehook.sim.inbox.database import Database
 from surehook.sim.inbox.plan import Given, Plan
 from surehook.sim.inbox.stories import RANK, TERMINAL, Line
@@ -89,15 +92,24 @@ class Oracle:
             "select count(*) from surehook_inbox_runs where state = 'accepted' or (state <> 'held' and due_at is not null)"
         )
         if self._plan.patient:
-            return runs
+            # … unless somebody has said something of it
+            return runs + self._database.count(
+                "select count(*) from surehook_inbox_documents where json_array_length(body, '$.words') > 0"
+            )
         return runs + self._database.count(
             "select count(*) from surehook_inbox_documents where wake_at is not null"
         )
 
     def unfinished(self) -> list[str]:
         """States of newest runs that somebody has to do something about, or that wait for what will not come."""
-        found = self._database.rows(f"select r.state from surehook_inbox_runs r where {_NEWEST}")
-        return sorted({state for (state,) in found} - {*_ENDED})
+        found = self._database.rows(
+            f"select r.state, r.error_code from surehook_inbox_runs r where {_NEWEST}"
+        )
+        return sorted({state for state, code in found if not self._is_at_its_end(state, code)})
+
+    def _is_at_its_end(self, state: str, code: str | None) -> bool:
+        """What was taken back is decided on anew, and may contradict what has happened since, however often it is replayed."""
+        return state in _ENDED or (self._plan.undo and (state, code) == ("rejected", "conflict"))
 
     # -- at the end ----------------------------------------------------------------------------------------------
 
@@ -114,6 +126,9 @@ class Oracle:
             owed = {name: one for name, one in said.items() if one.document == document}
             self._heard(document, owed)
             self._words(document, journal)
+            if self._plan.undo:
+                self._undone(document, journal)
+                continue
             if len(owed) < len(self._plan.stories[document]):
                 continue  # a publisher gave up: the story has a hole that is nobody's fault
             if self._plan.exact:
@@ -141,7 +156,9 @@ class Oracle:
             "select e.event_id, e.type, r.number, r.processed_at is not null from surehook_inbox_runs r"
             " join surehook_inbox_events e on e.id = r.event"
         )
-        rows = Counter(self._database.rows("select event_id, replay, handler from effects"))
+        rows = Counter(
+            self._database.rows("select event_id, replay, handler from effects where handler <> ?", UNDO)
+        )
         for name, type, number, is_processed in sorted(runs):
             for handler in HANDLERS.get(type, ("signing",)):
                 count, owed = rows.pop((name, number, handler), 0), int(is_processed)
@@ -168,6 +185,8 @@ class Oracle:
         if one.line is None:
             ignores = self._plan.tempers.get(one.key, ("fails", 0))[0] == "ignores"
             return ("ignored",) if ignores else ("finalized",)
+        if self._plan.undo:
+            return (*_ENDED, "rejected")
         if not self._plan.exact:
             return _ENDED
         heard = one.line.verdict == "applied" or one.type in HANDLERS
@@ -256,6 +275,34 @@ class Oracle:
             self._find(f"events of {document} took effect in the order {numbers}")
         if not {"skew", "steps"} & set(self._plan.faults):
             self._patience(document, journal)
+
+    def _undone(self, document: str, journal: list[Step]) -> None:
+        """Where moves are rejected no story says what comes of it: what counts is that both are as one."""
+        for before, step in pairwise(journal):
+            if step.before != before.after:
+                self._find(f"{document} went from {before.after} to {step.before} without a word")
+        back = [step for step in journal if step.rule in ("undone", "not_undone")]
+        said = Counter(
+            name
+            for (name,) in self._database.rows(
+                "select e.event_id from surehook_inbox_runs r join surehook_inbox_events e on e.id = r.event"
+                " where r.error_code = 'compliance' and exists (select 1 from surehook_inbox_steps s"
+                " where s.event = e.id and s.document = ?)",
+                document,
+            )
+        )
+        if said != Counter(step.event for step in back):
+            self._find(
+                f"of {document} {dict(said)} were rejected, and {[step.event for step in back]} taken back"
+            )
+        heard = self._database.rows(
+            "select event_id, before, after from effects where document = ? and handler = ? order by id",
+            document,
+            UNDO,
+        )
+        owed = [(step.event, step.before, step.after) for step in back if step.rule == "undone"]
+        if heard != owed:
+            self._find(f"what was undone of {document} is {heard} instead of {owed}")
 
     def _patience(self, document: str, journal: list[Step]) -> None:
         """No number is given up before an event has waited its time for it, or too many do."""

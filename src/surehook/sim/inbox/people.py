@@ -14,6 +14,7 @@ from surehook.sim.node import Machine
 from surehook.sim.trace import Trace
 
 REJECT_SHARE = 0.4  # of what waits for a word, while the storm lasts
+STRICT_SHARE = 0.7  # where moves are rejected
 
 
 class Clerks:
@@ -46,7 +47,7 @@ class Clerks:
             self._trace.note("inbox-release", document)
         return bool(done)
 
-    async def decide(self, reject_share: float = REJECT_SHARE) -> int:
+    async def decide(self, reject_share: float) -> int:
         """Say the last word on everything that waits for it; how many heard it."""
         waiting = await self._ask(lambda inbox: inbox.events(state="processed")) or []
         heard = 0

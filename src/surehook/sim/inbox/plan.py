@@ -24,6 +24,12 @@ FAULTS = (
     "rotations", "versions", "acts",
 )  # fmt: skip
 SHARE = 0.35  # of worlds that have each fault
+UNDO_SHARE = 0.3
+DECLARED = {
+    "document.viewed": {"viewed": "sent"},
+    "document.signed": {"signed": "sent"},
+    "document.completed": {"completed": "voided"},
+}
 DAY_S = 86_400.0  # longer than any world: a buffer that waits so long gives nothing up
 
 # Schedules that end within a world's life, and breakers that are soon asked again.
@@ -114,6 +120,8 @@ class Plan(Struct):
     narrow: bool = (
         False  # `follow` names the events that move alone; information with a number counts nevertheless
     )
+    undo: bool = False  # moves wait for a person's word, and some are rejected and undone
+    rejected: dict[str, dict[str, str]] = {}  # where documents go then, as their table says
 
     @property
     def exact(self) -> bool:
@@ -132,6 +140,7 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
     storm_s = chance.choice((8.0, 12.0, 20.0, 45.0))
     plan = _plan(chance, storm_s)
     _ways_out(Seed(seed).stream("ways out"), plan, storm_s)
+    _rejections(Seed(seed).stream("rejections"), plan, storm_s)
     return _options(seed, chance, plan, storm_s), plan
 
 
@@ -146,6 +155,22 @@ def _ways_out(chance: random.Random, plan: Plan, storm_s: float) -> None:
             for _ in range(chance.randint(1, 5))
         ]
         plan.acts.sort(key=lambda act: act.at)
+
+
+def _rejections(chance: random.Random, plan: Plan, storm_s: float) -> None:
+    """Moves that people reject, and that are undone then; drawn apart as well."""
+    if not plan.faults or chance.random() >= UNDO_SHARE:
+        return
+    plan.undo = True
+    plan.rejected = DECLARED if chance.random() < 0.5 else {}
+    for one in plan.given:
+        for wait_s in (chance.uniform(0.1, 2.0), chance.uniform(2.0, 15.0)):
+            if one.line is not None:
+                plan.acts.append(Act(min(one.at + wait_s, storm_s), "decide"))
+    plan.acts += [
+        Act(chance.uniform(0, storm_s), "replay", {"state": "rejected"}) for _ in range(chance.randint(0, 2))
+    ]
+    plan.acts.sort(key=lambda act: act.at)
 
 
 def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float) -> Options:

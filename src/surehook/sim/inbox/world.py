@@ -18,7 +18,7 @@ from surehook.sim.inbox.application import Application, Tempers, source_of
 from surehook.sim.inbox.database import Database
 from surehook.sim.inbox.door import Door
 from surehook.sim.inbox.oracle import Oracle
-from surehook.sim.inbox.people import Clerks
+from surehook.sim.inbox.people import REJECT_SHARE, STRICT_SHARE, Clerks
 from surehook.sim.inbox.plan import Echo, Plan, Rotation
 from surehook.sim.inbox.store import Faults, SimStore
 from surehook.sim.loop import Process, ProcessDied, SimLoop
@@ -32,6 +32,7 @@ from surehook.sim.world import LOOK_S, World
 DELIVER_S = 1_500.0  # after the sender's calm, for what it had given up or put off for days
 PROCESS_S = 1_000.0  # after that, for the inbox: a clock that was set back makes it wait that long at most
 SENDER_ROUNDS_S = 20.0
+STRICT_ROUNDS = 3  # in which moves are still rejected
 PATIENCE_S = 60.0  # until people do something although not all is quiet: it may wait for just that
 
 
@@ -125,7 +126,7 @@ class InboxWorld(World):
         )
         entropy = SimEntropy(self.seed.stream(f"entropy {process.name}"))
         source = source_of(self.secrets_known, self.versions_known)
-        return Application(self.plan, source, store, self.tempers, machine.clock, entropy)
+        return Application(self.plan, source, store, self.tempers, machine.clock, entropy, self.trace)
 
     async def _inbox_gone(self, machine: Machine, process: Process, power: bool) -> None:
         self.network.cut(process, power=power)
@@ -153,7 +154,7 @@ class InboxWorld(World):
         for act in self.plan.acts:
             await self.until(self.began + act.at)
             if act.what == "decide":
-                await self.clerks.decide()
+                await self.clerks.decide(STRICT_SHARE if self.plan.undo else REJECT_SHARE)
             elif act.what == "release":
                 if await self.clerks.release(act.wanted["document"]):
                     self.oracle.promised.add(act.wanted["document"])
@@ -251,7 +252,7 @@ class InboxWorld(World):
 
     async def _process(self) -> None:
         """People let everything that waits for them go on, until nothing does."""
-        deadline = self.loop.time() + PROCESS_S
+        deadline, strict = self.loop.time() + PROCESS_S, STRICT_ROUNDS if self.plan.undo else 0
         while True:
             patience = self.loop.time() + PATIENCE_S
             while self.oracle.open() and self.loop.time() < patience:
@@ -265,7 +266,8 @@ class InboxWorld(World):
                 )
             self.check()
             await self.clerks.unpark()
-            await self.clerks.decide(reject_share=0.0)
+            await self.clerks.decide(STRICT_SHARE if strict > 0 else 0.0)
+            strict -= 1
             for state in ("dead", "rejected"):
                 if state in unfinished:
                     await self.clerks.replay({"state": state})

@@ -24,6 +24,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{inbox.work()} batches")
             return
         workers = min(max(options["workers"], 1), 64)
-        self.stdout.write(f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C")
-        if not until_stopped(inbox, workers):
+        told = f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
+        if not until_stopped(inbox, workers, lambda: self.stdout.write(told)):
             raise CommandError("too many handlers hang: start this process anew")

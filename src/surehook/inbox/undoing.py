@@ -1,0 +1,73 @@
+"""Undoing what a handler did for a move that is taken back, by a function that the application has for that.
+
+    @inbox.on_undo("surehook", "document.signed")
+    def unsigned(event, tx): …  # event.change: from where to where the document goes back
+
+An event that moved a document and is rejected afterwards (`inbox.reject`) is taken back with the document's next decision, as
+the table says (core/workflow_undo.py). The functions that fit the event are called for it then, in that transaction: that the
+document goes back and what they do are one commit. Of a move that stays (`not_undone`) nobody hears; people are told.
+
+If one fails, nothing of the decision stands: the document keeps what was said of it, waits, and is looked at again. Its events
+wait with it, and their attempts are not counted. That goes on for as long as it fails, an hour apart in the end, since to go on
+without it would leave standing what the document says has not happened.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+
+from msgspec import structs
+
+from surehook.core import ids
+from surehook.core.errors import SurehookError
+from surehook.core.workflow import Step
+from surehook.inbox.ends import Ends
+from surehook.inbox.event import PREFIX, Event
+from surehook.inbox.handlers import Handlers
+from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
+
+log = logging.getLogger("surehook.inbox")
+
+UNDO_FAILED = "undo_failed"
+AGAIN_MS = (1_000, 3_600_000)  # first and longest wait: as long as it has been since the word was said
+
+
+class UndoFailed(SurehookError):
+    """A function has failed that was to undo the move of this run; `ended` says it, and when it is tried again."""
+
+    def __init__(self, run: Run, ended: Settlement) -> None:
+        super().__init__(f"what {ids.text(PREFIX, run.event)} did could not be undone")
+        self.run, self.ended = run, ended
+
+
+class Undoing:
+    """The functions, and what they are called with."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self.handlers = handlers
+
+    def hear(
+        self, book: Book, ends: Ends, read: Callable[[Run], Event], key: DocumentKey, step: Step, said_at: int
+    ) -> None:
+        """Call those that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
+        if step.rule != "undone" or not self.handlers:
+            return
+        run = book.moved_by(key, step.event)
+        if run is None or run.body is None:
+            log.error("%s is past its retention: what handlers did for it is not undone", step.event)
+            return
+        hearing = self.handlers.fitting(run.source, run.type)
+        try:
+            if hearing:
+                ends.call(book, run, structs.replace(read(run), change=step), hearing)
+        except StoreError:
+            raise
+        except Exception as error:
+            told = "".join(traceback.format_exception(error))
+            ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told, handlers=hearing)
+            least, most = AGAIN_MS
+            now = ends.now()
+            wait_ms = min(max(now - said_at, least), most)
+            raise UndoFailed(run, structs.replace(ended, due_at=now + wait_ms)) from error

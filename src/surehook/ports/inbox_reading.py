@@ -1,0 +1,47 @@
+"""What people ask, and what is asked about waiting: the part of `ports.inbox.Book` that only looks, within stated bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from surehook.ports.inbox import DocumentKey, Filter, Run
+
+
+class Other(Struct, frozen=True, kw_only=True):
+    """A body that came under the id of an event that stood; None: its retention has ended."""
+
+    received_at: int
+    body_sha256: bytes
+    body: bytes | None
+
+
+class Oldest(Struct, frozen=True, kw_only=True):
+    """The run that has been due for the longest time, and whose: `due_at` Unix milliseconds."""
+
+    run: bytes
+    source: str
+    due_at: int
+
+
+class ReadingBook(Protocol):
+    """Inside one open transaction."""
+
+    def others(self, event: bytes) -> Sequence[Other]:
+        """The other bodies of an event, oldest first: as many as are kept, which is few."""
+        ...
+
+    def reach(self, wanted: Filter, *, looks: int) -> int | None:
+        """When the last of so many events came, newest first, that a list would look at; None: it looks at no more than that."""
+        ...
+
+    def oldest_due(self, *, now: int) -> Oldest | None:
+        """None: nothing is due. Workers take the oldest first, so one that stays the oldest is taken by nobody."""
+        ...
+
+    def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
+        """The newest run by which this event moved the document; None: its retention has ended."""
+        ...

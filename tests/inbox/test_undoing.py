@@ -1,0 +1,184 @@
+"""What a handler did for a move that is taken back is undone by who is there for that, with the document or not at all."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from surehook.core.errors import SettingsError
+from tests.inbox.test_ways_out import followed, state, tell, warned
+
+
+def undoes(house, effect=lambda event: None, pattern="*", **choices):
+    """A function that writes a row of its own, and then does this; the events it was given."""
+    seen = []
+
+    def blocking(event, tx):
+        seen.append(event)
+        house.write(tx, f"{event.id} undone")
+        effect(event)
+
+    async def waiting(event, tx):
+        seen.append(event)
+        await house.write(tx, f"{event.id} undone")
+        effect(event)
+
+    house.inbox.on_undo("partner", pattern, **choices)(waiting if house.kind == "async" else blocking)
+    return seen
+
+
+def rejected(house, event_id="doc_1-4", code="compliance"):
+    assert house.do(house.inbox.reject(house.events(id=event_id)[0].ref, code))
+
+
+@pytest.fixture
+def failing(caplog):
+    caplog.set_level(logging.WARNING, "surehook.inbox")
+    return lambda: warned(caplog, "undo_failed")
+
+
+def test_a_move_that_is_taken_back_is_heard_once_with_where_the_document_goes(houses):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house)
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    assert seen == [], "a worker does it"
+    house.work()
+    house.work()
+    (event,) = seen
+    assert (event.id, event.replay, event.change.rule) == ("doc_1-4", 0, "undone")
+    assert (event.change.before, event.change.after) == ("signed", "viewed")
+    assert (state(house, "doc_1"), house.events(id="doc_1-4")[0].state) == ("viewed", "rejected")
+    assert house.effects() == ["doc_1-1", "doc_1-2", "doc_1-4", "doc_1-4 undone"]
+
+
+def test_a_way_that_the_table_declares_is_heard_before_whatever_comes_next(houses):
+    house = followed(houses, rejected={"document.signed": {"signed": "sent"}})
+    house.on(final=False)
+    seen = undoes(house, pattern="document.signed")
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    tell(house, 5)
+    assert [(event.change.before, event.change.after) for event in seen] == [("signed", "sent")]
+    assert state(house, "doc_1") == "sent"
+
+
+def test_a_move_that_stays_is_not_heard(houses, caplog):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house)
+    tell(house, *range(1, 8))
+    rejected(house)
+    house.work()
+    assert (seen, state(house, "doc_1")) == ([], "completed")
+    assert len(warned(caplog, "not_undone")) == 1
+
+
+def test_a_function_for_other_types_hears_nothing(houses):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house, pattern="document.declined")
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    house.work()
+    assert (seen, state(house, "doc_1")) == ([], "viewed")
+
+
+def test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted(houses, failing):
+    house = followed(houses)
+    house.on(final=False)
+    broken = [True]
+
+    def effect(event):
+        if broken:
+            raise ValueError("the bank does not answer")
+
+    seen = undoes(house, effect, name="shop.unsigned")
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    house.work()
+    assert state(house, "doc_1") == "signed"
+    assert house.effects() == ["doc_1-1", "doc_1-2", "doc_1-4"], "nothing of it stands"
+    (line,) = failing()
+    assert "doc_1-4" not in line.splitlines()[0] and "attempt 1 failed (undo_failed), again at" in line
+    assert "the bank does not answer" in line
+    tell(house, 5)
+    (waits,) = house.events(id="doc_1-5")
+    assert (waits.state, waits.code, waits.attempts) == ("accepted", "undo_failed", 0)
+    house.clock.passes(2)
+    house.work()
+    assert (len(seen), house.events(id="doc_1-5")[0].attempts) == (3, 0)
+    broken.clear()
+    house.clock.passes(10)
+    house.work()
+    assert house.effects() == ["doc_1-1", "doc_1-2", "doc_1-4", "doc_1-4 undone"]
+    assert house.events(id="doc_1-5")[0].code == "conflict", "as if it had come after that"
+    assert state(house, "doc_1") == "viewed"
+
+
+def test_it_is_tried_ever_more_seldom(houses, failing):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house, lambda event: 1 / 0)
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    for _ in range(24):
+        house.work()
+        house.clock.passes(600)
+    assert len(seen) == 7, "in four hours: at once, and after 10, 20, 40, 80, 140, 200 minutes"
+    assert len(failing()) == len(seen)
+
+
+def test_a_replay_moves_it_again_and_may_be_undone_again(houses):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house)
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    house.do(house.inbox.replay(reason="checked again", id="doc_1-4"))
+    house.work()
+    assert (len(seen), state(house, "doc_1")) == (1, "signed")
+    rejected(house)
+    house.work()
+    assert [event.replay for event in seen] == [0, 1]
+    assert state(house, "doc_1") == "viewed"
+
+
+def test_what_is_past_its_retention_is_told_and_the_document_goes_back(houses, caplog):
+    house = followed(houses)
+    house.on(final=False)
+    seen = undoes(house)
+    tell(house, 1, 2, 3, 4)
+    house.clock.passes(40 * 86_400)
+    house.do(house.inbox.prune())
+    rejected(house)
+    house.work()
+    assert (seen, state(house, "doc_1")) == ([], "viewed")
+    assert "doc_1-4 is past its retention: what handlers did for it is not undone" in caplog.text
+
+
+def test_documents_of_one_batch_wait_each_for_itself(houses, failing):
+    house = followed(houses)
+    house.on(final=False)
+
+    def effect(event):
+        if event.id.startswith("doc_1"):
+            raise ValueError("no")
+
+    undoes(house, effect)
+    for document in ("doc_1", "doc_2"):
+        tell(house, 1, 2, 3, 4, document=document)
+        rejected(house, f"{document}-4")
+    for document in ("doc_1", "doc_2"):
+        tell(house, 5, document=document)
+    assert (state(house, "doc_1"), state(house, "doc_2")) == ("signed", "viewed")
+    assert house.events(id="doc_2-5")[0].code == "conflict"
+
+
+def test_it_is_defined_as_handlers_are(house):
+    with pytest.raises(SettingsError, match="partnr"):
+        house.inbox.on_undo("partnr")
+    with pytest.raises(SettingsError, match=r"\(event, tx\)"):
+        house.inbox.on_undo("partner")(lambda event: None)
