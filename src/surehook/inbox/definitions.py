@@ -29,6 +29,9 @@ from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
 from surehook.inbox.pace import Pace
 from surehook.inbox.process import Done, Processor
+from surehook.inbox.queue.ahead import Ahead
+from surehook.inbox.queue.option import Queue
+from surehook.inbox.queue.port import Broker
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.rules import Rules
@@ -41,7 +44,7 @@ from surehook.inbox.work import Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Entry, Stored, StoreError, pairs
+from surehook.ports.inbox import Book, Depth, Entry, Request, Stored, StoreError, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -63,6 +66,7 @@ class Definitions:
         backoff: Backoff | None,
         rules: Rules | None,
         keep: Keep | None,
+        queue: Queue | Broker | str | None,
         clock: Clock | None,
         entropy: Entropy | None,
     ) -> None:
@@ -92,6 +96,9 @@ class Definitions:
         )
         self.failures = Failures(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
+        self.ahead = Ahead(
+            queue, draw=self._bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
+        )
         self.gaps = Gaps(self.clock.boot)
         processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.gaps)
         self.steps = Steps(
@@ -243,21 +250,21 @@ class Definitions:
         log.warning("how much waits could not be looked at: %s", error)
         self.watch.saw((), None)
 
-    def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
+    def arrived(self, request: Request, ends: Sequence[Stored]) -> None:
         """Count what became of a stored request, and say it where it is not as usual."""
         self.trouble.over()
-        self.watch.arrived(taken.source.name, ends)
-        for event, end in zip(taken.request.events, ends, strict=True):
+        self.watch.arrived(request.source, ends)
+        for event, end in zip(request.events, ends, strict=True):
             if end.kind == "new":
                 continue
             if end.kind == "duplicate":
                 handlers = self.handlers.fitting(event.source, event.type)
                 version = named(handlers)[1] if handlers else ""
-                self.watch.duplicate(taken.source.name, pairs(taken.request.headers), version)
+                self.watch.duplicate(request.source, pairs(request.headers), version)
             else:
                 log.warning(
                     "another body under a known id of %s: kept as a conflict of %s",
-                    taken.source.name,
+                    request.source,
                     ids.text(PREFIX, end.id),
                 )
 
