@@ -21,9 +21,8 @@ from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed, Shown, Wanted
 from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.keeping import Keep
-from surehook.inbox.line import AsyncLine, Line, Outcome
+from surehook.inbox.line import AsyncLine, Line
 from surehook.inbox.queue.blocking import Moving
-from surehook.inbox.queue.mover import Mover
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length, QueueAway
 from surehook.inbox.receive import Call
@@ -165,14 +164,13 @@ class Inbox(Definitions):
         if self.letters.are_wanted:
             also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
         if self.ahead:
-            also.append(Moving(self._mover))
+            also.append(self._moving())
         self.threads.start(workers, also)
 
-    def _mover(self) -> Mover:
-        async def store(requests: Sequence[Request]) -> list[Outcome]:
-            return self._line.put_all(requests)
-
-        return self.ahead.mover(store, self.stored)
+    def _moving(self) -> Moving:
+        return Moving(
+            lambda store: self.ahead.mover(store, self.stored), lambda requests: self._line.put_all(requests)
+        )
 
     def labour(self, worker: Worker | Teller | Moving) -> None:
         """What each thread of `start` does: the place for what a thread has to let go at its end."""
@@ -193,7 +191,7 @@ class Inbox(Definitions):
     def move(self) -> int:
         """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
         does so all the time. Raises QueueAway, StoreError."""
-        return asyncio.run(self._mover().until_empty()) if self.ahead else 0
+        return self._moving().until_empty() if self.ahead else 0
 
     def queued(self) -> Length | None:
         """How many messages wait in the queue; None: there is none. Raises QueueAway."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from surehook.inbox.queue.port import Length, Message, QueueAway
 
@@ -23,7 +24,7 @@ class MemoryQueue:
         self.is_away = self.is_mute = False
         self.asked = 0  # for connections
         self._number = 0
-        self.came = asyncio.Condition()
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @property
     def bytes(self) -> int:
@@ -49,6 +50,17 @@ class MemoryQueue:
         self.waiting[self._number] = body
         return True
 
+    def wake(self) -> None:
+        """Doors and movers may be in loops of their own."""
+        waiters, self._waiters = self._waiters, []
+        for loop, event in waiters:
+            loop.call_soon_threadsafe(event.set)
+
+    async def changed(self) -> None:
+        event = asyncio.Event()
+        self._waiters.append((asyncio.get_running_loop(), event))
+        await event.wait()
+
 
 class MemoryGiving:
     def __init__(self, queue: MemoryQueue) -> None:
@@ -59,8 +71,7 @@ class MemoryGiving:
         answers = [self._queue.add(body) for body in bodies]
         if self._queue.is_mute:
             raise QueueAway("no confirm in time")
-        async with self._queue.came:
-            self._queue.came.notify_all()
+        self._queue.wake()
         return answers
 
     async def close(self) -> None:
@@ -74,11 +85,9 @@ class MemoryTaking:
     async def take(self, limit: int, *, wait_s: float) -> list[Message]:
         self._queue.there()
         if not (found := self._free(limit)):
-            try:
-                async with asyncio.timeout(wait_s), self._queue.came:
-                    await self._queue.came.wait()
-            except TimeoutError:
-                return []
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._queue.changed()
             found = self._free(limit)
         self._queue.held |= dict.fromkeys(found, self)
         return [Message(number, self._queue.waiting[number]) for number in found]

@@ -1,20 +1,21 @@
-"""The queue for callers that block: a thread with an event loop owns the connection, and they wait for its answer.
-
-A mover of a blocking inbox has a loop in its worker thread, which stands still while it commits: nothing else is in it.
-"""
+"""The queue for callers that block: a thread with an event loop owns the connection, and they wait for its answer."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
+from surehook.inbox.line import Outcome
 from surehook.inbox.queue.front import Front
-from surehook.inbox.queue.mover import Mover
+from surehook.inbox.queue.mover import Mover, Store
 from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S
 from surehook.ports.inbox import Request
+
+T = TypeVar("T")
 
 WAIT_S = CONNECT_S + 2 * CONFIRM_S  # for those handed over before, and one's own
 CLOSE_S = 5.0
@@ -64,31 +65,72 @@ class BlockingFront:
 
 
 class Moving:
-    """A mover as a worker of threads: `run` in one, `stop` from another."""
+    """A mover as a worker of threads: `run` in one, `stop` from another. The thread that runs it stores; the mover's loop is in
+    another one, which goes on answering the broker during a commit (and Django does not allow both in one).
 
-    def __init__(self, make: Callable[[], Mover]) -> None:
-        self._make = make
+    make   a mover that stores by this
+    store  what it hands over, blocking
+    """
+
+    def __init__(
+        self, make: Callable[[Store], Mover], store: Callable[[Sequence[Request]], list[Outcome]]
+    ) -> None:
+        self._make, self._store = make, store
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._changing = threading.Lock()
-        self._stopped = False
-        self._stop: Callable[[], Any] = lambda: None
+        self._is_stopped = False
+        self._stop: Callable[[], object] = lambda: None
 
     def stop(self) -> None:
         with self._changing:
-            self._stopped = True
+            self._is_stopped = True
             self._stop()
 
     def run(self) -> None:
         """Until stopped."""
-        asyncio.run(self._run())
+        self._beside(lambda mover: mover.run())
 
-    async def _run(self) -> None:
-        mover, loop = self._make(), asyncio.get_running_loop()
+    def until_empty(self) -> int:
+        """`Mover.until_empty`."""
+        return self._beside(lambda mover: mover.until_empty())
+
+    def _beside(self, what: Callable[[Mover], Coroutine[Any, Any, T]]) -> T:
+        done = concurrent.futures.Future[T]()
+
+        def loop() -> None:
+            try:
+                done.set_result(asyncio.run(self._moved(what)))
+            except BaseException as error:
+                done.set_exception(error)
+            finally:
+                self._jobs.put(None)
+
+        threading.Thread(target=loop, name="surehook-inbox-queue", daemon=True).start()
+        while (job := self._jobs.get()) is not None:
+            job()
+        return done.result()
+
+    async def _moved(self, what: Callable[[Mover], Coroutine[Any, Any, T]]) -> T:
+        mover, loop = self._make(self._stored), asyncio.get_running_loop()
         with self._changing:
-            if self._stopped:
-                return
+            if self._is_stopped:
+                mover.stop()
             self._stop = lambda: loop.call_soon_threadsafe(mover.stop)
         try:
-            await mover.run()
+            return await what(mover)
         finally:
             with self._changing:
                 self._stop = lambda: None
+
+    async def _stored(self, requests: Sequence[Request]) -> list[Outcome]:
+        """What the other thread makes of them."""
+        outcomes = concurrent.futures.Future[list[Outcome]]()
+
+        def job() -> None:
+            try:
+                outcomes.set_result(self._store(requests))
+            except Exception as error:
+                outcomes.set_exception(error)
+
+        self._jobs.put(job)
+        return await asyncio.wrap_future(outcomes)

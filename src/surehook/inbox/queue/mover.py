@@ -20,7 +20,7 @@ from surehook.inbox.queue import parcel
 from surehook.inbox.queue.port import Broker, Length, Message, Taking
 from surehook.inbox.queue.telling import Telling
 from surehook.inbox.trouble import Away, Trouble
-from surehook.ports.inbox import Clash, Request, StoreUnavailable
+from surehook.ports.inbox import Request, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
 
@@ -29,7 +29,7 @@ IDLE_S = 0.5  # until a mover that waits for messages looks whether it is to sto
 AWAY_S = (0.2, 5.0)  # first and longest time until a broker that is away is asked again
 REFUSED_MOST = 5  # times that the table refuses a message while it takes others
 LOOK_S = 10.0  # between two looks at how much waits
-_PASSING = (StoreUnavailable, Clash, Overloaded)  # says nothing of the request
+_PASSING = (StoreUnavailable, Overloaded)  # says nothing of the request
 
 Store = Callable[[Sequence[Request]], Awaitable[list[Outcome]]]
 Stored = Callable[[Request, Ends], None]
