@@ -102,12 +102,16 @@ def stats(place: Place, json: Json = False) -> None:
         }
         for one in _ask(place, "depth")
     ]
+    queue = _queued(place)
     if json:
-        document({"data": rows, "next": None})
-    elif rows:
+        document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
+        return
+    if rows:
         table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        note("nothing waits")
+        note("nothing waits" + ("" if queue is None else " in the table"))
+    if queue is not None:
+        note(f"in the queue {queue['waiting']} messages wait, {queue['aside']} were put aside")
 
 
 @app.command()
@@ -340,6 +344,20 @@ def _inbox(place: str) -> Any:
     from surehook.inbox.running import inbox_at
 
     return inbox_at(place)
+
+
+def _queued(place: str) -> dict[str, int] | None:
+    """How much waits in front of the table; None: there is no queue, or nobody knows."""
+    from msgspec import structs
+
+    from surehook.inbox.queue.port import QueueAway
+
+    try:
+        found = _ask(place, "queued")
+    except QueueAway as error:
+        note(f"how much waits in the queue is not known: {error}")
+        return None
+    return None if found is None else structs.asdict(found)
 
 
 def _ask(place: str, name: str, *words: Any, **named: Any) -> Any:
