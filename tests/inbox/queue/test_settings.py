@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import aio_pika
 import pytest
 
+from surehook.host.clock import SystemClock
 from surehook.inbox.queue.brokers import broker
 from surehook.inbox.queue.option import LEAST_BYTES, Queue
-from surehook.inbox.queue.port import QueueAway, QueueUnfit
+from surehook.inbox.queue.port import CONFIRM_S, QueueAway, QueueUnfit
 from tests import servers
 from tests.inbox.house import House, partner
 
@@ -82,6 +83,38 @@ def test_the_inbox_stores_in_its_table_and_says_so_in_one_line(
         "the queue in front of the inbox cannot be used, so the table takes what comes: "
         "Redis has its streams in memory alone: set `appendonly yes`"
     )
+
+
+def test_a_redis_that_freezes_is_waited_for_two_seconds_and_the_table_takes_it(
+    houses: Callable[..., House], redis: servers.Redis
+) -> None:
+    house = houses(sources=[partner(on_conflict="accept")], queue=Queue(redis.url, name="frozen"))
+    assert house.receive("evt_1").status == 200
+    redis.freeze()
+    try:
+        began = SystemClock().boot()
+        assert house.receive("evt_2").status == 200
+        assert CONFIRM_S <= SystemClock().boot() - began < 2 * CONFIRM_S
+        assert house.receive("evt_3").status == 200
+        assert SystemClock().boot() - began < 2 * CONFIRM_S, "nobody waits for it again"
+    finally:
+        redis.thaw()
+    assert sorted(house.states()) == ["evt_2", "evt_3"]
+    house.do(house.inbox.move())
+    assert sorted(house.states()) == ["evt_1", "evt_2", "evt_3"]
+
+
+async def test_a_redis_that_does_not_come_to_write_confirms_nothing(redis: servers.Redis) -> None:
+    if not says_when(redis):
+        pytest.skip("needs Redis 7.2, which has WAITAOF")
+    giving = await broker(Queue(redis.url)).giving()
+    redis.ask("CONFIG", "SET", "appendfsync", "no")
+    try:
+        with pytest.raises(QueueAway, match=r"did not have it on its disk|does not answer"):
+            await giving.put([b"in memory"])
+    finally:
+        redis.ask("CONFIG", "SET", "appendfsync", "always")
+        await giving.close()
 
 
 async def test_the_password_of_a_broker_is_in_no_error(redis):

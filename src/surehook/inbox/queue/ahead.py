@@ -35,6 +35,7 @@ class Ahead:
         self._draw, self._boot, self._trouble, self._watch = draw, boot, trouble, watch
         self._telling = Telling("so the table takes what comes", boot)
         self._front: Front | None = None
+        self._of: asyncio.AbstractEventLoop | None = None
         self._blocking = BlockingFront(self._make_front)
 
     def __bool__(self) -> bool:
@@ -50,8 +51,9 @@ class Ahead:
         """`confirmed` for callers in an event loop."""
         if not self._is_for(taken):
             return False
-        if self._front is None:
-            self._front = self._make_front()
+        loop = asyncio.get_running_loop()
+        if self._front is None or self._of is not loop:  # a connection is of the loop that made it
+            self._front, self._of = self._make_front(), loop
         return self._counted(taken, await self._front.confirmed(taken.request))
 
     def mover(self, store: Store, stored: Stored) -> Mover:

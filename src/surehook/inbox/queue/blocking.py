@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -55,13 +56,12 @@ class BlockingFront:
             thread, self._thread = self._thread, None
         if thread is None or not thread.is_alive():
             return
-        try:
+        with suppress(concurrent.futures.TimeoutError):  # a broker that hangs keeps nobody from ending
             asyncio.run_coroutine_threadsafe(self._front.close(), self._loop).result(CLOSE_S)
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join(CLOSE_S)
-            if not thread.is_alive():
-                self._loop.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        thread.join(CLOSE_S)
+        if not thread.is_alive():
+            self._loop.close()
 
 
 class Moving:

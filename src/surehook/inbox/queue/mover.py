@@ -99,10 +99,10 @@ class Mover:
         taking = await self._broker.taking(self._taker)
         try:
             while True:
-                moved += await self._turn(taking, IDLE_S)
+                moved += (some := await self._turn(taking, IDLE_S))
                 if (error := next((held.error for held in self._held), None)) is not None:
                     raise error
-                if not moved or (await taking.length()).waiting == 0:
+                if not some or (await taking.length()).waiting == 0:
                     return moved
         finally:
             await taking.close()
