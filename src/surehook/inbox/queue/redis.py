@@ -29,7 +29,7 @@ GROUP = "movers"
 ABANDONED_MS = 30_000  # until what a taker holds is given to another: it died, or its commits take very long
 LOOK_S = 5.0  # between two looks for what others abandoned
 FORGET_MS = 3_600_000  # a taker that has been away so long, and holds nothing
-ANSWER_S = 10.0  # for a taker, which nobody waits for
+ANSWER_S = 10.0  # for a taker, which nobody waits for; doors have CONFIRM_S
 WAITING = (7, 2)  # the version that has WAITAOF
 
 
@@ -57,23 +57,23 @@ class RedisQueue:
         self._url, self._keys, self._most_bytes = url, Keys(name), most_bytes
 
     async def giving(self) -> RedisGiving:
-        client = self._client(CONFIRM_S)
+        client = self._client()
         async with _opening(client):
             return RedisGiving(client, self._keys, self._most_bytes, waits=await _waits(client))
 
     async def taking(self, taker: str) -> RedisTaking:
-        client = self._client(ANSWER_S)
+        client = self._client()
         async with _opening(client):
             with suppress(ResponseError):  # it is there already; if it is not, taking says so
                 await client.xgroup_create(self._keys.stream, GROUP, id="0", mkstream=True)
             await client.eval(SWEEP, 1, self._keys.stream, GROUP, FORGET_MS)
             return RedisTaking(client, self._keys, taker)
 
-    def _client(self, answer_s: float) -> Redis:
+    def _client(self) -> Redis:
         return Redis.from_url(
             self._url,
             protocol=2,
-            socket_timeout=answer_s,
+            socket_timeout=ANSWER_S,
             socket_connect_timeout=CONNECT_S,
             retry=Retry(NoBackoff(), 0),  # what to do again, and on what, is the caller's to say
             max_connections=1,
@@ -113,9 +113,8 @@ class RedisTaking:
 
     def __init__(self, client: Redis, keys: Keys, taker: str) -> None:
         self._client, self._keys, self._taker = client, keys, taker
-        self._from = (
-            "0"  # its own from an earlier connection, by their ids, and then `>`: what nobody was given
-        )
+        # First its own from an earlier connection, by their ids, and then `>`: what nobody was given.
+        self._from = "0"
         self._looked: float | None = None
 
     async def take(self, limit: int, *, wait_s: float) -> list[Message]:
