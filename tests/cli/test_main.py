@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -47,6 +48,8 @@ def test_every_command_explains_itself(surehook: Run, name: str) -> None:
     assert ran.code == 0
     assert f"Usage: surehook {name}" in ran.out
     assert ran.err == ""
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", ran.out, re.MULTILINE)
+    assert sorted(set(options)) == sorted(options), "each has one meaning"
 
 
 def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(surehook: Run) -> None:

@@ -27,8 +27,9 @@ OLD, NEW = "the old secret of yousign", "the new secret of yousign"
 BODY = b'{"event_id":"e1","event_name":"signature_request.done","data":{"signature_request":{"id":"c1"}}}'
 
 
-def ran(*names: str, url: str) -> dict[str, Any]:
+def ran(*names: str, url: str, **more: Any) -> dict[str, Any]:
     scope: dict[str, Any] = {"DATABASE": url, "OLD": OLD, "NEW": NEW, "SECRET": SECRET, "__name__": "example"}
+    scope |= more
     for name in names:
         exec(compile(examples(PAGE)[name], PAGE, "exec"), scope)
     return scope

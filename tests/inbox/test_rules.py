@@ -13,6 +13,7 @@ import yaml
 
 from surehook.inbox.answers import CODES
 from surehook.inbox.prometheus import STATES
+from surehook.inbox.queue.port import Length
 from surehook.inbox.spans import FAILED
 from surehook.ports.inbox import Stored
 from tests.docs.pages import section
@@ -27,7 +28,7 @@ RULES: list[dict[str, Any]] = [
 SELECTOR = re.compile(r"(surehook_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"([^"]*)"')
 VALUES = {
-    "state": set(STATES),
+    "state": {*STATES, *Length.__struct_fields__},
     "code": {*CODES, *FAILED},
     "kind": set(get_args(get_type_hints(Stored)["kind"])),
 }

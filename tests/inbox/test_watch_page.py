@@ -17,6 +17,7 @@ from surehook.cli.main import app
 from surehook.core.histogram import Histogram
 from surehook.inbox import Inbox, running
 from surehook.inbox.prometheus import Collector
+from surehook.inbox.queue.port import Length
 from surehook.inbox.watch import Watch
 from surehook.ports.inbox import Depth, Stored
 from tests.docs.pages import examples, section
@@ -30,6 +31,8 @@ def scrape() -> str:
     watch = Watch()
     watch.arrived("s", [Stored("new", b"")])
     watch.duplicate("s", [], "1")
+    watch.put_in_queue("s")
+    watch.saw_queue(Length(1, 0))
     watch.runs["s", "finalized", "no"] = watch.retries["s", "later", "1"] = watch.dead["s", "later", "1"] = 1
     watch.decisions["s", "signing", "early", "gap"] = watch.changed["s"] = 1
     watch.latency["s"] = Histogram((1,))

@@ -23,21 +23,23 @@ class RedisError(Exception):
 
 
 class Redis(Program):
-    """One server. Stopped and started again it is empty, unless `keeping` (an append-only file)."""
+    """One server. Stopped and started again it is empty, unless `keeping` (an append-only file; `always`: written to the disk with
+    each command)."""
 
-    def __init__(self, place: Path, *, keeping: bool = False) -> None:
+    def __init__(self, place: Path, *, keeping: bool = False, always: bool = False) -> None:
         super().__init__(place)
         self.keeping = keeping
+        self.always = always
         self.port = ports.reserve()
 
     @classmethod
-    def new(cls, *, keeping: bool = False) -> Redis:
+    def new(cls, *, keeping: bool = False, always: bool = False) -> Redis:
         """A running server; `close()` it, or leave it to the end of the run."""
         binary = program("Redis", "redis-server")
         assert binary
         place = Path(tempfile.mkdtemp(prefix="redis-", dir=folder.run_folder()))
         folder.give(place)
-        made = cls(place, keeping=keeping)
+        made = cls(place, keeping=keeping, always=always)
         made.start()
         return made
 
@@ -52,7 +54,7 @@ class Redis(Program):
         keep = "yes" if self.keeping else "no"
         self.spawn([
             program("Redis", "redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-            "--appendonly", keep, "--dir", str(self.place), "--daemonize", "no",
+            "--appendonly", keep, "--appendfsync", "always" if self.always else "everysec", "--dir", str(self.place), "--daemonize", "no",
         ])  # fmt: skip
         self.until(self.ready)
         return time.monotonic() - began

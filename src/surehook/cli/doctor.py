@@ -21,7 +21,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
 @app.command()
 def doctor(
-    online: Annotated[bool, typer.Option("--server/--no-server", help="Ask the server too.")] = True,
+    offline: Annotated[bool, typer.Option("--no-server", help="Do not ask the server.")] = False,
     json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -30,7 +30,7 @@ def doctor(
     from surehook.cli.examining import examine
     from surehook.cli.faults import NOT_MET, OK
 
-    findings = examine(url, key, online=online)
+    findings = examine(url, key, online=not offline)
     if json:
         document(findings)
     else:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from surehook.cli.inbox_at import ask, inbox, queued
 from surehook.cli.lazy import group
 from surehook.cli.output import Json, document, facts, line, note, table
 
@@ -57,7 +58,7 @@ def ddl(
 @app.command()
 def upgrade(place: Place) -> None:
     """Make the tables that are missing; what is in the others stays."""
-    _ask(place, "create_tables")
+    ask(place, "create_tables")
     note("the tables are those of this version")
 
 
@@ -71,17 +72,17 @@ def work(
 
     from surehook.inbox.running import until_stopped
 
-    inbox = _inbox(place)
+    found = inbox(place)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
     told = f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
-    if not until_stopped(inbox, workers, lambda: note(told)):
+    if not until_stopped(found, workers, lambda: note(told)):
         raise typer.Exit(1)  # the log says why
 
 
 @app.command()
 def status(place: Place, json: Json = False) -> None:
     """Count runs by source and state."""
-    counts = _ask(place, "counts")
+    counts = ask(place, "counts")
     if json:
         document(counts)
         return
@@ -100,15 +101,19 @@ def stats(place: Place, json: Json = False) -> None:
             **{name: getattr(one, name) for name in _WAITS},
             "oldest_due_at": instants.render_optional(one.oldest_due_at),
         }
-        for one in _ask(place, "depth")
+        for one in ask(place, "depth")
     ]
+    queue = queued(place)
     if json:
-        document({"data": rows, "next": None})
-    elif rows:
+        document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
+        return
+    if rows:
         table(list(rows[0]), [list(row.values()) for row in rows])
         _note_waiting(rows)
     else:
-        note("nothing waits")
+        note("nothing waits" + ("" if queue is None else " in the table"))
+    if queue is not None:
+        note(f"in the queue {queue['waiting']} messages wait, {queue['aside']} were put aside")
 
 
 def _note_waiting(rows: Sequence[dict[str, Any]]) -> None:
@@ -137,7 +142,7 @@ def prune(
     """Remove bodies, and later dedupe records, of finished events; nothing that still has something to come."""
     from surehook.inbox.running import pruned
 
-    removed = pruned(_inbox(place), bodies_days=bodies_days, events_days=events_days)
+    removed = pruned(inbox(place), bodies_days=bodies_days, events_days=events_days)
     facts({"requests": removed.requests, "events": removed.events}, json=json)
 
 
@@ -170,7 +175,7 @@ def events(
         since=since,
         until=until,
     )
-    found = _ask(place, "page", limit=limit, **wanted)
+    found = ask(place, "page", limit=limit, **wanted)
     _show(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
@@ -189,7 +194,7 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
 
     from surehook.cli.faults import NOT_FOUND, OK
 
-    found = _ask(place, "show", ref)
+    found = ask(place, "show", ref)
     if found is None:
         note(f"the inbox has no event {ref}")
         return NOT_FOUND
@@ -225,7 +230,7 @@ def conflicts(
     json: Json = False,
 ) -> None:
     """List other bodies that came under the id of an event that stands; `show` has the bodies."""
-    found = _ask(place, "conflicts", limit=limit, before=before)
+    found = ask(place, "conflicts", limit=limit, before=before)
     more = found[-1].conflict if len(found) == limit else None
     _show(
         found,
@@ -265,7 +270,7 @@ def replay(
         since=since,
         until=until,
     )
-    line(f"{_ask(place, 'replay', reason=reason, limit=limit, **wanted)} events will be processed again")
+    line(f"{ask(place, 'replay', reason=reason, limit=limit, **wanted)} events will be processed again")
 
 
 @app.command()
@@ -275,7 +280,7 @@ def finalize(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Say that a processed event stands. Exit code 7 if it was not waiting for that."""
-    return _word(_ask(place, "finalize", ref, note_), "finalized")
+    return _word(ask(place, "finalize", ref, note_), "finalized")
 
 
 @app.command()
@@ -286,7 +291,7 @@ def reject(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Say that a processed event does not stand. Exit code 7 if it was not waiting for that."""
-    return _word(_ask(place, "reject", ref, code, note_), "rejected")
+    return _word(ask(place, "reject", ref, code, note_), "rejected")
 
 
 @app.command()
@@ -294,7 +299,7 @@ def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
     """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
     from surehook.cli.faults import NOT_FOUND, OK
 
-    told = _ask(place, "explain", document_id, tenant=tenant)
+    told = ask(place, "explain", document_id, tenant=tenant)
     for one in told:
         line(one)
     if not told:
@@ -319,7 +324,7 @@ def release(
     from surehook.cli.faults import NOT_MET, OK
 
     words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    done = _ask(place, "release", document_id, **words)
+    done = ask(place, "release", document_id, **words)
     note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
     return OK if done else NOT_MET
 
@@ -336,7 +341,7 @@ def grant(
 ) -> None:
     """Let one event that carries the printed token leave a terminal state, or pass what is missing before it."""
     words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    line(_ask(place, "grant", document_id, token, **words))
+    line(ask(place, "grant", document_id, token, **words))
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -379,19 +384,3 @@ def _word(done: bool, what: str) -> int:
 
     note(what if done else "it was not waiting for that")
     return OK if done else NOT_MET
-
-
-def _inbox(place: str) -> Any:
-    from surehook.inbox.running import inbox_at
-
-    return inbox_at(place)
-
-
-def _ask(place: str, name: str, *words: Any, **named: Any) -> Any:
-    from surehook.inbox.running import asked
-
-    inbox = _inbox(place)
-    from surehook.inbox.sql.stores import translated
-
-    with translated():
-        return asked(inbox, name, *words, **named)

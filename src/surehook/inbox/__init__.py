@@ -36,7 +36,7 @@ lease cannot commit.
     results.py      what handlers return           hints.py     errors that they usually raise
     unhandled.py    what waits for a handler       seldom.py    what is said once in a while
     keeping.py      retention                      backoff.py   how long a failure waits
-    asgi.py, wsgi.py, sources/
+    queue/          what may stand before them     asgi.py, wsgi.py, sources/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.
 """
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
     from surehook.inbox.keeping import Keep as Keep
+    from surehook.inbox.queue.option import Queue as Queue
     from surehook.inbox.rules import Rules as Rules
     from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
 
@@ -65,6 +66,7 @@ _PLACES = {
     "Inbox": "inbox",
     "Keep": "keeping",
     "Later": "handlers",
+    "Queue": "queue.option",
     "ReceiptsTo": "sources.receipts_to",
     "Refuse": "handlers",
     "Rules": "rules",

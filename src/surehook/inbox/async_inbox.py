@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Unpack
 
 from sqlalchemy import URL, Engine
@@ -19,6 +19,9 @@ from surehook.inbox.definitions import Definitions
 from surehook.inbox.desk import Listed, Shown, Wanted
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine
+from surehook.inbox.queue.mover import Mover
+from surehook.inbox.queue.option import Queue
+from surehook.inbox.queue.port import Broker, Length, QueueAway
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
@@ -30,7 +33,7 @@ from surehook.inbox.unworked import Unworked
 from surehook.inbox.work import AsyncWorker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import AsyncStore, Depth, Pruned, StoreError
+from surehook.ports.inbox import AsyncStore, Depth, Pruned, Request, Stored, StoreError
 
 
 class AsyncInbox(Definitions):
@@ -45,12 +48,14 @@ class AsyncInbox(Definitions):
         backoff: Backoff | None = None,
         rules: Rules | None = None,
         keep: Keep | None = None,
+        queue: Queue | Broker | str | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
         super().__init__(
-            sources, may_wait=True, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
-        )
+            sources, may_wait=True, backoff=backoff, rules=rules, keep=keep, queue=queue, clock=clock,
+            entropy=entropy,
+        )  # fmt: skip
         if isinstance(engine, Engine):
             raise SettingsError(
                 "engine",
@@ -91,11 +96,12 @@ class AsyncInbox(Definitions):
         if isinstance(judged, Reply):
             return judged
         try:
+            if self.ahead and await self.ahead.confirmed_async(judged):
+                return judged.success
             ends = await self._line.put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
-        self.arrived(judged, ends)
-        self.woken.set()
+        self.stored(judged.request, ends)
         self.unworked.arrived(self._look_for_workers)
         return judged.reply(ends)
 
@@ -107,12 +113,24 @@ class AsyncInbox(Definitions):
             self.trouble.met(error)
             return True
 
+    def stored(self, request: Request, ends: Sequence[Stored]) -> None:
+        """A request is committed: count it, and wake who works."""
+        self.arrived(request, ends)
+        self.woken.set()
+
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in tasks of this loop."""
-        telling = [AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble)]
-        self.tasks.start(workers, telling if self.letters.are_wanted else [])
+        also: list[AsyncTeller | Mover] = []
+        if self.letters.are_wanted:
+            also.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
+        if self.ahead:
+            also.append(self._mover())
+        self.tasks.start(workers, also)
+
+    def _mover(self) -> Mover:
+        return self.ahead.mover(self._line.put_all, self.stored)
 
     async def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
@@ -125,6 +143,15 @@ class AsyncInbox(Definitions):
         while await worker.turn() is None:
             turns += 1
         return turns
+
+    async def move(self) -> int:
+        """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
+        does so all the time. Raises QueueAway, StoreError."""
+        return await self._mover().until_empty() if self.ahead else 0
+
+    async def queued(self) -> Length | None:
+        """How many messages wait in the queue; None: there is none. Raises QueueAway."""
+        return await self.ahead.length()
 
     async def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
@@ -149,6 +176,7 @@ class AsyncInbox(Definitions):
         finally:
             await self.stop()
             await self._line.drained()
+            await self.ahead.close_async()
 
     # -- the desk ------------------------------------------------------------------------------------------------
 
@@ -160,6 +188,7 @@ class AsyncInbox(Definitions):
         """Stop the workers and let the connections go."""
         await self.stop()
         self.unworked.close()
+        await self.ahead.close_async()
         await self.store.close()
 
     async def finalize(self, ref: str, note: str = "") -> bool:
@@ -247,6 +276,8 @@ class AsyncInbox(Definitions):
             await self.depth()
         except StoreError as error:
             self.unseen(error)
+        with suppress(QueueAway):
+            await self.queued()
         return collector.render()
 
     async def explain(

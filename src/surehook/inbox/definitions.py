@@ -18,6 +18,7 @@ from surehook.host.entropy import SystemEntropy
 from surehook.inbox import forgotten, words
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls, this_task
+from surehook.inbox.drawing import Drawing
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
@@ -29,6 +30,9 @@ from surehook.inbox.letters import Letters
 from surehook.inbox.owing import Owing
 from surehook.inbox.pace import Pace
 from surehook.inbox.process import Done, Processor
+from surehook.inbox.queue.ahead import Ahead
+from surehook.inbox.queue.option import Queue
+from surehook.inbox.queue.port import Broker
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.rules import Rules, checked
@@ -42,7 +46,7 @@ from surehook.inbox.work import Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Entry, Stored, StoreError, pairs
+from surehook.ports.inbox import Book, Depth, Entry, Request, Stored, StoreError, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -64,13 +68,13 @@ class Definitions:
         backoff: Backoff | None,
         rules: Rules | None,
         keep: Keep | None,
+        queue: Queue | Broker | str | None,
         clock: Clock | None,
         entropy: Entropy | None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
-        self._entropy: Entropy = entropy or SystemEntropy()
-        self._drawing = threading.Lock()
-        self._counted = self._count = 0
+        self._drawing = drawing = Drawing(entropy or SystemEntropy())
+        self.identify = drawing.identify
         self.receiver = Receiver(self.identify, self.clock.boot)
         rules = checked(rules)
         self.handlers = Handlers(rules, may_wait=may_wait)
@@ -85,20 +89,25 @@ class Definitions:
         self.calls = Calls(self.clock.boot, pace.took, this_task if may_wait else threading.get_ident)
         forgotten.watch(self.calls)
         ends = Ends(
-            self.handlers, self.backoff, self._fraction, self.clock.now,
+            self.handlers, self.backoff, drawing.fraction, self.clock.now,
             calls=self.calls, within_s=rules.within_s,
         )  # fmt: skip
         self.owing = Owing(self.receiver.sources, self.clock.now)
-        self.letters = Letters(self.receiver.sources, self.owing, self.clock.now, self._bits, self._fraction)
+        self.letters = Letters(
+            self.receiver.sources, self.owing, self.clock.now, drawing.bits, drawing.fraction
+        )
         self.unhandled = Unhandled(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )
         self.failures = Failures(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
+        self.ahead = Ahead(
+            queue, draw=drawing.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
+        )
         self.gaps = Gaps(self.clock.boot)
         processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.gaps)
         self.steps = Steps(
-            processor, rules, pace, self.clock.now, self._token, self._told, self._look, self.trouble
+            processor, rules, pace, self.clock.now, drawing.token, self._told, self._look, self.trouble
         )
         self.keeping = Keeping(keep, self.clock.now)
         for source in _listed(sources):
@@ -197,16 +206,6 @@ class Definitions:
         self._check_source(source)
         return self.receiver.refusals.samples(source)
 
-    def identify(self, now: int) -> bytes:
-        """An id of sixteen bytes for this instant (Unix milliseconds); within one process, ids sort as they were made.
-
-        The twelve bits after the version count within a millisecond (RFC 9562, method 1).
-        """
-        with self._drawing:
-            self._count = self._count + 1 if now == self._counted else 0
-            self._counted = now
-            return ids.uuid7(now, (self._count & 0xFFF).to_bytes(2, "big") + self._entropy.bits(8))
-
     def adopt(self, other: Definitions, change: Callable[[Handler], Handler] = lambda one: one) -> None:
         """Take over the sources, handlers (each changed by `change`) and workflows of another inbox."""
         for source in other.receiver.sources.values():
@@ -257,21 +256,21 @@ class Definitions:
         log.warning("how much waits could not be looked at: %s", error)
         self.watch.saw((), None)
 
-    def arrived(self, taken: Taken, ends: Sequence[Stored]) -> None:
+    def arrived(self, request: Request, ends: Sequence[Stored]) -> None:
         """Count what became of a stored request, and say it where it is not as usual."""
         self.trouble.over()
-        self.watch.arrived(taken.source.name, ends)
-        for event, end in zip(taken.request.events, ends, strict=True):
+        self.watch.arrived(request.source, ends)
+        for event, end in zip(request.events, ends, strict=True):
             if end.kind == "new":
                 continue
             if end.kind == "duplicate":
                 handlers = self.handlers.fitting(event.source, event.type)
                 version = named(handlers)[1] if handlers else ""
-                self.watch.duplicate(taken.source.name, pairs(taken.request.headers), version)
+                self.watch.duplicate(request.source, pairs(request.headers), version)
             else:
                 log.warning(
                     "another body under a known id of %s: kept as a conflict of %s",
-                    taken.source.name,
+                    request.source,
                     ids.text(PREFIX, end.id),
                 )
 
@@ -294,7 +293,7 @@ class Definitions:
             document,
             document_type,
             tenant,
-            token=token or f"rmt_{self._bits(16).hex()}",
+            token=token or f"rmt_{self._drawing.bits(16).hex()}",
             by=by,
             reason=reason,
             now=self.clock.now(),
@@ -362,17 +361,6 @@ class Definitions:
                 "a replay of %s gave another result than before: see handler_version",
                 ids.text(PREFIX, run.event),
             )
-
-    def _fraction(self) -> float:
-        with self._drawing:
-            return self._entropy.fraction()
-
-    def _token(self) -> bytes:
-        return self._bits(16)
-
-    def _bits(self, count: int) -> bytes:
-        with self._drawing:
-            return self._entropy.bits(count)
 
 
 def _listed(sources: Iterable[Source]) -> Iterable[Source]:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Unpack
 
 from sqlalchemy import URL, Engine
@@ -22,7 +22,10 @@ from surehook.inbox.desk import Listed, Shown, Wanted
 from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import AsyncLine, Line
-from surehook.inbox.receive import Call, Taken
+from surehook.inbox.queue.blocking import Moving
+from surehook.inbox.queue.option import Queue
+from surehook.inbox.queue.port import Broker, Length, QueueAway
+from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
@@ -35,7 +38,7 @@ from surehook.inbox.work import Worker
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Depth, Pruned, Stored, StoreError
+from surehook.ports.inbox import Depth, Pruned, Request, Stored, StoreError
 
 
 class Inbox(Definitions):
@@ -47,6 +50,7 @@ class Inbox(Definitions):
     backoff   how failed events are tried again
     rules     how workers work
     keep      how long finished events are kept: workers remove them; None: as `prune` is told
+    queue     `amqp://…`, `redis://…` or a `Queue`: senders are answered when it has confirmed; None: when the table has
     """
 
     def __init__(
@@ -58,12 +62,14 @@ class Inbox(Definitions):
         backoff: Backoff | None = None,
         rules: Rules | None = None,
         keep: Keep | None = None,
+        queue: Queue | Broker | str | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
         super().__init__(
-            sources, may_wait=False, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
-        )
+            sources, may_wait=False, backoff=backoff, rules=rules, keep=keep, queue=queue, clock=clock,
+            entropy=entropy,
+        )  # fmt: skip
         if isinstance(engine, AsyncEngine):
             raise SettingsError(
                 "engine",
@@ -107,12 +113,15 @@ class Inbox(Definitions):
         if isinstance(judged, Reply):
             return judged
         try:
+            if self.ahead and self.ahead.confirmed(judged):
+                return judged.success
             ends = self._line.put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
+        self.stored(judged.request, ends)
         if self.unworked.is_due():
             self._look_for_workers()
-        return self._stored(judged, ends)
+        return judged.reply(ends)
 
     async def receive_async(self, call: Call) -> Reply:
         """`receive` for callers in an event loop."""
@@ -121,11 +130,14 @@ class Inbox(Definitions):
         if isinstance(judged, Reply):
             return judged
         try:
+            if self.ahead and await self.ahead.confirmed_async(judged):
+                return judged.success
             ends = await self._from_loop().put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
+        self.stored(judged.request, ends)
         self.unworked.arrived(self._look_from_loop)
-        return self._stored(judged, ends)
+        return judged.reply(ends)
 
     def _look_for_workers(self) -> bool:
         """Whether anything waits, as far as is known."""
@@ -138,10 +150,10 @@ class Inbox(Definitions):
     async def _look_from_loop(self) -> bool:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._look_for_workers)
 
-    def _stored(self, taken: Taken, ends: list[Stored]) -> Reply:
-        self.arrived(taken, ends)
+    def stored(self, request: Request, ends: Sequence[Stored]) -> None:
+        """A request is committed: count it, and wake who works."""
+        self.arrived(request, ends)
         self.woken.set()
-        return taken.reply(ends)
 
     def _from_loop(self) -> AsyncLine:
         if self._async_line is None:
@@ -164,10 +176,19 @@ class Inbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
-        telling = [Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble)]
-        self.threads.start(workers, telling if self.letters.are_wanted else [])
+        also: list[Teller | Moving] = []
+        if self.letters.are_wanted:
+            also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
+        if self.ahead:
+            also.append(self._moving())
+        self.threads.start(workers, also)
 
-    def labour(self, worker: Worker | Teller) -> None:
+    def _moving(self) -> Moving:
+        return Moving(
+            lambda store: self.ahead.mover(store, self.stored), lambda requests: self._line.put_all(requests)
+        )
+
+    def labour(self, worker: Worker | Teller | Moving) -> None:
         """What each thread of `start` does: the place for what a thread has to let go at its end."""
         worker.run()
 
@@ -182,6 +203,15 @@ class Inbox(Definitions):
         while worker.turn() is None:
             turns += 1
         return turns
+
+    def move(self) -> int:
+        """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
+        does so all the time. Raises QueueAway, StoreError."""
+        return self._moving().until_empty() if self.ahead else 0
+
+    def queued(self) -> Length | None:
+        """How many messages wait in the queue; None: there is none. Raises QueueAway."""
+        return self.ahead.length_now()
 
     def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
@@ -207,6 +237,7 @@ class Inbox(Definitions):
             await asyncio.to_thread(self.stop)
             if self._async_line is not None:
                 await self._async_line.drained()
+            await self.ahead.close_async()
 
     # -- the desk ------------------------------------------------------------------------------------------------
 
@@ -218,6 +249,7 @@ class Inbox(Definitions):
         """Stop the workers and let the connections go."""
         self.stop()
         self.unworked.close()
+        self.ahead.close()
         if self._loop_store is not None:
             self._loop_store.close()
         if self._executor is not None:
@@ -309,6 +341,8 @@ class Inbox(Definitions):
             self.depth()
         except StoreError as error:
             self.unseen(error)
+        with suppress(QueueAway):
+            self.queued()
         return collector.render()
 
     def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:

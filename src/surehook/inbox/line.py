@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
@@ -29,6 +30,7 @@ LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
 CLASHES = 5  # times in a row that another process may be faster with the same events, or hold the same locks
 
 Ends = list[Stored]
+Outcome = Ends | Exception
 
 
 class Ticket:
@@ -106,6 +108,17 @@ class Line:
                 self._write(batch)
         return ticket.result()
 
+    def put_all(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Store these, in as many batches as it takes, between which others have their turn; what became of each."""
+        tickets = [Ticket(request) for request in requests]
+        waiting = _Waiting()
+        for ticket in tickets:
+            waiting.add(ticket)
+        while waiting:
+            with self._writing:
+                self._write(waiting.take())
+        return [ticket.error or ticket.ends for ticket in tickets]
+
     def _write(self, batch: list[Ticket]) -> None:
         plan = _Plan(batch)
         for part in plan:
@@ -118,16 +131,19 @@ class Line:
                 raise
 
 
-class AsyncLine:
-    """For callers that must not block. `run` is an asynchronous store's, or one that sends work to a thread."""
+class Gathering(ABC):
+    """For callers that must not block: those of one event loop that wait at the same moment make a batch."""
 
-    def __init__(self, run: Callable[[Callable[[Book], list[Ends]]], Awaitable[list[Ends]]]) -> None:
-        self._run = run
+    def __init__(self) -> None:
         self._waiting = _Waiting()
         self._writer: asyncio.Task[None] | None = None
 
+    @abstractmethod
+    async def _write(self, batch: list[Ticket]) -> None:
+        """Finish every ticket."""
+
     async def put(self, request: Request) -> Ends:
-        """Store one request with others; returns after the commit. Raises Overloaded, StoreError."""
+        """Have one request written with others; returns when it is. Raises Overloaded, and what its ticket was finished with."""
         ticket = Ticket(request)
         loop = asyncio.get_running_loop()
         ticket.waiter = loop.create_future()
@@ -158,6 +174,25 @@ class AsyncLine:
             quiet = quiet + 1 if len(self._waiting) == before else 0
             if quiet == 2:
                 return
+
+
+class AsyncLine(Gathering):
+    """`Line` for an event loop. `run` is an asynchronous store's, or one that sends work to a thread."""
+
+    def __init__(self, run: Callable[[Callable[[Book], list[Ends]]], Awaitable[list[Ends]]]) -> None:
+        super().__init__()
+        self._run = run
+
+    async def put_all(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Store these with what else waits; what became of each."""
+
+        async def outcome(request: Request) -> Outcome:
+            try:
+                return await self.put(request)
+            except Exception as error:
+                return error
+
+        return await asyncio.gather(*map(outcome, requests))
 
     async def _write(self, batch: list[Ticket]) -> None:
         plan = _Plan(batch)

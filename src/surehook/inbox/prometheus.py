@@ -60,6 +60,7 @@ class Collector:
             ["source", "retry", "replay", "handler_version"],
             w.duplicates,
         )
+        yield _counter("queued", "Requests that a broker confirmed, by source.", ["source"], _keyed(w.queued))
         yield _counter("refusals", "Requests refused, by code.", ["source", "code"], self._refusals())
         yield _counter("runs", "Runs of events by how they ended.", ["source", "state", "replay"], w.runs)
         failing = ["source", "code", "handler_version"]
@@ -86,6 +87,8 @@ class Collector:
             for one in w.depth
         }
         yield _gauge("oldest_due_seconds", "Age of the oldest due run.", ["source"], oldest)
+        queue = {} if w.queue is None else {("waiting",): w.queue.waiting, ("aside",): w.queue.aside}
+        yield _gauge("queue_messages", "Messages in the queue, as of the last look.", ["state"], queue)
         looked = {} if w.looked_at is None else {(): w.looked_at / 1000}
         yield _gauge("looked_timestamp_seconds", "When depth was last looked at.", [], looked)
 

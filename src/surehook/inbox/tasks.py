@@ -16,6 +16,7 @@ from msgspec import Struct
 from surehook.inbox.calls import Calls
 from surehook.inbox.crew import LOOK_S, RELEASE_S, Crew, Processing
 from surehook.inbox.held import Held
+from surehook.inbox.queue.mover import Mover
 from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.work import AsyncWorker, Left
 
@@ -27,7 +28,7 @@ COME_S = 5.0  # from being cancelled until a coroutine is taken for one that doe
 class Hand(Struct, eq=False):
     """A worker, and the task that it is."""
 
-    worker: AsyncWorker | AsyncTeller
+    worker: AsyncWorker | AsyncTeller | Mover
     task: asyncio.Task[None]
 
     @property
@@ -63,15 +64,15 @@ class WorkerTasks:
         self.crew: Crew[Hand] = Crew(lambda left: self._begin(make(left)), cut, calls, grace_s=COME_S)
         self._watching: asyncio.Task[None] | None = None
 
-    def start(self, workers: int, also: Sequence[AsyncTeller]) -> None:
+    def start(self, workers: int, also: Sequence[AsyncTeller | Mover]) -> None:
         for _ in range(workers):
             self._begin(self._make(None))
-        for teller in also:
-            self._begin(teller)
+        for other in also:
+            self._begin(other)
         if self._watching is None:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
-    def _begin(self, worker: AsyncWorker | AsyncTeller) -> None:
+    def _begin(self, worker: AsyncWorker | AsyncTeller | Mover) -> None:
         task = asyncio.get_running_loop().create_task(self._held.timed(worker.run()))
         self.crew.hands.append(Hand(worker, task))
 

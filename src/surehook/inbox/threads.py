@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from surehook.inbox.calls import Calls
 from surehook.inbox.crew import LOOK_S, RELEASE_S, Crew, Processing
+from surehook.inbox.queue.blocking import Moving
 from surehook.inbox.telling import Teller
 from surehook.inbox.work import Left, Worker
 
@@ -20,7 +21,7 @@ log = logging.getLogger("surehook.inbox")
 class Hand(Struct, eq=False):
     """A worker, and the thread that it is."""
 
-    worker: Worker | Teller
+    worker: Worker | Teller | Moving
     thread: threading.Thread
     done: Future[None]
 
@@ -48,7 +49,7 @@ class WorkerThreads:
     def __init__(
         self,
         make: Callable[[Left | None], Worker],
-        labour: Callable[[Worker | Teller], None],
+        labour: Callable[[Worker | Teller | Moving], None],
         cut: Callable[[int], bool],
         calls: Calls,
         *,
@@ -59,12 +60,12 @@ class WorkerThreads:
         self._stopping: threading.Event | None = None  # of the watch that is kept
         self._numbers = 0
 
-    def start(self, workers: int, also: Sequence[Teller]) -> None:
+    def start(self, workers: int, also: Sequence[Teller | Moving]) -> None:
         with self.crew.changing:
             for _ in range(workers):
                 self._begin(self._make(None))
-            for teller in also:
-                self._begin(teller)
+            for other in also:
+                self._begin(other)
             if self._stopping is None:
                 self._stopping = threading.Event()
                 watch = threading.Thread(
@@ -72,7 +73,7 @@ class WorkerThreads:
                 )
                 watch.start()
 
-    def _begin(self, worker: Worker | Teller) -> None:
+    def _begin(self, worker: Worker | Teller | Moving) -> None:
         name = f"surehook-inbox-{self._numbers}"
         self._numbers += 1
         done = Future[None]()

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from surehook.core.histogram import Histogram
 from surehook.inbox.process import Done
+from surehook.inbox.queue.port import Length
 from surehook.ports.inbox import Depth, Stored
 
 # Upper bounds in milliseconds; the last bucket is open. From "at once" to "somebody repaired it days later".
@@ -57,6 +58,8 @@ class Watch:
         self.lost_leases = 0
         self.depth: Sequence[Depth] = ()  # as of the last look
         self.looked_at: int | None = None  # Unix milliseconds
+        self.queued: dict[str, int] = {}  # by source
+        self.queue: Length | None = None  # as of the last look
         self._lock = threading.Lock()
 
     def arrived(self, source: str, ends: Sequence[Stored]) -> None:
@@ -64,6 +67,15 @@ class Watch:
         with self._lock:
             for end in ends:
                 _count(self.events, (source, end.kind))
+
+    def put_in_queue(self, source: str) -> None:
+        """One request that a broker has confirmed."""
+        with self._lock:
+            _count(self.queued, source)
+
+    def saw_queue(self, length: Length | None) -> None:
+        """How much waits in the queue; None: nobody could look."""
+        self.queue = length
 
     def duplicate(self, source: str, headers: Pairs, version: str) -> None:
         """One event that was here already; `version` of the handlers that would have had it."""

@@ -15,6 +15,8 @@ from surehook.inbox.django.view import View, view_of
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.keeping import Keep
 from surehook.inbox.line import Line
+from surehook.inbox.queue.blocking import Moving
+from surehook.inbox.queue.option import Queue
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.telling import Teller
@@ -45,8 +47,8 @@ class _Durable:
 class Inbox(Blocking):
     """An inbox in a database of Django. Handlers are ordinary functions, called inside `transaction.atomic(using=tx.alias)`.
 
-    sources, backoff, rules, keep  as for every inbox
-    using                          the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
+    sources, backoff, rules, keep, queue  as for every inbox
+    using                                 the alias of the database; None: where DATABASE_ROUTERS write the inbox's models
     """
 
     def __init__(
@@ -57,12 +59,13 @@ class Inbox(Blocking):
         backoff: Backoff | None = None,
         rules: Rules | None = None,
         keep: Keep | None = None,
+        queue: Queue | str | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
         store = DjangoStore(using or router.db_for_write(Events))
         super().__init__(
-            store, sources, backoff=backoff, rules=rules, keep=keep, clock=clock, entropy=entropy
+            store, sources, backoff=backoff, rules=rules, keep=keep, queue=queue, clock=clock, entropy=entropy
         )
         self.alias = store.alias
         self.let_go = store.let_go
@@ -73,9 +76,11 @@ class Inbox(Blocking):
     def of_settings(cls) -> Inbox:
         """The inbox that SUREHOOK_INBOX describes. Raises ImproperlyConfigured."""
         it = given()
-        return cls(it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep)
+        return cls(
+            it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep, queue=it.queue
+        )
 
-    def labour(self, worker: Worker | Teller) -> None:
+    def labour(self, worker: Worker | Teller | Moving) -> None:
         """Work, then close the thread's connection, which Django would not."""
         try:
             super().labour(worker)

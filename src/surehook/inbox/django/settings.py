@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.keeping import Keep
+from surehook.inbox.queue.option import Queue
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 
@@ -26,6 +27,7 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
     backoff  how failed events are tried again
     rules    how workers work
     keep     how long finished events are kept; None: as `prune` is told
+    queue    a queue in front of the table: its URL, or a `Queue`; None: none
     """
 
     sources: Sequence[Source] = ()
@@ -34,6 +36,7 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
     backoff: Backoff | None = None
     rules: Rules | None = None
     keep: Keep | None = None
+    queue: Queue | str | None = None
 
 
 def given() -> Given:

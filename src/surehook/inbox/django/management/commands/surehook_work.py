@@ -21,6 +21,7 @@ class Command(BaseCommand):
         from surehook.inbox.running import until_stopped
 
         if options["once"]:
+            inbox.move()
             self.stdout.write(f"{inbox.work()} batches")
             return
         workers = min(max(options["workers"], 1), 64)
