@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from surehook.core.errors import SurehookError
 from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Call, Calls
+from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
@@ -70,6 +70,7 @@ class Ends:
         self._calls = calls
         self._within_s = within_s
         self._results = Results()
+        self._deadlines = Deadlines()
 
     def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
@@ -87,7 +88,7 @@ class Ends:
                 )
             call = calls.begin(run, handler, began, until)
             try:
-                result.append(_blamed(book, call, event, until - began))
+                result.append(_blamed(book, call, event, until - began, self._deadlines))
             finally:
                 began = calls.end(call)
         return Called(fitting, self._results.sha256(fitting, result))
@@ -195,10 +196,10 @@ class Ends:
         )
 
 
-def _blamed(book: Book, call: Call, event: Event, seconds: float) -> object:
+def _blamed(book: Book, call: Call, event: Event, seconds: float, deadlines: Deadlines) -> object:
     """What the handler gives; what it raises goes on with its name on it."""
     try:
-        result = _called(book, call.handler, event, seconds)
+        result = _called(book, call.handler, event, seconds, deadlines)
         if call.forgotten is not None:
             raise NotAwaited.of(call.handler, call.forgotten)
         return result
@@ -224,25 +225,22 @@ def _words(error: Exception) -> str:
         return "it cannot say what it is"
 
 
-def _called(book: Book, handler: Handler, event: Event, seconds: float) -> object:
+def _called(book: Book, handler: Handler, event: Event, seconds: float, deadlines: Deadlines) -> object:
     with book.tx(is_async=handler.is_async) as tx:
         result = handler.function(event, tx)
         if handler.is_async:
-            result = book.wait(_bounded(result, seconds))
+            result = book.wait(_bounded(result, seconds, deadlines))
         check_awaited(handler, result)
         if isinstance(result, Say):
             raise result
     return result
 
 
-async def _bounded(coroutine: Coroutine[Any, Any, object], seconds: float) -> object:
+async def _bounded(coroutine: Coroutine[Any, Any, object], seconds: float, deadlines: Deadlines) -> object:
     try:
-        async with asyncio.timeout(seconds) as bound:
-            return await coroutine
-    except TimeoutError as error:
-        if bound.expired():
-            raise HandlerTimeout.after(seconds) from error
-        raise
+        return await deadlines.bound(coroutine, seconds)
+    except Over as error:
+        raise HandlerTimeout.after(seconds) from error
 
 
 def _plain(text: str | None) -> str | None:

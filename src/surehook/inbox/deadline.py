@@ -1,0 +1,81 @@
+"""The time of coroutines, where one task has many of them, one after the other.
+
+A timer of its own for each (`asyncio.timeout`) costs more than a short handler does. So a task has one, which is set when there
+is none and looks, when it goes off, at what is under way then: most often a later call, whose time it waits for anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Over(Exception):
+    """The time was over, and the coroutine was cancelled for that alone."""
+
+
+class Deadline:
+    """Of one task."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        self._loop = task.get_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._until: float | None = None  # of the coroutine under way
+        self._is_over = False
+
+    async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
+        """What it gives, if it ends in that time or does not mind being cancelled. Raises Over, and what it raises."""
+        cancelling, around = self._task.cancelling(), self._until  # it may be within another one
+        until = self._loop.time() + seconds
+        self._until = until = until if around is None else min(until, around)
+        self._wake(until)
+        try:
+            return await coroutine
+        except asyncio.CancelledError:
+            if self._is_over and self._task.cancelling() - 1 <= cancelling:
+                raise Over from None
+            raise
+        finally:
+            if self._is_over:
+                self._is_over = False
+                self._task.uncancel()
+            self._until = around
+            if around is not None:
+                self._wake(around)
+
+    def _wake(self, until: float) -> None:
+        if self._timer is None or self._timer.when() > until:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._until is None:
+            return
+        if self._loop.time() < self._until:
+            self._wake(self._until)
+        else:
+            self._is_over = True
+            self._task.cancel()
+
+
+class Deadlines:
+    """Of each task that has asked and is not done."""
+
+    def __init__(self) -> None:
+        self._by_task: dict[asyncio.Task[Any], Deadline] = {}
+
+    async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
+        """As the calling task's. Raises Over, and what it raises."""
+        task = asyncio.current_task()
+        assert task is not None
+        found = self._by_task.get(task)
+        if found is None:
+            found = self._by_task[task] = Deadline(task)
+            task.add_done_callback(self._by_task.pop)
+        return await found.bound(coroutine, seconds)
