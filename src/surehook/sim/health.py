@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from surehook.core.limits import PROBE_S
 from surehook.health.local import LocalHealth
 from surehook.ports.health import HealthAway, View, Word
 from surehook.sim.loop import Process, SimLoop
@@ -58,6 +59,7 @@ class SimHealth:
         self._open: dict[Place, tuple[Opening, float]] = {}  # and since when (loop time)
         self._heard: dict[tuple[str, Place], tuple[Opening, int]] = {}  # by process, and at which wall time
         self._rights: dict[Place, Right] = {}
+        self._alone: dict[str, float] = {}  # by process: when it was last not answered (loop time)
 
     def at(self, process: Process) -> HealthPort:
         return HealthPort(self, process.name)
@@ -73,6 +75,7 @@ class SimHealth:
         low, high = TRAVEL_S
         await asyncio.sleep(low + (high - low) * self.chance.random())
         if self.away:
+            self._alone[process] = self.loop.time()
             for known in [known for known in self._heard if known[0] == process]:
                 del self._heard[known]
             raise HealthAway("nobody listens")
@@ -111,6 +114,8 @@ class SimHealth:
             return
         if seen.stamp * 1000 <= heard[1] + CLOCKS_MS:
             return  # begun before its node knew, on a connection that took its time
+        if seen.wrote_at < self._alone.get(seen.sender, -PROBE_S) + PROBE_S:
+            return  # it may have taken the right by itself while it was alone, and come to use it only now
         right = self._rights.get(place)
         if right is None or right.process != seen.sender or right.opening != opening[0]:
             self._find(f"{name} went through an open breaker by {seen.sender}, which is not the probe")

@@ -237,6 +237,7 @@ class World:
             await asyncio.sleep(blow.seconds)
             if process.alive:
                 self.loop.thaw(process)
+            self.calm_from = max(self.calm_from, self.loop.time())  # a storm's last blow may outlast it
         elif blow.what == "step":
             machine.clock.step(int(blow.seconds * 1000))
             await asyncio.sleep(0)
