@@ -110,3 +110,28 @@ def test_a_database_that_is_away_is_told_as_trouble_and_looked_at_again(house, c
     house.sql("alter table surehook_inbox_events rename to elsewhere")
     assert (house.do(go()) if house.kind == "async" else house.inbox._look_for_workers()) is True
     assert "its tables are missing" in caplog.text
+
+
+def test_closing_waits_for_a_look_under_way_and_begins_no_other(houses):
+    house = houses()
+    if house.kind != "async":
+        pytest.skip("a blocking inbox looks in threads, which its executor waits for")
+    inside, answers, looked = asyncio.Event(), asyncio.Event(), []
+
+    async def look():
+        inside.set()
+        await answers.wait()
+        looked.append(True)
+        return True
+
+    async def go():
+        house.inbox.unworked.arrived(look)
+        await inside.wait()
+        closing = asyncio.ensure_future(house.inbox.unworked.closed())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        answers.set()
+        await closing
+        assert looked == [True] and house.inbox.unworked._next is None
+
+    house.do(go())

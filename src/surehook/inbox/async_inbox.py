@@ -187,7 +187,7 @@ class AsyncInbox(Definitions):
     async def close(self) -> None:
         """Stop the workers and let the connections go."""
         await self.stop()
-        self.unworked.close()
+        await self.unworked.closed()
         await self.ahead.close_async()
         await self.store.close()
 

@@ -24,6 +24,7 @@ LOOK_S = 30.0
 STAYS_S = 30.0  # the oldest, as seen from here
 WAITS_S = 60.0
 TELL_S = 60.0
+ENDS_S = 5.0  # a look is one row by its index: one that takes longer hangs
 
 
 class Unworked:
@@ -36,6 +37,7 @@ class Unworked:
         self._telling = Seldom(boot, TELL_S)
         self._next: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._closed = False
 
     def is_due(self) -> bool:
         """Something has arrived: whether to look now."""
@@ -66,7 +68,7 @@ class Unworked:
 
     def arrived(self, look: Callable[[], Awaitable[bool]]) -> None:
         """The same from a loop, which also looks again by itself for as long as anything waits."""
-        if self._works():
+        if self._closed or self._works():
             return
         loop = asyncio.get_running_loop()
         if self._next is None or self._next[0] is not loop:
@@ -81,7 +83,16 @@ class Unworked:
             self.arrived(look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Begin no look from now on."""
+        self._closed = True
         if self._next is not None:
             self._next[1].cancel()
             self._next = None
+
+    async def closed(self) -> None:
+        """The same, and the look under way is over: it holds a connection that nobody would close after it."""
+        self.close()
+        looking = self._looking
+        if looking is not None and looking.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([looking], timeout=ENDS_S)
+            looking.cancel()

@@ -218,8 +218,7 @@ class World:
             self.begin(self.strike(machine, blow))
 
     async def strike(self, machine: Machine, blow: Blow) -> None:
-        process = machine.process
-        if process is None or not process.alive:
+        if (process := machine.process) is None or not process.alive:
             return
         if blow.what in ("kill", "power"):
             machine.power = blow.what == "power"
