@@ -124,6 +124,8 @@ class AsyncInbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in tasks of this loop."""
+        if isinstance(self.store, AsyncSqlStore):
+            engines.suffices(self.store.engine.sync_engine.pool, workers)
         also: list[AsyncTeller | Mover] = []
         if self.letters.are_wanted:
             also.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))

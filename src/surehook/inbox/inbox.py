@@ -177,6 +177,7 @@ class Inbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
+        engines.suffices(self.store.engine.pool, workers)
         also: list[Teller | Moving] = []
         if self.letters.are_wanted:
             also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
