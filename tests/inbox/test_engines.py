@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from sqlalchemy import text
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
+from surehook.inbox import AsyncInbox, Inbox
 from surehook.inbox.sql import engines
 from tests import servers
+from tests.inbox.house import House, partner
 
 OTHERS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '{}' and backend_type = 'client backend'"
 
@@ -41,3 +45,31 @@ def test_an_asynchronous_connection_that_died_while_idle_is_replaced_unnoticed()
 
     with server.database() as url:
         asyncio.run(go(url))
+
+
+@pytest.mark.parametrize("make", [engines.engine, engines.async_engine])
+def test_an_engine_from_a_url_has_connections_for_the_most_workers_and_who_stores(make) -> None:
+    pool = make("postgresql://nobody@127.0.0.1:1/none").pool
+    assert pool.size() + pool._max_overflow > 64
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(("workers", "is_told"), [(2, True), (1, False)])
+def test_workers_that_would_use_up_a_pool_of_the_applications_are_told_of(
+    kind, workers, is_told, tmp_path, runner, caplog
+) -> None:
+    url = f"sqlite+{'pysqlite' if kind == 'sync' else 'aiosqlite'}:///{tmp_path / 'inbox.db'}"
+    make = create_engine if kind == "sync" else create_async_engine
+    house = House(kind, f"sqlite:///{tmp_path / 'other.db'}", runner)
+    house.close()
+    engine = make(url, pool_size=1, max_overflow=1)
+    house.inbox = (Inbox if kind == "sync" else AsyncInbox)(engine, [partner()])
+    house.prepare()
+
+    async def begin():
+        house.inbox.start(workers)
+
+    house.do(begin())
+    house.close()
+    assert ("2 workers on a pool of 2 connections" in caplog.text) is is_told
+    assert ("pool_size=3" in caplog.text) is is_told

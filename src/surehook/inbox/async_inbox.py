@@ -25,7 +25,7 @@ from surehook.inbox.queue.port import Broker, Length, QueueAway
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.sql import engines
+from surehook.inbox.sql import engines, idling
 from surehook.inbox.sql.stores import AsyncSqlStore
 from surehook.inbox.tasks import WorkerTasks
 from surehook.inbox.telling import AsyncTeller
@@ -69,6 +69,8 @@ class AsyncInbox(Definitions):
             AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         )
         if isinstance(self.store, AsyncSqlStore):
+            if made is engine:
+                idling.restore(self.store.engine.sync_engine)
             self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = AsyncLine(self.store.run)
         self.woken = asyncio.Event()
@@ -122,6 +124,8 @@ class AsyncInbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in tasks of this loop."""
+        if isinstance(self.store, AsyncSqlStore):
+            engines.suffices(self.store.engine.sync_engine.pool, workers)
         also: list[AsyncTeller | Mover] = []
         if self.letters.are_wanted:
             also.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))

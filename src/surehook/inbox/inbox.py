@@ -28,7 +28,7 @@ from surehook.inbox.queue.port import Broker, Length, QueueAway
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.sql import engines
+from surehook.inbox.sql import engines, idling
 from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
 from surehook.inbox.telling import Teller
@@ -76,11 +76,12 @@ class Inbox(Definitions):
                 "an AsyncEngine needs an AsyncInbox",
                 hint="AsyncInbox(engine), or Inbox(url)",
             )
-        if isinstance(engine, URL | str):
-            engine = engines.engine(engine)
-        if not isinstance(engine, Engine | SqlStore):
-            raise engines.no_engine(engine)
-        self.store = engine if isinstance(engine, SqlStore) else SqlStore(engine, sessions=sessions)
+        made = engines.engine(engine) if isinstance(engine, URL | str) else engine
+        if not isinstance(made, Engine | SqlStore):
+            raise engines.no_engine(made)
+        self.store = made if isinstance(made, SqlStore) else SqlStore(made, sessions=sessions)
+        if made is engine:
+            idling.restore(self.store.engine)
         self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = Line(self.store)
         self.woken = threading.Event()
@@ -176,6 +177,7 @@ class Inbox(Definitions):
 
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
+        engines.suffices(self.store.engine.pool, workers)
         also: list[Teller | Moving] = []
         if self.letters.are_wanted:
             also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))

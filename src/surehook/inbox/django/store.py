@@ -44,6 +44,7 @@ class DjangoBook(SqlBook):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
+        self._bind()
         try:
             with transaction.atomic(using=self._django.alias):
                 yield
@@ -143,7 +144,9 @@ class DjangoStore(SqlStore):
                     writer.begin(connection)
                 stack.enter_context(django.execute_wrapper(writer.wrapper(connection)))
             with self._known(connection, writer):
-                result = work(DjangoBook(connection, django, idle_ms=self.idle_ms, writer=writer))
+                # Somebody else's transaction is not the inbox's to bound.
+                idle_ms = self.idle_ms if is_own else None
+                result = work(DjangoBook(connection, django, idle_ms=idle_ms, writer=writer))
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
             if len(django.atomic_blocks) == 1:

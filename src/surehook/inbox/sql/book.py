@@ -10,7 +10,17 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
-from surehook.inbox.sql import arriving, claiming, depth, direct, documenting, parking, settling, showing
+from surehook.inbox.sql import (
+    arriving,
+    claiming,
+    depth,
+    direct,
+    documenting,
+    idling,
+    parking,
+    settling,
+    showing,
+)
 from surehook.inbox.sql.late import Writer
 from surehook.inbox.sql.owing import Owing
 from surehook.inbox.sql.trying import Trying
@@ -34,7 +44,6 @@ from surehook.ports.inbox import (
 T = TypeVar("T")
 
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
-_IDLE = "surehook_inbox_idle"  # in a connection's `info`: how long MariaDB keeps its idle transactions
 _SAVEPOINT = "surehook_run"
 
 
@@ -56,22 +65,38 @@ class SqlBook(Owing, Trying):
     ) -> None:
         self._connection = connection
         self._writer = writer
-        self._idle_ms = idle_ms
+        self._idle_ms = idle_ms  # None: the database knows it, or need not
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
         self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
-        self._before = ""  # said in one message with the first savepoint
         self._is_watched = writer is None  # what handlers say
 
     @property
     def connection(self) -> Connection:
-        """To say something with: on SQLite, the transaction begins when this is asked for."""
+        """To say something with: on SQLite, the transaction begins when this is asked for; elsewhere it is bounded then."""
+        self._bind()
+        return self._unbound
+
+    @property
+    def _unbound(self) -> Connection:
+        """The same, for what locks nothing that a worker wants, or tells of the bound itself."""
         if self._writer is not None:
             self._writer.about_to(self._connection)
         return self._connection
+
+    def _bind(self) -> None:
+        if self._idle_ms is not None:
+            idling.bind(self._connection, self._idle_ms)
+            self._idle_ms = None
+
+    def _by_the_way(self) -> int | None:
+        """The bound that the next statement is to tell; None: there is none, or it is told already."""
+        if self._connection.dialect.name != "postgresql":
+            self._bind()
+        return self._idle_ms
 
     def _not_begun(self) -> Writer | None:
         writer = self._writer
@@ -80,25 +105,30 @@ class SqlBook(Owing, Trying):
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
-        return arriving.persist(self.connection, requests, careful=careful)
+        return arriving.persist(self._unbound, requests, careful=careful)
 
     def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
-        return claiming.claim(self.connection, now=now, lease_ms=lease_ms, token=token, limit=limit)
+        bounds: Any = {"now": now, "lease_ms": lease_ms, "limit": limit, "idle_ms": self._by_the_way()}
+        runs = claiming.claim(self._unbound, token=token, **bounds)
+        if runs:
+            self._idle_ms = None
+        return runs
 
     def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
         self._is_batch = len(runs) > 1
         if not self._is_batch and (late := self._not_begun()) is not None:
             return late.hold(self._connection, runs, token)
-        mine = claiming.hold(self.connection, runs, token)
-        if self._idle_ms is not None:
-            self._end_if_idle(self._idle_ms)
+        idle_ms = self._by_the_way()
+        mine = claiming.hold(self._unbound, runs, token, idle_ms=idle_ms)
+        if mine:
+            self._idle_ms = None
         return mine
 
     def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
         claiming.release(self.connection, runs, token, due_at=due_at)
 
     def next_due(self) -> int | None:
-        return claiming.next_due(self.connection)
+        return claiming.next_due(self._unbound)
 
     def settle(self, settlements: Sequence[Settlement]) -> None:
         if self._stands:
@@ -149,7 +179,7 @@ class SqlBook(Owing, Trying):
         return documenting.effective(self.connection, event)
 
     def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
-        return documenting.waking(self.connection, types=types, now=now, limit=limit)
+        return documenting.waking(self._unbound, types=types, now=now, limit=limit)
 
     def history(
         self, document: str, *, document_type: str | None, tenant: str
@@ -180,8 +210,8 @@ class SqlBook(Owing, Trying):
             self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}; SAVEPOINT {_SAVEPOINT}")
             self._stands = False
         else:
-            before, self._before = self._before, ""
-            self._say(f"{before}SAVEPOINT {_SAVEPOINT}")
+            self._bind()  # what is said inside goes with a rollback
+            self._say(f"SAVEPOINT {_SAVEPOINT}")
         try:
             yield
             if self._connection.get_transaction() is not self._root:
@@ -201,19 +231,6 @@ class SqlBook(Owing, Trying):
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
                 ) from error
             raise
-
-    def _end_if_idle(self, idle_ms: int) -> None:
-        """A process that freezes with rows locked would keep them from all others for ever."""
-        dialect: Any = self.connection.dialect
-        if dialect.name == "postgresql":
-            statement = f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}"
-            if self._joins:
-                self._before = f"{statement}; "
-            else:
-                self._say(statement)
-        elif getattr(dialect, "is_mariadb", False) and self.connection.info.get(_IDLE) != idle_ms:
-            self._say(f"SET SESSION idle_transaction_timeout = {-(-idle_ms // 1000)}")
-            self.connection.info[_IDLE] = idle_ms
 
     def _well(self, statement: str) -> None:
         """A statement that an earlier handler of the batch may have made impossible."""

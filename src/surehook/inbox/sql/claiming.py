@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, bindparam, case, func, select, update
 
+from surehook.inbox.sql.idling import BY_THE_WAY
 from surehook.inbox.sql.tables import documents, events, requests, runs
 from surehook.ports.inbox import Run
 
@@ -42,18 +43,23 @@ _TAKEN = LOADED.where(_IDS).order_by(runs.c.id)
 _MINE = (
     select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
 )
+_DUE_BOUND, _MINE_BOUND = _DUE.add_columns(BY_THE_WAY), _MINE.add_columns(BY_THE_WAY)
 _FIRST = (
     select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None)),
     select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None)),
 )
 
 
-def claim(connection: Connection, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
-    found = connection.execute(_DUE, {"now": now, "most": limit}).all()
+def claim(
+    connection: Connection, *, now: int, lease_ms: int, token: bytes, limit: int, idle_ms: int | None = None
+) -> list[Run]:
+    """`idle_ms` is told to PostgreSQL by the way, where rows are found."""
+    due, bound = (_DUE, {}) if idle_ms is None else (_DUE_BOUND, {"idle": str(idle_ms)})
+    found = connection.execute(due, {"now": now, "most": limit, **bound}).all()
     if not found:
         return []
-    lapsed = [bytes(id_) for id_, lease in found if lease is not None]
-    ids = lapsed[:1] or [bytes(id_) for id_, _ in found]
+    lapsed = [bytes(row.id) for row in found if row.lease is not None]
+    ids = lapsed[:1] or [bytes(row.id) for row in found]
     connection.execute(_TAKE, {"ids": ids, "token": token, "until": now + lease_ms})
     rows = connection.execute(_TAKEN, {"ids": ids})
     return [loaded(row) for row in rows]
@@ -67,8 +73,13 @@ def loaded(row: Any) -> Run:
     return Run(**values)
 
 
-def hold(connection: Connection, ids: Sequence[bytes], token: bytes) -> set[bytes]:
-    return {bytes(id_) for (id_,) in connection.execute(_MINE, {"ids": list(ids), "token": token})}
+def hold(
+    connection: Connection, ids: Sequence[bytes], token: bytes, *, idle_ms: int | None = None
+) -> set[bytes]:
+    """As `claim`."""
+    mine, bound = (_MINE, {}) if idle_ms is None else (_MINE_BOUND, {"idle": str(idle_ms)})
+    found = connection.execute(mine, {"ids": list(ids), "token": token, **bound})
+    return {bytes(row[0]) for row in found}
 
 
 def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_at: int) -> None:

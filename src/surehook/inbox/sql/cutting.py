@@ -25,6 +25,9 @@ def cut(driver: Any) -> bool:
 
 
 def _number(driver: Any) -> int:
-    """Its file descriptor: of psycopg and psycopg2, of PyMySQL."""
-    number: int = driver.fileno() if hasattr(driver, "fileno") else driver._sock.fileno()
-    return number
+    """Its file descriptor: of psycopg and psycopg2; of PyMySQL; of asyncmy and aiomysql, whose sockets an event loop has."""
+    if hasattr(driver, "fileno"):
+        return int(driver.fileno())
+    held = getattr(driver, "_transport", None) or getattr(driver, "_writer", None)
+    owner = driver._sock if held is None else held.get_extra_info("socket")
+    return int(owner.fileno())

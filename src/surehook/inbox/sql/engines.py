@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import Pool, QueuePool
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
+
+log = logging.getLogger("surehook.inbox")
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
 DRIVERS = {
@@ -27,6 +31,8 @@ PACKAGES = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL", "MySQLdb": "mysq
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
+CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
+KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
 BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
 
 
@@ -36,14 +42,16 @@ def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) ->
 
     Raises SettingsError for a URL that cannot be used.
     """
-    made = create_engine(_checked(_url(url, 0), is_async=False))
+    place = _checked(_url(url, 0), is_async=False)
+    made = create_engine(place, **_pool(place))
     _set_up(made, durable, asked_s)
     return made
 
 
 def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
     """An engine for callers that must not block. Raises SettingsError."""
-    made = create_async_engine(_checked(_url(url, 1), is_async=True))
+    place = _checked(_url(url, 1), is_async=True)
+    made = create_async_engine(place, **_pool(place))
     _set_up(made.sync_engine, durable, asked_s)
     return made
 
@@ -79,6 +87,26 @@ def _url(url: URL | str, kind: int) -> URL:
     if parsed.get_backend_name() in ("mysql", "mariadb"):
         parsed = parsed.update_query_dict({"charset": "utf8mb4"})
     return parsed
+
+
+def suffices(pool: Pool, workers: int) -> None:
+    """A pool that workers would use up is told of: who stores what arrives would wait for them, and then refuse. No error: an
+    application may have bounded them on purpose, and nothing is lost."""
+    if not isinstance(pool, QueuePool) or pool._max_overflow < 0 or not pool.size():  # without a bound
+        return
+    most = pool.size() + pool._max_overflow
+    if most <= workers:
+        log.warning(
+            "%d workers on a pool of %d connections: they wait for each other, and what arrives may be refused; "
+            "create_engine(…, pool_size=%d), or start fewer", workers, most, workers + 1,
+        )  # fmt: skip
+
+
+def _pool(url: URL) -> dict[str, int]:
+    """SQLite has one writer, and its pools are as its files want them."""
+    if url.get_backend_name() == "sqlite":
+        return {}
+    return {"pool_size": KEPT, "max_overflow": CONNECTIONS - KEPT}
 
 
 def _checked(url: URL, *, is_async: bool) -> URL:
