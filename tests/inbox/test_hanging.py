@@ -273,6 +273,47 @@ class TestTasks:
         assert house.events()[0].code == "handler_timeout"
         assert house.effects() == []
 
+    def test_what_a_deaf_one_wrote_is_undone_and_others_may_write(self, houses):
+        house = houses(backoff=Backoff(attempts=1))
+        began, go = asyncio.Event(), asyncio.Event()
+        errors = []
+
+        async def deaf(event, tx):
+            await tx.execute(INSERT, {"id": event.id})
+            while event.id == "deaf" and not go.is_set():
+                began.set()
+                try:
+                    await go.wait()
+                except asyncio.CancelledError:
+                    continue
+            try:
+                await tx.execute(INSERT, {"id": event.id + " again"})
+            except Exception as error:
+                errors.append(error)
+
+        house.inbox.on("partner", timeout_s=0.01)(deaf)
+        house.receive("deaf")
+
+        async def story():
+            inbox = house.inbox
+            inbox.start(1)
+            async with asyncio.timeout(PATIENCE_S):
+                await began.wait()
+                house.clock.at += 60_000
+                inbox.tasks.crew.look()
+                (behind,) = inbox.tasks.crew.behind
+                async with inbox.store.engine.begin() as other:
+                    await other.execute(INSERT, {"id": "of another"})
+                await inbox.stop()  # who took its place has settled what it left
+                assert [one.state for one in await inbox.events()] == ["dead"]
+                go.set()
+                await behind.task
+            assert inbox.store.engine.pool.checkedout() == 0
+
+        house.do(story())
+        assert errors, "its connection writes nothing any more"
+        assert house.effects() == ["of another"]
+
     def test_stop_cancels_what_is_not_done_in_time(self, houses, caplog):
         house = houses(rules=Rules(stop_s=0.05))
         began = asyncio.Event()

@@ -22,7 +22,7 @@ from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed
 from surehook.inbox.sql.book import SqlBook
 from surehook.inbox.sql.late import Writer, driver
-from surehook.inbox.sql.stores import SqlStore, translated
+from surehook.inbox.sql.stores import SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
 from surehook.ports.inbox import Book, StoreError
 
@@ -133,7 +133,7 @@ class DjangoStore(SqlStore):
         is_own = not django.in_atomic_block
         with ExitStack() as stack:
             if writer is not None:
-                stack.callback(writer.end)
+                stack.callback(self._ended, writer)
             stack.enter_context(translated())
             stack.enter_context(self._errors())
             stack.enter_context(transaction.atomic(using=self.alias, durable=durable))
@@ -143,7 +143,8 @@ class DjangoStore(SqlStore):
                     writer.begin(connection)
                 stack.enter_context(django.execute_wrapper(writer.wrapper(connection)))
             with self._known(connection, writer):
-                result = work(DjangoBook(connection, django, idle_ms=self.idle_ms, writer=writer))
+                book = DjangoBook(connection, django, idle_ms=self.idle_ms, writer=writer)
+                result = inside(connection, book, work, writer)
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
             if len(django.atomic_blocks) == 1:
@@ -151,6 +152,11 @@ class DjangoStore(SqlStore):
                 # logs that, but it must neither stop what the others left nor look like a transaction that failed.
                 django.run_on_commit = [(sids, function, True) for sids, function, _ in django.run_on_commit]
         return result
+
+    def _ended(self, writer: Writer) -> None:
+        writer.end()
+        if writer.is_cut and not connections[self.alias].in_atomic_block:
+            connections[self.alias].close()  # nothing can be written through it
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
 from surehook.inbox.sql import arriving, claiming, depth, direct, documenting, parking, settling, showing
-from surehook.inbox.sql.late import Writer
+from surehook.inbox.sql.late import HANDLING, Writer
 from surehook.inbox.sql.owing import Owing
 from surehook.inbox.sql.trying import Trying
 from surehook.ports.inbox import (
@@ -33,7 +33,6 @@ from surehook.ports.inbox import (
 
 T = TypeVar("T")
 
-HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
 _IDLE = "surehook_inbox_idle"  # in a connection's `info`: how long MariaDB keeps its idle transactions
 _SAVEPOINT = "surehook_run"
 

@@ -25,8 +25,8 @@ from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
 from surehook.inbox.sql import cutting, late, versions
-from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
-from surehook.inbox.sql.late import Writer
+from surehook.inbox.sql.book import HandlerCommits, SqlBook
+from surehook.inbox.sql.late import HANDLING, AsyncWriter, Writer
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
@@ -95,7 +95,7 @@ class SqlStore:
             with translated(), self.engine.begin() as connection:
                 book = SqlBook(connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer)
                 with self._known(connection, writer):
-                    return inside(connection, book, work)
+                    return inside(connection, book, work, writer)
         finally:
             if writer is not None:
                 writer.end()
@@ -138,7 +138,7 @@ class AsyncSqlStore:
         _guard(engine.sync_engine)
 
     async def run(self, work: Callable[[Book], T]) -> T:
-        writer = Writer(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
+        writer = AsyncWriter(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
         task = id(asyncio.current_task())
         try:
             with translated():
@@ -149,7 +149,7 @@ class AsyncSqlStore:
                         book = SqlBook(
                             blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
                         )
-                        return inside(blocking, book, work)
+                        return inside(blocking, book, work, writer)
 
                     return await connection.run_sync(begun)
         finally:
@@ -182,23 +182,30 @@ def _cut(open_: Open | None) -> bool:
     if writer is not None:
         return writer.cut(connection)
     try:
-        shared = connection.connection
-        was_cut = cutting.cut(shared.driver_connection)
-        shared.detach()  # its place in the pool is free for another, whenever the handler comes back
+        was_cut = cutting.cut(connection.connection.driver_connection)
+        late.let_go(connection)
         return was_cut
     except SQLAlchemyError:  # it is lost already
         return True
 
 
-def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
-    """What `work` gives on this book, in a transaction of the connection."""
+def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T], writer: Writer | None) -> T:
+    """What `work` gives on this book, in a transaction of the connection that may be committed. Raises StoreError where that
+    was cut, and what `work` raises."""
     try:
-        return work(book)
-    except HandlerCommits:
-        # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
-        # it would commit what was done here.
-        connection.invalidate()
+        result = work(book)
+    except BaseException as error:
+        if writer is not None:
+            writer.over()
+        if isinstance(error, HandlerCommits):
+            # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
+            # it would commit what was done here.
+            connection.invalidate()
         raise
+    if writer is not None:
+        writer.over()
+        writer.check_cut()
+    return result
 
 
 def begin(connection: Connection) -> None:
