@@ -19,12 +19,12 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.sql import borrowed
+from surehook.inbox.sql import borrowed, engines
 from surehook.inbox.sql.book import SqlBook
 from surehook.inbox.sql.late import Writer, driver
-from surehook.inbox.sql.stores import SqlStore, inside, translated
+from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
-from surehook.ports.inbox import Book, StoreError
+from surehook.ports.inbox import Book, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -72,7 +72,8 @@ class Turn:
 
     def take(self) -> None:
         if self._owner != threading.get_ident():
-            self._lock.acquire()
+            if not self._lock.acquire(timeout=engines.BUSY_MS / 1000):
+                raise StoreUnavailable(BUSY)
             self._owner = threading.get_ident()
         self._taken += 1
 

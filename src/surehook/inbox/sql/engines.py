@@ -27,7 +27,7 @@ PACKAGES = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL", "MySQLdb": "mysq
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
-BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
+BUSY_MS = 10_000  # for another transaction on SQLite; within one process the inbox takes turns, and waits as long for its own
 
 
 def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:
