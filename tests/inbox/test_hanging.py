@@ -230,6 +230,59 @@ def test_a_call_comes_back_or_is_given_up_and_never_both():
     assert calls.of(threading.get_ident()) is None
 
 
+class TestDjango:
+    @pytest.fixture
+    def ground(self, ground_of):
+        return ground_of("sqlite", "django")
+
+    @pytest.mark.slow
+    def test_nothing_of_a_handler_that_was_given_up_is_kept(self, houses, monkeypatch):
+        monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+        house = houses(backoff=Backoff(attempts=1))
+        hangs = Hangs()
+        house.inbox.on("partner", "*")(lambda event, tx: hangs(event, DjangoTx(tx)))
+        house.receive("hang")
+        house.inbox.start(1)
+        assert hangs.began.wait(PATIENCE_S)
+        house.clock.passes(21)
+        house.receive("evt_1")
+        until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized"})
+        hangs.go.set()
+        assert hangs.came_back.wait(PATIENCE_S)
+        until(lambda: all(hand.is_done for hand in house.inbox.threads.crew.behind))
+        house.inbox.stop()
+        assert hangs.errors
+        assert house.effects() == ["evt_1"]
+
+    @pytest.mark.slow
+    def test_a_thread_whose_transaction_was_cut_gets_another_connection(self, houses):
+        house = houses()
+        store, caller = house.inbox.store, threading.get_ident()
+
+        def work(book):
+            with book.tx(is_async=False) as tx:
+                DjangoTx(tx).execute("", {"id": "evt_1"})
+                other = threading.Thread(target=store.cut, args=(caller,))
+                other.start()
+                other.join()
+
+        with pytest.raises(StoreError):
+            store.run(work)
+        assert house.effects() == []
+        assert house.receive("evt_1").status == 200
+
+
+class DjangoTx:
+    """Django's connection, for a handler that speaks SQLAlchemy's words."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def execute(self, statement, values):
+        with self._connection.cursor() as cursor:
+            cursor.execute("insert into effects (event_id) values (%s)", [values["id"]])
+
+
 # -- tasks ------------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +333,47 @@ class TestTasks:
             assert "cannot be ended from outside" not in caplog.text
         assert house.events()[0].code == "handler_timeout"
         assert house.effects() == []
+
+    def test_what_a_deaf_one_wrote_is_undone_and_others_may_write(self, houses):
+        house = houses(backoff=Backoff(attempts=1))
+        began, go = asyncio.Event(), asyncio.Event()
+        errors = []
+
+        async def deaf(event, tx):
+            await tx.execute(INSERT, {"id": event.id})
+            while event.id == "deaf" and not go.is_set():
+                began.set()
+                try:
+                    await go.wait()
+                except asyncio.CancelledError:
+                    continue
+            try:
+                await tx.execute(INSERT, {"id": event.id + " again"})
+            except Exception as error:
+                errors.append(error)
+
+        house.inbox.on("partner", timeout_s=0.01)(deaf)
+        house.receive("deaf")
+
+        async def story():
+            inbox = house.inbox
+            inbox.start(1)
+            async with asyncio.timeout(PATIENCE_S):
+                await began.wait()
+                house.clock.at += 60_000
+                inbox.tasks.crew.look()
+                (behind,) = inbox.tasks.crew.behind
+                async with inbox.store.engine.begin() as other:
+                    await other.execute(INSERT, {"id": "of another"})
+                await inbox.stop()  # who took its place has settled what it left
+                assert [one.state for one in await inbox.events()] == ["dead"]
+                go.set()
+                await behind.task
+            assert inbox.store.engine.pool.checkedout() == 0
+
+        house.do(story())
+        assert errors, "its connection writes nothing any more"
+        assert house.effects() == ["of another"]
 
     def test_stop_cancels_what_is_not_done_in_time(self, houses, caplog):
         house = houses(rules=Rules(stop_s=0.05))

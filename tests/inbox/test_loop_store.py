@@ -250,11 +250,11 @@ class Turn:
     def __init__(self) -> None:
         self._lock, self.hurry, self.waited = threading.Lock(), threading.Event(), threading.Event()
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = 10) -> bool:
         if blocking:
             self.waited.set()
             self.hurry.wait(10)
-        return self._lock.acquire(blocking, 10 if blocking else -1)
+        return self._lock.acquire(blocking, timeout if blocking else -1)
 
     def release(self) -> None:
         self._lock.release()

@@ -45,8 +45,20 @@ PLANTED = {
         "test_bounded.py::TestOnSqlite::test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew",
     ),
     "the transaction of a handler that hangs is left open": (
-        "sql/late.py", "            if self.has_begun:\n                own.rollback()", "            pass",
+        "sql/late.py", "            own.rollback()\n        finally", "            pass\n        finally",
         "test_hanging.py::test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept",
+    ),
+    "who is cut may write on": (
+        "sql/late.py", "            own.execute(_NO_MORE)\n", "",
+        "test_cutting.py::test_a_statement_that_was_let_through_before_the_cut_writes_nothing_after_it",
+    ),
+    "who is cut is committed": (
+        "sql/stores.py", "        writer.check_cut()\n", "",
+        "test_cutting.py::test_what_was_cut_is_not_taken_for_committed",
+    ),
+    "a transaction is cut that is over": (
+        "sql/late.py", "            if self._is_over:", "            if False:",
+        "test_cutting.py::test_a_transaction_that_is_over_is_nobodys_to_cut",
     ),
     "a handler may commit": (
         "sql/stores.py", 'event.listen(engine, "commit", refuse)', "",

@@ -19,12 +19,12 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.sql import borrowed
+from surehook.inbox.sql import borrowed, engines
 from surehook.inbox.sql.book import SqlBook
 from surehook.inbox.sql.late import Writer, driver
-from surehook.inbox.sql.stores import SqlStore, translated
+from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
-from surehook.ports.inbox import Book, StoreError
+from surehook.ports.inbox import Book, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -73,7 +73,8 @@ class Turn:
 
     def take(self) -> None:
         if self._owner != threading.get_ident():
-            self._lock.acquire()
+            if not self._lock.acquire(timeout=engines.BUSY_MS / 1000):
+                raise StoreUnavailable(BUSY)
             self._owner = threading.get_ident()
         self._taken += 1
 
@@ -134,7 +135,7 @@ class DjangoStore(SqlStore):
         is_own = not django.in_atomic_block
         with ExitStack() as stack:
             if writer is not None:
-                stack.callback(writer.end)
+                stack.callback(self._ended, writer)
             stack.enter_context(translated())
             stack.enter_context(self._errors())
             stack.enter_context(transaction.atomic(using=self.alias, durable=durable))
@@ -146,7 +147,8 @@ class DjangoStore(SqlStore):
             with self._known(connection, writer):
                 # Somebody else's transaction is not the inbox's to bound.
                 idle_ms = self.idle_ms if is_own else None
-                result = work(DjangoBook(connection, django, idle_ms=idle_ms, writer=writer))
+                book = DjangoBook(connection, django, idle_ms=idle_ms, writer=writer)
+                result = inside(connection, book, work, writer)
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
             if len(django.atomic_blocks) == 1:
@@ -154,6 +156,11 @@ class DjangoStore(SqlStore):
                 # logs that, but it must neither stop what the others left nor look like a transaction that failed.
                 django.run_on_commit = [(sids, function, True) for sids, function, _ in django.run_on_commit]
         return result
+
+    def _ended(self, writer: Writer) -> None:
+        writer.end()
+        if writer.is_cut and not connections[self.alias].in_atomic_block:
+            connections[self.alias].close()  # nothing can be written through it
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from surehook.inbox.sql import (
     settling,
     showing,
 )
-from surehook.inbox.sql.late import Writer
+from surehook.inbox.sql.late import HANDLING, Writer
 from surehook.inbox.sql.owing import Owing
 from surehook.inbox.sql.trying import Trying
 from surehook.ports.inbox import (
@@ -43,7 +43,6 @@ from surehook.ports.inbox import (
 
 T = TypeVar("T")
 
-HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
 _SAVEPOINT = "surehook_run"
 
 

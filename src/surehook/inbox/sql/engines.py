@@ -33,7 +33,7 @@ _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given bac
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
-BUSY_MS = 10_000  # for another process's transaction on SQLite; within one process the inbox takes turns
+BUSY_MS = 10_000  # for another transaction on SQLite; within one process the inbox takes turns, and waits as long for its own
 
 
 def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:

@@ -7,20 +7,31 @@ transaction, and reads it again as the transaction begins: if it is not as it wa
 it now.
 
 Only a run that is alone in its transaction begins so late: the others of a batch would find it begun.
+
+A transaction may be cut by another thread. No check before a statement would do, since the statement runs after it, and what runs
+after a rollback is a transaction of its own. So the connection itself is told first to write nothing (`query_only`), which SQLite
+looks at as each statement begins; then it is rolled back, and it is no pool's any more.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, event
+from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting
 from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease, StoreError
 
 T = TypeVar("T")
+
+HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+INTERRUPT_S = 0.1  # that a statement under way has to end by itself, when its transaction is cut
+_NO_MORE = "PRAGMA query_only=ON"
 
 
 class Lock(Protocol):
@@ -40,13 +51,15 @@ class Writer:
         self._held: list[Lock] = []  # the lock, while it is ours: whoever takes it out of here gives it
         self._checks: list[Callable[[Connection], None]] = []
         self._savepoint: str | None = None
-        self._is_cut = False
+        self._ending = threading.Lock()  # either its owner ends it, or another one
+        self._is_over = False
+        self.is_cut = False
         self.has_begun = False
 
     def about_to(self, connection: Connection) -> None:
         """A statement is about to run."""
-        if self._is_cut:
-            self._check_cut()
+        if self.is_cut:
+            self.check_cut()
         if not self.has_begun:
             self.begin(connection)
 
@@ -68,8 +81,8 @@ class Writer:
             self._held.append(self._lock)
         self.has_begun = True  # the statements that follow are part of it
         try:
+            self.check_cut()  # while it waited for the lock
             self._open(connection)
-            self._check_cut()  # while it waited for the lock: who cut it found nothing to end
             for check in self._checks:
                 check(connection)
             if self._savepoint is not None:
@@ -77,12 +90,12 @@ class Writer:
         except BaseException:
             self.has_begun = False  # the next statement tries again, whatever becomes of this error
             self._undo(connection)
-            if self._is_cut:
+            if self.is_cut:
                 self.end()
             raise
 
-    def _check_cut(self) -> None:
-        if self._is_cut:
+    def check_cut(self) -> None:
+        if self.is_cut:
             raise StoreError("this transaction was ended from outside")
 
     def _open(self, connection: Connection) -> None:
@@ -92,6 +105,11 @@ class Writer:
     def _undo(self, connection: Connection) -> None:
         with suppress(Exception):
             driver(connection).rollback()
+
+    def over(self) -> None:
+        """Its work is done or has failed. What becomes of the connection now is nobody else's to touch; see `check_cut`."""
+        with self._ending:
+            self._is_over = True
 
     def end(self) -> None:
         """It was committed, or rolled back, or never began. Who runs it and who cuts it may both come here."""
@@ -123,7 +141,7 @@ class Writer:
         return rows
 
     def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
-        self._check_cut()
+        self.check_cut()
         return read()
 
     def say(self, connection: Connection, statement: str) -> None:
@@ -138,17 +156,66 @@ class Writer:
     # -- from another thread ------------------------------------------------------------------------------------
 
     def cut(self, connection: Connection) -> bool:
-        """End it; whether that was possible."""
-        self._is_cut = True
-        own = driver(connection)
-        try:
-            own.interrupt()
-            if self.has_begun:
-                own.rollback()
-        except Exception:  # a connection that is tied to its thread
-            return False
-        self.end()
+        """End it, so that nothing of it is kept, nor of what its owner does with the connection from now on; whether that was
+        possible."""
+        with self._ending:
+            if self._is_over:
+                return True
+            self.is_cut = True
+            if not isinstance(connection.engine.pool, QueuePool | NullPool):
+                return False  # others have the same connection
+            try:
+                self._shut(connection)
+                let_go(connection)
+            except Exception:  # a connection that is tied to its thread, or was lost
+                return False
         return True
+
+    def _shut(self, connection: Connection) -> None:
+        own = driver(connection)
+        # Not at once: as long as rows of another statement are to be fetched, it would end what is said here, too.
+        interrupting = threading.Timer(INTERRUPT_S, _interrupt, (own,))
+        interrupting.daemon = True
+        interrupting.start()
+        try:
+            own.execute(_NO_MORE)
+            own.rollback()
+        finally:
+            interrupting.cancel()
+        self.end()
+
+
+class AsyncWriter(Writer):
+    """One of a task. It is cut by its loop, which must not wait: that happens in a task of its own."""
+
+    _cutting: asyncio.Task[None] | None = None  # a loop does not keep its tasks
+
+    def _shut(self, connection: Connection) -> None:
+        self._cutting = asyncio.get_running_loop().create_task(
+            self._rolled_back(connection.connection.driver_connection)
+        )
+
+    async def _rolled_back(self, own: Any) -> None:
+        """`own` does one thing after another, in a thread of its own."""
+        with suppress(Exception):  # the owner is back, and has closed it
+            saying = asyncio.ensure_future(own.execute(_NO_MORE))
+            await asyncio.wait({saying}, timeout=INTERRUPT_S)
+            if not saying.done():
+                await own.interrupt()
+            await saying
+            await own.rollback()
+            self.end()
+
+
+def let_go(connection: Connection) -> None:
+    """Its place in the pool is free for another, whenever its owner comes back."""
+    connection.connection.detach()
+    connection.info.pop(HANDLING, None)  # which was copied
+
+
+def _interrupt(own: Any) -> None:
+    with suppress(Exception):
+        own.interrupt()
 
 
 def driver(connection: Connection) -> Any:

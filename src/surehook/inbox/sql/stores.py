@@ -24,9 +24,9 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
-from surehook.inbox.sql import cutting, late, versions
-from surehook.inbox.sql.book import HANDLING, HandlerCommits, SqlBook
-from surehook.inbox.sql.late import Writer
+from surehook.inbox.sql import cutting, engines, late, versions
+from surehook.inbox.sql.book import HandlerCommits, SqlBook
+from surehook.inbox.sql.late import HANDLING, AsyncWriter, Writer
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
 
@@ -39,6 +39,9 @@ _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _CONTENDED = ("40", "55P03")
 _OURS = "surehook_inbox"
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
+BUSY = (
+    f"SQLite has one writer, and a transaction of this process has been it for {engines.BUSY_MS / 1000:g} s"
+)
 
 
 class Turn:
@@ -48,7 +51,8 @@ class Turn:
         self._lock = lock
 
     def take(self) -> None:
-        self._lock.acquire()
+        if not self._lock.acquire(timeout=engines.BUSY_MS / 1000):
+            raise StoreUnavailable(BUSY)
 
     def give(self) -> None:
         self._lock.release()
@@ -61,7 +65,14 @@ class AsyncTurn:
         self._lock = lock
 
     def take(self) -> None:
-        await_only(self._lock.acquire())
+        await_only(self._taken())
+
+    async def _taken(self) -> None:
+        try:
+            async with asyncio.timeout(engines.BUSY_MS / 1000):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(BUSY) from None
 
     def give(self) -> None:
         self._lock.release()
@@ -90,29 +101,29 @@ class SqlStore:
         )
 
     def run(self, work: Callable[[Book], T]) -> T:
+        refuse_within(self._open.get(threading.get_ident()))
         writer = Writer(Turn(self.turn)) if self.engine.dialect.name == "sqlite" else None
         try:
             with translated(), self.engine.begin() as connection:
                 book = SqlBook(connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer)
                 with self._known(connection, writer):
-                    return inside(connection, book, work)
+                    return inside(connection, book, work, writer)
         finally:
             if writer is not None:
                 writer.end()
 
     @contextmanager
     def _known(self, connection: Connection, writer: Writer | None) -> Iterator[None]:
-        """While it lasts, the calling thread is in this transaction, for `cut`."""
+        """While it lasts, the calling thread is in this transaction, for `cut`: a handler that asks the inbox for something is in
+        two, of which the first has its work."""
         thread = threading.get_ident()
-        around = self._open.get(thread)  # a handler that asks the inbox for something is in two
-        self._open[thread] = connection, writer
+        mine = connection, writer
+        first = self._open.setdefault(thread, mine)
         try:
             yield
         finally:
-            if around is None:
+            if first is mine:
                 del self._open[thread]
-            else:
-                self._open[thread] = around
 
     def cut(self, thread: int) -> bool:
         """End the transaction of a thread that hangs in it, from another one; whether that was possible."""
@@ -138,22 +149,25 @@ class AsyncSqlStore:
         _guard(engine.sync_engine)
 
     async def run(self, work: Callable[[Book], T]) -> T:
-        writer = Writer(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
+        writer = AsyncWriter(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
         task = id(asyncio.current_task())
+        around = self._open.get(task)
+        refuse_within(around)
         try:
             with translated():
                 async with self.engine.begin() as connection:
 
                     def begun(blocking: Connection) -> T:
-                        self._open[task] = blocking, writer
+                        self._open.setdefault(task, (blocking, writer))
                         book = SqlBook(
                             blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
                         )
-                        return inside(blocking, book, work)
+                        return inside(blocking, book, work, writer)
 
                     return await connection.run_sync(begun)
         finally:
-            self._open.pop(task, None)
+            if around is None:
+                self._open.pop(task, None)
             if writer is not None:
                 writer.end()
 
@@ -175,6 +189,15 @@ def _made(connection: Connection) -> None:
     versions.upgrade(connection)
 
 
+def refuse_within(around: Open | None) -> None:
+    """A second transaction would wait for the one around it, which waits for it. Raises StoreError."""
+    if around is not None and around[1] is not None and around[1].has_begun:
+        raise StoreError(
+            "a handler cannot ask the inbox while its own transaction is SQLite's one writer: ask before the first use of tx "
+            "(in a handler that is alone in its transaction), read with tx, or ask when the handler is done"
+        )
+
+
 def _cut(open_: Open | None) -> bool:
     if open_ is None:
         return True
@@ -182,23 +205,30 @@ def _cut(open_: Open | None) -> bool:
     if writer is not None:
         return writer.cut(connection)
     try:
-        shared = connection.connection
-        was_cut = cutting.cut(shared.driver_connection)
-        shared.detach()  # its place in the pool is free for another, whenever the handler comes back
+        was_cut = cutting.cut(connection.connection.driver_connection)
+        late.let_go(connection)
         return was_cut
     except SQLAlchemyError:  # it is lost already
         return True
 
 
-def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T]) -> T:
-    """What `work` gives on this book, in a transaction of the connection."""
+def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T], writer: Writer | None) -> T:
+    """What `work` gives on this book, in a transaction of the connection that may be committed. Raises StoreError where that
+    was cut, and what `work` raises."""
     try:
-        return work(book)
-    except HandlerCommits:
-        # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
-        # it would commit what was done here.
-        connection.invalidate()
+        result = work(book)
+    except BaseException as error:
+        if writer is not None:
+            writer.over()
+        if isinstance(error, HandlerCommits):
+            # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
+            # it would commit what was done here.
+            connection.invalidate()
         raise
+    if writer is not None:
+        writer.over()
+        writer.check_cut()
+    return result
 
 
 def begin(connection: Connection) -> None:

@@ -1,0 +1,165 @@
+"""SQLite's transactions, cut under the hands of who is in them: nothing more is written, and nothing of anybody else is touched."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.exc import OperationalError
+
+from surehook.inbox.sql import engines, late
+from surehook.inbox.sql.late import Writer
+from surehook.inbox.sql.stores import SqlStore, Turn
+from surehook.ports.inbox import StoreError
+
+INSERT = text("insert into effects values ('a')")
+
+
+@pytest.fixture(params=["sqlite-sync"])
+def store(request, tmp_path):
+    store = SqlStore(engines.engine(f"sqlite:///{tmp_path / 'inbox.db'}"))
+    with store.engine.begin() as connection:
+        connection.execute(text("create table effects (id text)"))
+    yield store
+    store.close()
+
+
+def kept(store):
+    with store.engine.begin() as connection:
+        return [row.id for row in connection.execute(text("select id from effects"))]
+
+
+def cut(store):
+    """The calling thread's transaction, from another thread; it is over when this returns."""
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(store.cut, threading.get_ident()).result()
+
+
+def handled(function):
+    """What `store.run` does for a handler that is given `tx`."""
+
+    def work(book):
+        with book.tx(is_async=False) as tx:
+            return function(tx)
+
+    return work
+
+
+def test_a_statement_that_was_let_through_before_the_cut_writes_nothing_after_it(store):
+    refused = []
+
+    def handler(tx):
+        tx.execute(INSERT)
+
+        @event.listens_for(tx, "before_cursor_execute")
+        def _(*_):  # after the inbox has looked
+            cut(store)
+
+        with pytest.raises(OperationalError, match="readonly"):
+            tx.execute(INSERT)
+        for statement in ("insert into effects values ('b')", "begin immediate"):
+            try:
+                tx.connection.driver_connection.execute(statement)
+            except Exception as error:
+                refused.append(str(error))
+
+    with pytest.raises(StoreError, match="ended from outside"):
+        store.run(handled(handler))
+    assert len(refused) == 2, "told to the driver itself, neither was done"
+    assert kept(store) == []
+
+
+def test_what_was_cut_is_not_taken_for_committed(store):
+    def handler(tx):
+        tx.execute(INSERT)
+        cut(store)
+
+    with pytest.raises(StoreError, match="ended from outside"):
+        store.run(handled(handler))
+    assert kept(store) == []
+
+
+def test_the_pool_and_the_turn_are_free_at_once_and_the_connection_comes_back_to_nobody(store):
+    def handler(tx):
+        tx.execute(INSERT)
+        driver = tx.connection.driver_connection
+        cut(store)
+        assert store.engine.pool.checkedout() == 0
+        assert not store.turn.locked()
+        with store.engine.begin() as other:
+            assert other.connection.driver_connection is not driver
+            other.execute(text("insert into effects values ('of another')"))
+
+    with pytest.raises(StoreError, match="ended from outside"):
+        store.run(handled(handler))
+    assert not store.turn.locked()
+    assert kept(store) == ["of another"]
+
+
+def test_a_transaction_is_cut_of_which_rows_are_still_to_be_fetched(store):
+    """Such a statement is under way for SQLite: to interrupt it would interrupt the rollback as well."""
+
+    def handler(tx):
+        tx.execute(text("insert into effects values ('a'), ('b'), ('c')"))
+        rows = tx.execute(text("select id from effects"))
+        assert rows.fetchone()
+        cut(store)
+        assert not late.in_transaction(tx)
+
+    with pytest.raises(StoreError, match="ended from outside"):
+        store.run(handled(handler))
+
+
+def test_a_statement_that_goes_on_is_interrupted(store):
+    began = threading.Event()
+    caller = threading.get_ident()
+
+    def endless(tx):
+        tx.execute(INSERT)
+        tx.connection.driver_connection.create_function("began", 0, began.set)
+        with pytest.raises(OperationalError, match="interrupted"):
+            tx.execute(
+                text("with recursive n(i) as (select began() union all select i from n) select max(i) from n")
+            )
+
+    with ThreadPoolExecutor(1) as other:
+        done = other.submit(lambda: began.wait(60) and store.cut(caller))
+        with pytest.raises(StoreError, match="ended from outside"):
+            store.run(handled(endless))
+        assert done.result()
+    assert kept(store) == []
+
+
+def test_a_transaction_that_is_over_is_nobodys_to_cut(store):
+    """Its connection is perhaps another's by now."""
+    writer = Writer(Turn(store.turn))
+    with store.engine.connect() as connection:
+        writer.about_to(connection)
+        connection.rollback()
+        writer.over()
+        writer.end()
+        connection.execute(INSERT)  # of the next one
+        assert writer.cut(connection)
+        connection.commit()
+    assert kept(store) == ["a"]
+
+
+def test_whoever_writes_as_fast_as_it_can_keeps_nothing(store):
+    """A statement that has begun when the transaction is rolled back goes on in one of its own, which nobody has to commit."""
+    caller = threading.get_ident()
+    for _ in range(40):
+        writes = threading.Event()
+
+        def restless(tx, writes=writes):
+            while True:
+                tx.execute(INSERT)
+                writes.set()
+
+        with ThreadPoolExecutor(1) as other:
+            done = other.submit(lambda writes=writes: writes.wait(60) and store.cut(caller))
+            with pytest.raises(StoreError):
+                store.run(handled(restless))
+            assert done.result()
+    assert kept(store) == []
