@@ -20,7 +20,7 @@ from surehook.core.workflow import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
-from surehook.inbox.following import Decided, Desk, Following
+from surehook.inbox.following import Decided, Desk, Following, out_of_line
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
@@ -124,12 +124,26 @@ class Processor:
         return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released, at, not_undone)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
-        """Settle a run whose transaction could not be committed."""
+        """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,
+        or held for its document, and another run let it go on."""
         mine = book.hold([run.id], token)
-        ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine else []
+        was_held = not mine and self._leaves(book, run)
+        ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine or was_held else []
         book.settle([settlement for _, settlement in ended])
         self._owing.settled(book, ended)
-        return Done(ended, [], 0 if mine else 1, at=self._ends.now())
+        released = frozenset([run.id] if was_held else [])
+        return Done(ended, [], 0 if ended else 1, released=released, at=self._ends.now())
+
+    def _leaves(self, book: Book, run: Run) -> bool:
+        """Take a run that is held out of its document's line, to be tried again by itself; whether it was held still."""
+        key = self._prepare(run).key
+        if key is None:
+            return False
+        row = book.documents([key])[key]
+        if not any(one.id == run.id for one in book.held_runs(key, [run.event_id])):
+            return False
+        book.keep_documents([out_of_line(row, run.event_id, self._ends.now())])
+        return True
 
     def read(self, run: Run) -> Event:
         """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
