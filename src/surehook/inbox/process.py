@@ -11,10 +11,12 @@ either the effects and the mark are both there, or neither is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from surehook.core import instants
 from surehook.core.verification import VerifyError
 from surehook.core.workflow import Arrival
 from surehook.inbox import event as events
@@ -24,8 +26,12 @@ from surehook.inbox.following import Decided, Desk, Following, out_of_line
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
+from surehook.inbox.transitions import quoted
+from surehook.inbox.undoing import AGAIN_MS
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Book, DocumentKey, Run, Settlement, StoreError
+
+log = logging.getLogger("surehook.inbox")
 
 
 class Done(Struct):
@@ -144,6 +150,19 @@ class Processor:
             return False
         book.keep_documents([out_of_line(row, run.event_id, self._ends.now())])
         return True
+
+    def put_off(self, book: Book, key: DocumentKey, error: Exception) -> None:
+        """Let a document wait that could not go on, for as long as it has waited by now: twice as long each time."""
+        row, now = book.documents([key])[key], self._ends.now()
+        if row.wake_at is None or row.wake_at > now:
+            return
+        least, most = AGAIN_MS
+        wake_at = now + min(max(now - row.updated_at, least), most)
+        book.keep_documents([structs.replace(row, wake_at=wake_at)])
+        log.warning(
+            "%s %s cannot go on, and is put off until %s: %s: %s",
+            key[0], quoted(key[2]), instants.render(wake_at), type(error).__name__, error,
+        )  # fmt: skip
 
     def read(self, run: Run) -> Event:
         """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
