@@ -12,6 +12,7 @@ from surehook.inbox import tasks as tasks_module
 from surehook.inbox import threads as threads_module
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
 from tests.inbox.house import call, known_as_quick, message
+from tests.inbox.test_documents import followed
 from tests.inbox.test_hanging import until
 
 
@@ -82,6 +83,28 @@ class TestThreads:
             house.work()
         (event,) = house.events()
         assert (event.state, event.code) == ("accepted", None)
+
+    def test_an_error_of_its_own_transaction_is_not_the_handlers(self, houses):
+        """On SQLite it begins within the handler, and finds the document moved by another one: nothing is counted."""
+        house = followed(houses)
+        moves = ["update surehook_inbox_documents set updated_at = updated_at + 1"]
+
+        def meets(event, tx):
+            if moves:
+                house.sql(moves.pop())
+            house.write(tx, event.id)
+
+        house.inbox.on("partner", "document.viewed")(meets)
+        house.receive("evt_1", "document.sent", document="doc_1", n=1)
+        house.work()
+        house.receive("evt_2", "document.viewed", document="doc_1", n=2)
+        with pytest.raises(Contended):
+            house.work()
+        (event,) = house.events(id="evt_2")
+        assert (event.state, event.attempts, event.code) == ("accepted", 0, None)
+        house.work()
+        assert (house.states()["evt_2"], house.effects()) == ("finalized", ["evt_2"])
+        assert house.inbox.show(event.ref).tries == []
 
     def test_a_commit_of_the_handler_is_told_as_such(self, houses):
         house = houses(backoff=Backoff(attempts=1))
