@@ -18,6 +18,7 @@ from surehook.inbox.sql import engines, late
 from surehook.inbox.sql.late import Writer
 from surehook.ports.inbox import StoreError
 from tests.inbox.house import known_as_quick
+from tests.inbox.test_documents import table
 from tests.inbox.test_timeouts import NEXT
 
 INSERT = text("insert into effects (event_id) values (:id)")
@@ -183,6 +184,42 @@ def test_workers_that_were_stopped_and_started_again_at_once_are_watched(houses,
     until(lambda: house.states() == {"hang": "dead"})
     hangs.go.set()
     house.inbox.stop()
+
+
+@of(*DATABASES)
+def test_a_held_event_whose_handler_hangs_leaves_its_documents_line_and_is_tried_by_itself(
+    houses, monkeypatch
+):
+    """The event that let it go on was claimed, and it was not: its attempts were never counted, and it hung again at once."""
+    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    house = houses(backoff=Backoff(attempts=2, first_s=1, factor=1, jitter=0))
+    house.inbox.follow(table(mode="strict"), "partner")
+    hangs = Hangs()
+    house.inbox.on("partner", "*")(hangs)
+    house.receive("hang", "document.viewed", document="doc_1", n=2)
+    house.receive("evt_3", "document.signed", document="doc_1", n=3)
+    house.work()
+    assert house.states() == {"hang": "held", "evt_3": "held"}
+    house.receive("evt_1", "document.sent", document="doc_1", n=1)
+    house.inbox.start(1)
+    for attempt in (1, 2):
+        assert hangs.began.wait(PATIENCE_S)
+        hangs.began.clear()
+        house.clock.passes(21)
+        until(lambda n=attempt: len(house.sql("select 1 from surehook_inbox_tries")) == n)
+        house.clock.passes(2)
+        house.inbox.woken.set()
+    until(lambda: house.states() == {"evt_1": "finalized", "hang": "dead", "evt_3": "held"})
+    (event,) = house.events(id="hang")
+    tries = house.inbox.show(event.ref).tries
+    assert [(one.attempt, one.code) for one in tries] == [(1, "handler_timeout"), (2, "handler_timeout")]
+    (first,) = house.events(id="evt_1")
+    assert (first.attempts, house.effects()) == (1, ["evt_1"])
+    hangs.go.set()
+    house.inbox.stop()
+    house.inbox.release("doc_1", by="ana", reason="it never ends")
+    house.work()
+    assert (house.states()["evt_3"], house.effects()) == ("finalized", ["evt_1", "evt_3"])
 
 
 class CutWhileItWaits:

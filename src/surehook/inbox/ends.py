@@ -16,6 +16,7 @@ from surehook.inbox.calls import Call, Calls
 from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
+from surehook.inbox.raised import bare, theirs
 from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
@@ -118,8 +119,9 @@ class Ends:
         late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
         if late is not None:
             return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
-        told = "".join(traceback.format_exception(error))
-        return self.failed(run, code, told, handlers=handlers, raised=error)
+        raised = bare(error)
+        told = "".join(traceback.format_exception(raised))
+        return self.failed(run, code, told, handlers=handlers, raised=raised)
 
     def failed(
         self,
@@ -128,7 +130,7 @@ class Ends:
         error: str | None = None,
         *,
         handlers: Sequence[Handler] = (),
-        raised: Exception | None = None,
+        raised: BaseException | None = None,
     ) -> Settlement:
         """Again after a wait, or dead."""
         wait = self._backoff(raised, handlers).wait_ms(run.attempts, self._fraction())
@@ -138,7 +140,7 @@ class Ends:
         due_at = None if wait is None else self.now() + wait
         return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
 
-    def _backoff(self, raised: Exception | None, handlers: Sequence[Handler]) -> Backoff:
+    def _backoff(self, raised: BaseException | None, handlers: Sequence[Handler]) -> Backoff:
         """That of the handler that failed; where nobody knows which it was, of the first that has one."""
         failing = _failing(raised)
         own = (one.retry for one in (handlers if failing is None else (failing,)))
@@ -156,7 +158,7 @@ class Ends:
         ended = self.end(run, "dead", code="attempts_exhausted")
         return structs.replace(ended, tried=self._tried(run, ended, None))
 
-    def _tried(self, run: Run, ended: Settlement, raised: Exception | None) -> Try:
+    def _tried(self, run: Run, ended: Settlement, raised: BaseException | None) -> Try:
         """The attempt, for its event's history."""
         failing = _failing(raised)
         return Try(
@@ -204,9 +206,10 @@ def _blamed(book: Book, call: Call, event: Event, seconds: float, deadlines: Dea
             raise NotAwaited.of(call.handler, call.forgotten)
         return result
     except Exception as error:
+        raised = bare(error)
         with suppress(AttributeError):  # of a class that takes no marks
-            setattr(error, _HANDLER, call.handler)
-        hints.add(error)
+            setattr(raised, _HANDLER, call.handler)
+        hints.add(raised)
         raise
 
 
@@ -218,7 +221,7 @@ def _attempts(one: Backoff) -> int:
     return one.attempts
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # an application's own
@@ -227,9 +230,10 @@ def _words(error: Exception) -> str:
 
 def _called(book: Book, handler: Handler, event: Event, seconds: float, deadlines: Deadlines) -> object:
     with book.tx(is_async=handler.is_async) as tx:
-        result = handler.function(event, tx)
-        if handler.is_async:
-            result = book.wait(_bounded(result, seconds, deadlines))
+        with theirs():
+            result = handler.function(event, tx)
+            if handler.is_async:
+                result = book.wait(_bounded(result, seconds, deadlines))
         check_awaited(handler, result)
         if isinstance(result, Say):
             raise result

@@ -369,6 +369,15 @@ def _without(document: Document, event_id: str) -> Document:
     )
 
 
+def out_of_line(row: DocumentRow, event_id: str, now: int) -> DocumentRow:
+    """The row of a document, with one event out of its line."""
+    document = document_of(row.body)
+    if document is None:
+        return row
+    body = msgspec.json.encode(_without(document, event_id)).decode()
+    return structs.replace(row, body=body, updated_at=now)
+
+
 def steps_of(bodies: Iterable[str]) -> list[Step]:
     """Steps as the journal has them."""
     return [_step.decode(body) for body in bodies]

@@ -11,21 +11,27 @@ either the effects and the mark are both there, or neither is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from surehook.core import instants
 from surehook.core.verification import VerifyError
 from surehook.core.workflow import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
-from surehook.inbox.following import Decided, Desk, Following
+from surehook.inbox.following import Decided, Desk, Following, out_of_line
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
+from surehook.inbox.transitions import quoted
+from surehook.inbox.undoing import AGAIN_MS
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Book, DocumentKey, Run, Settlement, StoreError
+
+log = logging.getLogger("surehook.inbox")
 
 
 class Done(Struct):
@@ -124,12 +130,39 @@ class Processor:
         return Done(ended, changed, len(runs) - len(mine), len(left), desk.decided, released, at, not_undone)
 
     def fail(self, book: Book, run: Run, token: bytes, error: Exception) -> Done:
-        """Settle a run whose transaction could not be committed."""
+        """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,
+        or held for its document, and another run let it go on."""
         mine = book.hold([run.id], token)
-        ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine else []
+        was_held = not mine and self._leaves(book, run)
+        ended = [(run, self._ends.badly(run, error, "commit_failed"))] if mine or was_held else []
         book.settle([settlement for _, settlement in ended])
         self._owing.settled(book, ended)
-        return Done(ended, [], 0 if mine else 1, at=self._ends.now())
+        released = frozenset([run.id] if was_held else [])
+        return Done(ended, [], 0 if ended else 1, released=released, at=self._ends.now())
+
+    def _leaves(self, book: Book, run: Run) -> bool:
+        """Take a run that is held out of its document's line, to be tried again by itself; whether it was held still."""
+        key = self._prepare(run).key
+        if key is None:
+            return False
+        row = book.documents([key])[key]
+        if not any(one.id == run.id for one in book.held_runs(key, [run.event_id])):
+            return False
+        book.keep_documents([out_of_line(row, run.event_id, self._ends.now())])
+        return True
+
+    def put_off(self, book: Book, key: DocumentKey, error: Exception) -> None:
+        """Let a document wait that could not go on, for as long as it has waited by now: twice as long each time."""
+        row, now = book.documents([key])[key], self._ends.now()
+        if row.wake_at is None or row.wake_at > now:
+            return
+        least, most = AGAIN_MS
+        wake_at = now + min(max(now - row.updated_at, least), most)
+        book.keep_documents([structs.replace(row, wake_at=wake_at)])
+        log.warning(
+            "%s %s cannot go on, and is put off until %s: %s: %s",
+            key[0], quoted(key[2]), instants.render(wake_at), type(error).__name__, error,
+        )  # fmt: skip
 
     def read(self, run: Run) -> Event:
         """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""

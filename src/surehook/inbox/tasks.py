@@ -40,6 +40,10 @@ class Hand(Struct, eq=False):
         return self.task.done()
 
     @property
+    def error(self) -> BaseException | None:
+        return asyncio.CancelledError() if self.task.cancelled() else self.task.exception()
+
+    @property
     def processing(self) -> Processing | None:
         return self.worker if isinstance(self.worker, AsyncWorker) else None
 
@@ -61,7 +65,9 @@ class WorkerTasks:
     ) -> None:
         self._make, self._stop_s = make, stop_s
         self._held = Held(calls)
-        self.crew: Crew[Hand] = Crew(lambda left: self._begin(make(left)), cut, calls, grace_s=COME_S)
+        self.crew: Crew[Hand] = Crew(
+            lambda left: self._begin(make(left)), self._anew, cut, calls, grace_s=COME_S
+        )
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, workers: int, also: Sequence[AsyncTeller | Mover]) -> None:
@@ -71,6 +77,9 @@ class WorkerTasks:
             self._begin(other)
         if self._watching is None:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    def _anew(self, ended: Hand) -> None:
+        self._begin(self._make(None) if isinstance(ended.worker, AsyncWorker) else ended.worker)
 
     def _begin(self, worker: AsyncWorker | AsyncTeller | Mover) -> None:
         task = asyncio.get_running_loop().create_task(self._held.timed(worker.run()))

@@ -34,6 +34,10 @@ class Hand(Struct, eq=False):
         return self.done.done()
 
     @property
+    def error(self) -> BaseException | None:
+        return self.done.exception()
+
+    @property
     def processing(self) -> Processing | None:
         return self.worker if isinstance(self.worker, Worker) else None
 
@@ -56,7 +60,9 @@ class WorkerThreads:
         stop_s: float,
     ) -> None:
         self._make, self._labour, self._cut, self._stop_s = make, labour, cut, stop_s
-        self.crew: Crew[Hand] = Crew(lambda left: self._begin(make(left)), cut, calls, grace_s=0.0)
+        self.crew: Crew[Hand] = Crew(
+            lambda left: self._begin(make(left)), self._anew, cut, calls, grace_s=0.0
+        )
         self._stopping: threading.Event | None = None  # of the watch that is kept
         self._numbers = 0
 
@@ -73,6 +79,9 @@ class WorkerThreads:
                 )
                 watch.start()
 
+    def _anew(self, ended: Hand) -> None:
+        self._begin(self._make(None) if isinstance(ended.worker, Worker) else ended.worker)
+
     def _begin(self, worker: Worker | Teller | Moving) -> None:
         name = f"surehook-inbox-{self._numbers}"
         self._numbers += 1
@@ -81,12 +90,14 @@ class WorkerThreads:
         def labour() -> None:
             try:
                 self._labour(worker)
-            finally:
+            except BaseException as error:  # the watch tells it
+                done.set_exception(error)
+            else:
                 done.set_result(None)
 
         hand = Hand(worker, threading.Thread(target=labour, name=name, daemon=True), done)
-        self.crew.hands.append(hand)
         hand.thread.start()
+        self.crew.hands.append(hand)
 
     def _watch(self, stopping: threading.Event) -> None:
         while not stopping.wait(LOOK_S):

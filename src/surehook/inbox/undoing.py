@@ -26,6 +26,7 @@ from surehook.core.workflow import Step
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handlers import Handlers
+from surehook.inbox.raised import bare
 from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
 
 log = logging.getLogger("surehook.inbox")
@@ -65,7 +66,7 @@ class Undoing:
         except StoreError:
             raise
         except Exception as error:
-            told = "".join(traceback.format_exception(error))
+            told = "".join(traceback.format_exception(bare(error)))
             ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told, handlers=hearing)
             least, most = AGAIN_MS
             now = ends.now()

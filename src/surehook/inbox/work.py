@@ -5,8 +5,8 @@ work looks again at once; one that finds none waits until something arrives in t
 over (another process may have stored something). When the database is away it waits a little longer each time; nothing is lost
 by that, leases lapse by themselves.
 
-A worker whose handler was given up (calls.py) ends when that comes back. Who takes its place begins with what it left: the run
-of that handler has failed, and what shared its transaction was not tried.
+A worker whose handler was given up (calls.py) ends when that comes back. Who takes its place begins with what it left: that
+handler's run has failed, and what shared its transaction was not tried.
 """
 
 from __future__ import annotations
@@ -147,9 +147,13 @@ class Steps:
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> Callable[[Book], Done]:
-        until: float | None = (
-            None  # set by the first run that is through: before it, what others hold was waited for
-        )
+        is_over = self.over(is_stopping)
+        return lambda book: self.processor.process(book, runs, token, waking, rest=rest, is_over=is_over)
+
+    def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
+        """Whether enough was done at once, asked after each thing that is done."""
+        # Set by the first that is through: before it, what others hold was waited for.
+        until: float | None = None
 
         def is_over() -> bool:
             nonlocal until
@@ -157,7 +161,10 @@ class Steps:
             until = now + self.rules.batch_s if until is None else until
             return now >= until or is_stopping()
 
-        return lambda book: self.processor.process(book, runs, token, waking, rest=rest, is_over=is_over)
+        return is_over
+
+    def putting_off(self, key: DocumentKey, error: Exception) -> Callable[[Book], None]:
+        return lambda book: self.processor.put_off(book, key, error)
 
     def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
         return lambda book: self.processor.fail(book, run, token, error)
@@ -191,20 +198,28 @@ class _Working:
         claimed = yield steps.claiming(token, self._portion.size)
         if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
-        parted = steps.parted(claimed.runs)
-        self.in_hand = InHand(token, claimed.runs)
+        yield from self._handling(claimed.runs, token)
+        yield from self._waking(claimed.waking, token)
+        return None
+
+    def _handling(self, runs: list[Run], token: bytes) -> Script[None]:
+        steps = self._steps
+        if not runs:
+            return
+        parted = steps.parted(runs)
+        self.in_hand = InHand(token, runs)
         try:
             if parted.first:
                 yield steps.releasing(parted.first, token)
                 self.in_hand = InHand(token, parted.runs)
             done = yield steps.processing(
-                parted.runs, token, claimed.waking, rest=parted.rest, is_stopping=lambda: self.is_stopping
+                parted.runs, token, rest=parted.rest, is_stopping=lambda: self.is_stopping
             )
         except Exception as error:
             if self._is_lost(error):
                 raise
             if isinstance(error, StoreUnavailable):
-                yield from self._giving_back(claimed.runs, token)
+                yield from self._giving_back(runs, token)
                 raise
             yield from self._giving_back(parted.rest, token)
             yield from self._one_by_one(parted.runs, token, error)
@@ -214,11 +229,8 @@ class _Working:
             else:
                 self._portion.shared(len(parted.runs) + len(parted.rest) - done.left, done.left)
             steps.told(done)
-        return None
 
     def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
-        if not runs:  # a document that cannot be woken keeps nobody else from going on
-            raise error
         for run in runs:
             try:
                 if len(runs) == 1:
@@ -231,6 +243,26 @@ class _Working:
                     raise
                 done = yield self._steps.failing(run, token, own)
             self._steps.told(done)
+
+    def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
+        """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
+        for longer, and one that cannot be committed keeps no other waiting. What this does not come to is due still."""
+        steps, self.in_hand = self._steps, InHand()
+        is_over = steps.over(lambda: self.is_stopping)
+        first = token[-1] % max(len(keys), 1)  # workers have the same list, and would wait for each other
+        for key in () if self.is_stopping else (*keys[first:], *keys[:first]):
+            try:
+                done = yield steps.processing((), b"", [key])
+            except Contended as error:
+                log.info("%s %s goes on later: %s", key[0], key[2], error)
+            except Exception as error:
+                if self._is_lost(error) or isinstance(error, StoreUnavailable):
+                    raise
+                yield steps.putting_off(key, error)
+            else:
+                steps.told(done)
+            if is_over():
+                return
 
     def _taking_over(self) -> Script[None]:
         """Settle what the worker before has left."""

@@ -1,0 +1,68 @@
+"""What handlers raise that would be taken for somebody else's, marked as theirs.
+
+An error of a store that a handler asked by itself, another inbox perhaps, says nothing of the store under the worker.
+`SystemExit`, and whatever else is no `Exception`, would end the worker; so would a coroutine's `CancelledError`, when it was not
+the worker's task that was cancelled but something the coroutine waited for. Each is a failure of that handler, as others are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from surehook.inbox.sql.book import HandlerCommits
+from surehook.ports.inbox import LostLease, StoreError
+
+_OWN = (HandlerCommits, LostLease)  # only the transaction that a handler is in says these
+
+
+class Raised(Exception):
+    """A handler raised this."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
+@contextmanager
+def theirs() -> Iterator[None]:
+    """Around a handler's own code. Raises Raised in place of what would be taken for somebody else's.
+
+    Where its own transaction has failed, that says so again as soon as anything is written: the failure is not kept then.
+    """
+    try:
+        yield
+    except _OWN:
+        raise
+    except StoreError as error:
+        raise Raised(error) from error
+    except Exception:
+        raise
+    except BaseException as error:
+        if _ends_the_worker(error):
+            raise
+        raise Raised(error) from error
+
+
+def bare(error: Exception) -> BaseException:
+    """The error that a handler raised, without our mark."""
+    return error.error if isinstance(error, Raised) else error
+
+
+def _ends_the_worker(error: BaseException) -> bool:
+    """Whether it is meant for who called the handler: a person's Ctrl-C, a task that is cancelled, what is being thrown away."""
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    if isinstance(error, asyncio.CancelledError):
+        return _is_cancelled()
+    return type(error).__name__ in ("GeneratorExit", "GreenletExit")
+
+
+def _is_cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return False
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,93 @@
+"""Documents for which time has passed: each goes on by itself, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox import Rules
+from surehook.inbox.work import AsyncWorker, Worker
+from tests.inbox.house import known_as_quick
+from tests.inbox.test_documents import STRICT, followed, state
+
+ONCE = "create table once (word varchar(9) unique deferrable initially deferred)"
+
+
+def held(house, documents):
+    """Documents that have moved, with an event that is held behind a gap."""
+    for document in documents:
+        house.receive(f"{document}-1", "document.sent", document=document, n=1)
+        house.receive(f"{document}-3", "document.signed", document=document, n=3)
+    house.work()
+    for document in documents:
+        house.do(house.inbox.release(document, by="ana", reason="it will not come"))
+
+
+def turn(house):
+    """One turn of a worker."""
+    kind = AsyncWorker if house.kind == "async" else Worker
+    inbox = house.inbox
+    return house.do(kind(inbox.store, inbox.steps, inbox.woken).turn())
+
+
+class TestPoison:
+    @pytest.fixture(
+        params=[pytest.param("sync", id="postgresql-sync"), pytest.param("async", id="postgresql-async")]
+    )
+    def ground(self, request, ground_of):
+        return ground_of("postgresql", request.param)
+
+    def test_one_that_cannot_be_committed_is_put_off_and_told_and_the_others_go_on(self, houses, caplog):
+        """Its handler breaks a rule that the database looks after at the commit."""
+        house = followed(houses)
+        house.sql(ONCE)
+        house.sql("insert into once values ('x')")
+        broken = [True]
+
+        def blocking(event, tx):
+            if event.id == "doc_2-3" and broken:
+                tx.execute(text("insert into once values ('x')"))
+
+        async def waiting(event, tx):
+            if event.id == "doc_2-3" and broken:
+                await tx.execute(text("insert into once values ('x')"))
+
+        house.inbox.on("partner")(blocking if house.kind == "sync" else waiting)
+        held(house, ["doc_1", "doc_2", "doc_3"])
+        house.receive("doc_4-1", "document.sent", document="doc_4", n=1)
+        house.work()
+        assert [state(house, f"doc_{n}") for n in (1, 2, 3, 4)] == ["signed", "sent", "signed", "sent"]
+        (told,) = [one for one in caplog.records if "is put off until" in one.getMessage()]
+        assert (told.levelname, told.getMessage().startswith("contract doc_2 cannot go on")) == (
+            "WARNING",
+            True,
+        )
+        for passes, tries in ((2, 2), (1, 2), (2, 3)):
+            house.clock.passes(passes)
+            house.work()
+            assert caplog.text.count("is put off until") == tries, "twice as long each time"
+        broken.clear()
+        house.clock.passes(10)
+        house.work()
+        assert (state(house, "doc_2"), house.states()["doc_2-3"]) == ("signed", "finalized")
+
+
+def test_each_has_a_transaction_of_its_own_and_a_turn_ends_by_time(houses):
+    """Handlers of half a second: all of forty in one transaction kept what they wrote locked for twenty seconds."""
+    house = followed(houses, STRICT, rules=Rules(batch_s=1))
+    seen = house.on(lambda event: house.clock.passes(0.5) if event.id.endswith("-3") else None)
+    documents = [f"doc_{n}" for n in range(6)]
+    held(house, documents)
+    seen.clear()
+    settled = []
+    house.inbox.observe(lambda one: settled.append(len(seen)) if one.kind == "event.ended" else None)
+    known_as_quick(house.inbox)
+    house.receive("doc_9-1", "document.sent", document="doc_9", n=1)
+    turn(house)
+    assert seen[0].id == "doc_9-1", "what was claimed has its lease, and goes first"
+    assert settled == [1, 2, 3, 4], "one each, and told after its commit"
+    assert sum(state(house, one) == "signed" for one in documents) == 3, (
+        "until a second after the first was through"
+    )
+    house.work()
+    assert {state(house, one) for one in documents} == {"signed"}
