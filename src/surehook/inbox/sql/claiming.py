@@ -7,13 +7,16 @@ and locked it, and nobody can take a locked row. Attempts are counted when claim
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, bindparam, case, func, select, update
+from sqlalchemy import Connection, Integer, bindparam, case, delete, func, select, update
 
-from surehook.inbox.sql.tables import documents, events, requests, runs
+from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox import Run
+
+log = logging.getLogger("surehook.inbox")
 
 _COLUMNS = (
     runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, events.c.source, events.c.tenant, events.c.event_id,
@@ -33,12 +36,14 @@ _DUE = (
     .limit(bindparam("most", type_=Integer))
     .with_for_update(skip_locked=True)
 )
+# One that counted too far would keep all others from being claimed.
+_ONE_MORE = case((runs.c.attempts < ATTEMPTS_MOST, runs.c.attempts + 1), else_=runs.c.attempts)
 _TAKE = (
-    update(runs)
-    .where(_IDS)
-    .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=runs.c.attempts + 1)
+    update(runs).where(_IDS).values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
 )
 _TAKEN = LOADED.where(_IDS).order_by(runs.c.id)
+# As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
+_TAKEN_NOW = _TAKEN.with_for_update(read=True, of=events)
 _MINE = (
     select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
 )
@@ -55,8 +60,18 @@ def claim(connection: Connection, *, now: int, lease_ms: int, token: bytes, limi
     lapsed = [bytes(id_) for id_, lease in found if lease is not None]
     ids = lapsed[:1] or [bytes(id_) for id_, _ in found]
     connection.execute(_TAKE, {"ids": ids, "token": token, "until": now + lease_ms})
-    rows = connection.execute(_TAKEN, {"ids": ids})
+    rows = connection.execute(_TAKEN, {"ids": ids}).all()
+    if len(rows) < len(ids):
+        rows = connection.execute(_TAKEN_NOW, {"ids": ids}).all()
+        _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
     return [loaded(row) for row in rows]
+
+
+def _sweep(connection: Connection, gone: set[bytes]) -> None:
+    """Remove claimed runs that have no event: no count shows them, and they would be due again at each lapse, for ever."""
+    if gone:
+        connection.execute(delete(runs).where(runs.c.id.in_(gone)))
+        log.warning("%d runs were removed: their events are gone", len(gone))
 
 
 def loaded(row: Any) -> Run:

@@ -100,6 +100,11 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
         )
     ]
     if old:
+        # A replay may have committed between the look and the lock.
+        again = select(runs.c.event).where(runs.c.event.in_(old), is_open()).with_for_update(read=True)
+        begun = {bytes(event) for (event,) in connection.execute(again)}
+        old = [event for event in old if event not in begun]
+    if old:
         connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
         connection.execute(delete(runs).where(runs.c.event.in_(old)))
         connection.execute(delete(receipts).where(receipts.c.event.in_(old)))
