@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sqlite3
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures
+from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures, oddities
 from surehook.inbox.seldom import Steady
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
@@ -116,6 +117,40 @@ def test_a_trial_raises_what_a_handler_raised(tmp_path):
         trial.clock.passes(60)
         trial.work(raises=False)
         assert {one.attempts for one in trial.events()} == {2}
+
+
+# -- what is odd and no failure -----------------------------------------------------------------------------------
+
+
+def test_many_conflicts_are_ten_lines_a_second_and_a_number(houses, told):
+    house = houses(sources=[partner(on_conflict="accept")])
+    for n in range(25):
+        house.receive("evt_1", n=n)
+    assert len(told()) == oddities.LINES_S
+    house.clock.passes(1)
+    house.receive("evt_1", n=99)
+    ref = house.events()[0].ref
+    assert told()[10:] == [
+        (
+            "WARNING",
+            f"another body under a known id of partner: kept as a conflict of {ref} (14 lines before this one were not written)",
+        )
+    ]
+
+
+def test_many_replays_with_another_result_are_ten_lines_a_second_and_a_number(house, told):
+    results = itertools.count()
+    house.on(lambda event: next(results))
+    for n in range(25):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.do(house.inbox.replay(reason="again", source="partner"))
+    house.work()
+    assert len(told()) == oddities.LINES_S
+    house.clock.passes(1)
+    house.do(house.inbox.replay(reason="again", id="evt_1"))
+    house.work()
+    assert told()[10][1].endswith("see handler_version (15 lines before this one were not written)")
 
 
 # -- the database ---------------------------------------------------------------------------------------------
