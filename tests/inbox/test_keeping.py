@@ -116,6 +116,25 @@ def test_of_two_processes_none_waits_for_the_other_or_takes_its_rows(ground_of, 
     house.close()
 
 
+def test_what_waits_for_a_word_stays_until_it_is_said(houses):
+    house = houses(keep=MONTH)
+    house.on(final=False)
+    house.receive("evt_1")
+    house.receive("evt_2")
+    house.work()
+    one = house.events(id="evt_1")[0]
+    assert house.do(house.inbox.replay(reason="again", id="evt_2")) == 1
+    house.work()
+    house.do(house.inbox.finalize(house.events(id="evt_2")[0].ref))
+    house.clock.passes(100 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 1, "runs": 1}, "of the other its newest run is final"
+    assert house.do(house.inbox.finalize(one.ref)) is True
+    house.clock.passes(100)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 0, "runs": 0}
+
+
 class Broken:
     """A book whose rows cannot be removed."""
 
