@@ -47,9 +47,9 @@ _TAKEN_NOW = _TAKEN.with_for_update(read=True, of=events)
 _MINE = (
     select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
 )
-_FIRST = (
-    select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None)),
-    select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None)),
+_FIRST = select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))
+_FIRST_WAKE = select(func.min(documents.c.wake_at)).where(
+    documents.c.wake_at.is_not(None), documents.c.document_type.in_(bindparam("types", expanding=True))
 )
 
 
@@ -98,6 +98,8 @@ def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_a
     )
 
 
-def next_due(connection: Connection) -> int | None:
-    found = (connection.execute(first).scalar() for first in _FIRST)
+def next_due(connection: Connection, types: Sequence[str]) -> int | None:
+    found = [connection.execute(_FIRST).scalar()]
+    if types:
+        found.append(connection.execute(_FIRST_WAKE, {"types": list(types)}).scalar())
     return min((int(one) for one in found if one is not None), default=None)
