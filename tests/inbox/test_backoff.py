@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Rules
 
 INBOX = Backoff(first_s=1, factor=1, attempts=5, jitter=0)
 SLOW = Backoff(first_s=60, factor=2, attempts=3, jitter=0)
@@ -88,3 +88,33 @@ def test_a_commit_that_fails_is_tried_again_by_the_handler_s_own(ground_of, runn
 def test_what_is_no_back_off_is_refused_at_once(house):
     with pytest.raises(SettingsError, match="retry: a int is no Backoff"):
         house.on(retry=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "said"),
+    [
+        (lambda: Backoff(attempts=0), "attempts", "1 to 1,000 attempts, and not 0"),
+        (lambda: Backoff(attempts=2.5), "attempts", "a whole number"),  # type: ignore[arg-type]
+        (lambda: Backoff(first_s=-5), "first_s", "0 to 2,592,000 seconds, and not -5"),
+        (lambda: Backoff(factor=1e10, attempts=50), "factor", "1 to 1,000 times as long"),
+        (lambda: Backoff(max_s=float("inf")), "max_s", "0 to 2,592,000 seconds"),
+        (lambda: Backoff(jitter=float("nan")), "jitter", "0 to 1 of a wait"),
+        (lambda: Backoff(first_s="1"), "first_s", "and not '1'"),  # type: ignore[arg-type]
+        (lambda: Rules(batch=0), "batch", "1 to 1,000 runs, and not 0"),
+        (lambda: Rules(batch=1.5), "batch", "a whole number"),  # type: ignore[arg-type]
+        (lambda: Rules(batch_s=-1), "batch_s", "0 to 60 seconds"),
+        (lambda: Rules(lease_ms=0), "lease_ms", "100 to 86,400,000 milliseconds, and not 0"),
+        (lambda: Rules(idle_s=-1), "idle_s", "0.001 to 3,600 seconds"),
+        (lambda: Rules(stop_s=-1), "stop_s", "0 to 3,600 seconds"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_as_it_is_written_down(make, field, said):
+    with pytest.raises(SettingsError) as caught:
+        make()
+    text = str(caught.value)
+    assert field in text and said in text and ("Rules(" in text or "Backoff(" in text)
+
+
+def test_the_most_that_may_be_said_is_a_number():
+    most = Backoff(first_s=2_592_000, factor=1_000, max_s=2_592_000, attempts=1_000, jitter=1)
+    assert most.wait_ms(999, 0.999) == 5_181_408_000

@@ -474,3 +474,19 @@ def test_dedupe_outlives_bodies_and_what_is_open_is_never_removed(house):
     house.clock.passes(60 * 86_400)
     assert house.do(house.inbox.prune()).events == 1
     assert set(house.states()) == {"evt_2", "evt_3"}
+
+
+def test_what_was_accepted_before_the_clock_was_set_back_is_done_at_once_and_no_retry_is(houses):
+    house = houses(backoff=QUICK)
+    house.on(lambda event: 1 / 0 if event.id == "evt_1" and event.attempt == 1 else None)
+    house.receive("evt_1")
+    house.work()
+    house.clock.passes(0.5)
+    house.receive("evt_2")
+    house.clock.passes(-3600)
+    house.receive("evt_3")
+    house.work()
+    assert house.states() == {"evt_1": "accepted", "evt_2": "finalized", "evt_3": "finalized"}
+    house.clock.passes(3602)
+    house.work()
+    assert house.states()["evt_1"] == "finalized"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from contextlib import ExitStack
 
 import pytest
 from sqlalchemy import text
@@ -11,7 +13,7 @@ from surehook.core.errors import SettingsError
 from surehook.inbox import Keep, Later, keeping
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.book import SqlBook
-from surehook.ports.inbox import Pruned
+from surehook.ports.inbox import Filter, Pruned
 from tests.inbox.house import NOW, Clock, House
 
 DAY_S = 86_400
@@ -114,6 +116,25 @@ def test_of_two_processes_none_waits_for_the_other_or_takes_its_rows(ground_of, 
     house.close()
 
 
+def test_what_waits_for_a_word_stays_until_it_is_said(houses):
+    house = houses(keep=MONTH)
+    house.on(final=False)
+    house.receive("evt_1")
+    house.receive("evt_2")
+    house.work()
+    one = house.events(id="evt_1")[0]
+    assert house.do(house.inbox.replay(reason="again", id="evt_2")) == 1
+    house.work()
+    house.do(house.inbox.finalize(house.events(id="evt_2")[0].ref))
+    house.clock.passes(100 * DAY_S)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 1, "runs": 1}, "of the other its newest run is final"
+    assert house.do(house.inbox.finalize(one.ref)) is True
+    house.clock.passes(100)
+    house.work()
+    assert rows(house) == {"requests": 0, "events": 0, "runs": 0}
+
+
 class Broken:
     """A book whose rows cannot be removed."""
 
@@ -162,3 +183,86 @@ def test_a_clock_that_was_set_back_does_not_end_it():
 def test_dedupe_records_must_outlive_bodies():
     with pytest.raises(SettingsError, match="must outlive"):
         Keep(bodies_days=90, events_days=30)
+
+
+# -- beside a replay --------------------------------------------------------------------------------------------
+
+SERVED = pytest.mark.parametrize(
+    ("database", "wait"),
+    [("postgresql", "set lock_timeout = '1s'"), ("mariadb", "set innodb_lock_wait_timeout = 1")],
+)
+
+
+@pytest.fixture
+def done_on(ground_of, runner):
+    """Makes a house with two events that are done, and two connections that wait for nobody for long."""
+    with ExitStack() as stack:
+
+        def make(database: str, wait: str):
+            kind, url = ground_of(database, "sync")
+            house = House(kind, url, runner).prepare()
+            stack.callback(house.close)
+            house.on()
+            house.receive("evt_1")
+            house.receive("evt_2")
+            house.work()
+            engine = engines.engine(url)
+            stack.callback(engine.dispose)
+            both = [stack.enter_context(engine.connect()) for _ in range(2)]
+            for connection in both:
+                connection.execute(text(wait))
+                connection.commit()
+            return house, *both
+
+        yield make
+
+
+def replayed(connection) -> int:
+    wanted = Filter(source="partner")
+    return SqlBook(connection).replay(wanted, reason="again", now=NOW, ids=lambda: os.urandom(16), limit=100)
+
+
+def pruned(connection) -> int:
+    far = NOW + 365 * DAY_S * 1000
+    return SqlBook(connection).prune(bodies_before=NOW, events_before=far, limit=100).events
+
+
+@SERVED
+def test_a_replay_begins_nothing_of_what_retention_removes_just_now(done_on, database, wait):
+    house, one, two = done_on(database, wait)
+    assert pruned(one) == 2
+    assert replayed(two) == 0
+    one.commit()
+    two.commit()
+    assert rows(house) == {"requests": 2, "events": 0, "runs": 0}
+
+
+@SERVED
+def test_retention_removes_nothing_of_what_is_replayed_just_now(done_on, database, wait):
+    house, one, two = done_on(database, wait)
+    assert replayed(one) == 2
+    assert pruned(two) == 0
+    one.commit()
+    two.commit()
+    assert rows(house) == {"requests": 2, "events": 2, "runs": 4}
+
+
+def test_a_run_without_an_event_is_removed_and_those_beside_it_are_done(house, caplog):
+    house.on()
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.sql("delete from surehook_inbox_events where event_id = 'evt_1'")
+    with caplog.at_level(logging.WARNING, "surehook.inbox"):
+        house.work()
+    assert house.effects() == ["evt_0", "evt_2"]
+    assert rows(house) == {"requests": 3, "events": 2, "runs": 2}
+    assert [one.getMessage() for one in caplog.records] == ["1 runs were removed: their events are gone"]
+
+
+def test_counting_ends_where_its_column_does_and_keeps_nobody_from_being_claimed(house):
+    house.on()
+    house.receive("evt_1")
+    house.sql("update surehook_inbox_runs set attempts = 32767")
+    house.receive("evt_2")
+    house.work()
+    assert house.states() == {"evt_1": "dead", "evt_2": "finalized"}

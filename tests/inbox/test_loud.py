@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sqlite3
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures
+from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures, oddities
 from surehook.inbox.seldom import Steady
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
@@ -118,6 +119,40 @@ def test_a_trial_raises_what_a_handler_raised(tmp_path):
         assert {one.attempts for one in trial.events()} == {2}
 
 
+# -- what is odd and no failure -----------------------------------------------------------------------------------
+
+
+def test_many_conflicts_are_ten_lines_a_second_and_a_number(houses, told):
+    house = houses(sources=[partner(on_conflict="accept")])
+    for n in range(25):
+        house.receive("evt_1", n=n)
+    assert len(told()) == oddities.LINES_S
+    house.clock.passes(1)
+    house.receive("evt_1", n=99)
+    ref = house.events()[0].ref
+    assert told()[10:] == [
+        (
+            "WARNING",
+            f"another body under a known id of partner: kept as a conflict of {ref} (14 lines before this one were not written)",
+        )
+    ]
+
+
+def test_many_replays_with_another_result_are_ten_lines_a_second_and_a_number(house, told):
+    results = itertools.count()
+    house.on(lambda event: next(results))
+    for n in range(25):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.do(house.inbox.replay(reason="again", source="partner"))
+    house.work()
+    assert len(told()) == oddities.LINES_S
+    house.clock.passes(1)
+    house.do(house.inbox.replay(reason="again", id="evt_1"))
+    house.work()
+    assert told()[10][1].endswith("see handler_version (15 lines before this one were not written)")
+
+
 # -- the database ---------------------------------------------------------------------------------------------
 
 
@@ -136,21 +171,59 @@ def test_trouble_is_told_once_a_minute_and_when_it_is_over(told):
     assert told()[1][1].endswith("(for 61 s)")
     away.over()
     away.over()
-    assert told()[2:] == [("WARNING", "the inbox can use its database again, after 61 s")]
+    again = "the inbox can use its database again to process, after 61 s"
+    assert told()[2:] == [("WARNING", again)], "nothing has been stored since"
+    trouble.over()
+    assert told()[3:] == [("WARNING", again.replace("process", "store what arrives"))]
     clock.passes(2)
     trouble.met(MISSING)
-    assert "create_tables() makes them" in told()[3][1], "another trouble is told at once"
+    assert "create_tables() makes them" in told()[4][1], "another trouble is told at once"
 
 
-def test_trouble_that_comes_and_goes_is_at_most_a_line_a_second(told):
+def test_trouble_that_comes_and_goes_is_told_twice_and_over_once_a_minute(told):
     clock = Clock()
     trouble = Trouble(clock.boot)
-    for _ in range(100):
+    for _ in range(590):
         trouble.met(StoreUnavailable("locked"))
         trouble.over()
         clock.passes(0.1)
-    assert len(told()) <= 2 * 10
-    assert {level for level, _ in told()} == {"WARNING"}
+    assert [said.partition(" use ")[0] for _, said in told()] == [
+        "the inbox cannot", "the inbox can", "the inbox cannot",
+    ]  # fmt: skip
+    clock.passes(2)
+    trouble.over()
+    assert told()[3:] == [
+        ("WARNING", "the inbox can use its database again to store what arrives, after 61 s")
+    ]
+
+
+def test_who_works_says_nothing_of_a_table_that_takes_no_rows(house, told):
+    house.on()
+    house.receive("evt_1")
+    house.sql("alter table surehook_inbox_requests rename to elsewhere")
+    away = Away(house.inbox.trouble)
+    for n in range(20):
+        assert house.receive(f"evt_1{n}").status == 503
+        house.do(house.inbox.depth())
+        house.do(house.inbox._look_for_workers())
+        away.over()
+        house.clock.passes(1)
+    house.sql("alter table elsewhere rename to surehook_inbox_requests")
+    assert [level for level, _ in told()] == ["ERROR"]
+    house.receive("evt_2")
+    assert told()[1][1] == "the inbox can use its database again to store what arrives, after 20 s"
+
+
+def test_workers_on_tables_of_another_version_are_one_line(house, told):
+    house.sql("drop table surehook_inbox_tries")
+    work, away = house.inbox.steps.claiming(b"t" * 16), Away(house.inbox.trouble)
+    for n in range(9):
+        assert house.receive(f"evt_{n}").status == 200
+        with pytest.raises(StoreError) as caught:
+            house.do(house.inbox.store.run(work))
+        away.wait_s(caught.value)
+        house.clock.passes(1)
+    assert [level for level, _ in told()] == ["ERROR"]
 
 
 def test_what_nobody_knows_is_told_with_its_traceback(told, caplog):

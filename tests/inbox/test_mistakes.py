@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import surehook
 from surehook.core.errors import SurehookError
-from surehook.inbox import AsyncInbox, Inbox, Rules, sources
+from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules, sources
 from surehook.inbox.workflow import SIGNING
 from tests import servers
 from tests.inbox.house import SECRET, call, message, partner
@@ -277,6 +277,9 @@ MISTAKES = [
     Mistake("wrote a pattern with half a word", lambda s: raised(lambda: s.inbox().on("partner", "doc*")(moved)), "'doc*'", "document.*"),
     Mistake("gave a handler more than half a lease", lambda s: raised(lambda: s.inbox().on("partner", timeout_s=45)(moved)), "45 seconds", "Rules(lease_ms=90000)"),
     Mistake("gave rules as a dict", lambda s: raised(lambda: Inbox("sqlite://", rules={"lease_ms": 1})), "dict", "Rules(lease_ms="),  # type: ignore[arg-type]
+    Mistake("gave a batch of nothing", lambda s: raised(lambda: Rules(batch=0)), "batch", "Rules(batch=64)"),
+    Mistake("gave a lease of a minute in seconds", lambda s: raised(lambda: Rules(lease_ms=60)), "lease_ms", "Rules(lease_ms=60_000)"),
+    Mistake("allowed no attempt", lambda s: raised(lambda: Backoff(attempts=0)), "1 to 1,000 attempts", "Backoff(first_s="),
     # -- the database
     Mistake("made no tables", no_tables, "surehook_inbox_events", "create_tables() makes them"),
     Mistake("asked for a list without tables", lambda s: raised(s.inbox(tables=False).events), "surehook_inbox_events", "create_tables()"),

@@ -202,3 +202,14 @@ def test_the_time_of_a_seldom_word_is_counted_by_key_and_bounded(monkeypatch):
     now[0] += 60
     assert [words.may(key) for key in "cda"] == [True, True, True]
     assert len(words._said) <= 3
+
+
+def test_a_body_of_another_shape_is_unreadable_and_does_not_wait_for_a_source(house, caplog):
+    """As where the source was one of batches when it was stored."""
+    house.on()
+    house.receive("evt_1")
+    house.sql("update surehook_inbox_events set item = 0")
+    house.work()
+    (event,) = house.events()
+    assert (event.state, event.code, event.error) == ("accepted", "unreadable", "KeyError: 0")
+    assert not any("no source" in line for line in lines(caplog))

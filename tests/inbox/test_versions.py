@@ -123,6 +123,16 @@ def test_tables_of_the_first_version_become_those_of_today_with_what_is_in_them(
     inbox.close()
 
 
+def test_to_show_an_event_on_tables_of_an_older_version_says_what_to_do(url):
+    first(url)
+    inbox = Inbox(url, [partner()], clock=Clock())
+    with pytest.raises(
+        StoreError, match=r"of version 1, and this surehook needs 2: `surehook inbox ddl --from 1`"
+    ):
+        inbox.show(inbox.events()[0].ref)
+    inbox.close()
+
+
 def test_upgraded_tables_are_those_that_are_made_anew(url):
     first(url)
     by_create_tables(url)

@@ -29,6 +29,7 @@ from surehook.inbox.sql import engines, idling
 from surehook.inbox.sql.stores import AsyncSqlStore
 from surehook.inbox.tasks import WorkerTasks
 from surehook.inbox.telling import AsyncTeller
+from surehook.inbox.trouble import LOOKING
 from surehook.inbox.unworked import Unworked
 from surehook.inbox.work import AsyncWorker
 from surehook.ports.clock import Clock
@@ -110,10 +111,12 @@ class AsyncInbox(Definitions):
     async def _look_for_workers(self) -> bool:
         """Whether anything waits, as far as is known."""
         try:
-            return await self.store.run(self.unworked.look)
+            waits = await self.store.run(self.unworked.look)
         except Exception as error:
-            self.trouble.met(error)
+            self.trouble.met(error, LOOKING)
             return True
+        self.trouble.over(LOOKING)
+        return waits
 
     def stored(self, request: Request, ends: Sequence[Stored]) -> None:
         """A request is committed: count it, and wake who works."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from surehook.core import ids
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.core.sources.provider import Reply
@@ -20,13 +19,13 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import Calls, this_task
 from surehook.inbox.drawing import Drawing
 from surehook.inbox.ends import Ends
-from surehook.inbox.event import PREFIX
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.handlers import F, Handler, Handlers, named
 from surehook.inbox.keeping import Keep, Keeping
 from surehook.inbox.letters import Letters
+from surehook.inbox.oddities import Oddities
 from surehook.inbox.owing import Owing
 from surehook.inbox.pace import Pace
 from surehook.inbox.process import Done, Processor
@@ -100,6 +99,7 @@ class Definitions:
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )
         self.failures = Failures(self.clock.boot)
+        self.oddities = Oddities(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
         self.ahead = Ahead(
             queue, draw=drawing.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
@@ -268,11 +268,7 @@ class Definitions:
                 version = named(handlers)[1] if handlers else ""
                 self.watch.duplicate(request.source, pairs(request.headers), version)
             else:
-                log.warning(
-                    "another body under a known id of %s: kept as a conflict of %s",
-                    request.source,
-                    ids.text(PREFIX, end.id),
-                )
+                self.oddities.conflict(request.source, end.id)
 
     def decided(self, entry: Entry | None) -> bool:
         """Tell of a word that was said, if there was an event that waited for it; whether there was."""
@@ -357,10 +353,7 @@ class Definitions:
         for one in done.decided:
             self.gaps.told(one)
         for run in done.changed:
-            log.warning(
-                "a replay of %s gave another result than before: see handler_version",
-                ids.text(PREFIX, run.event),
-            )
+            self.oddities.changed(run.event)
 
 
 def _listed(sources: Iterable[Source]) -> Iterable[Source]:

@@ -17,7 +17,7 @@ from surehook.inbox.keeping import Keep
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.words import take_back
-from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, pairs
+from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, StoreError, pairs
 from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_tries import Try
 
@@ -190,6 +190,8 @@ def showing(ref: str) -> Callable[[Book], Shown | None]:
         entries = book.entries(Filter(event=event), limit=1)
         if not entries:
             return None
+        if (wrong := book.outdated()) is not None:
+            raise StoreError(wrong)
         came = book.original(event)
         return Shown(
             event=_listed(entries[0]),

@@ -33,6 +33,7 @@ from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
 from surehook.inbox.telling import Teller
 from surehook.inbox.threads import WorkerThreads
+from surehook.inbox.trouble import LOOKING
 from surehook.inbox.unworked import Unworked
 from surehook.inbox.work import Worker
 from surehook.inbox.wsgi import WsgiApp
@@ -143,10 +144,12 @@ class Inbox(Definitions):
     def _look_for_workers(self) -> bool:
         """Whether anything waits, as far as is known."""
         try:
-            return self.store.run(self.unworked.look)
+            waits = self.store.run(self.unworked.look)
         except Exception as error:
-            self.trouble.met(error)
+            self.trouble.met(error, LOOKING)
             return True
+        self.trouble.over(LOOKING)
+        return waits
 
     async def _look_from_loop(self) -> bool:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._look_for_workers)

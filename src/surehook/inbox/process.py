@@ -174,12 +174,13 @@ class Processor:
             return Todo(run, ended=ends.exhausted(run))
         if run.body is None:
             return Todo(run, ended=ends.end(run, "rejected", code="body_expired"))
+        if run.source not in self._sources:
+            return Todo(run, ended=ends.parked(run, UNKNOWN_SOURCE))
         try:
             event = self.read(run)
-        except KeyError:
-            return Todo(run, ended=ends.parked(run, UNKNOWN_SOURCE))
-        except VerifyError as error:  # it was read before it was stored: the source was changed since
-            return Todo(run, ended=ends.failed(run, "unreadable", str(error)))
+        except Exception as error:  # it was read before it was stored: the source was changed since
+            said = str(error) if isinstance(error, VerifyError) else f"{type(error).__name__}: {error}"
+            return Todo(run, ended=ends.failed(run, "unreadable", said))
         workflow = self._following.of(run.source, run.type)
         if workflow is None:
             return self._beside(run, event)

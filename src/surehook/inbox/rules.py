@@ -13,10 +13,21 @@ IDLE_S = 1.0  # how late work is found that another process stored
 TIMEOUT_S = 20.0  # for one handler: senders of what it asks for give up sooner
 STOP_S = 10.0  # from the order to stop until what hangs is left behind
 TIMEOUT_MOST_S = 3_600
+DAY_MS = 86_400_000
+
+# Field → least, most, unit, what is usual. A batch of more would be locked for long, whatever `batch_s` says; a lease of less
+# would lapse while a quick transaction is committed.
+_BOUNDS: dict[str, tuple[float, float, str, str]] = {
+    "batch": (1, 1_000, "runs", f"batch={BATCH}"),
+    "batch_s": (0, 60, "seconds", f"batch_s={BATCH_S:g}"),
+    "lease_ms": (100, DAY_MS, "milliseconds", f"lease_ms={LEASE_MS:_}"),
+    "idle_s": (0.001, 3_600, "seconds", f"idle_s={IDLE_S:g}"),
+    "stop_s": (0, 3_600, "seconds", f"stop_s={STOP_S:g}"),
+}
 
 
 class Rules(Struct, frozen=True):
-    """How workers work.
+    """How workers work. Raises SettingsError.
 
     batch      runs that share a transaction, at most
     batch_s    seconds of work after which such a transaction is committed; what it did not come to, others may take
@@ -32,6 +43,13 @@ class Rules(Struct, frozen=True):
     batch_s: float = BATCH_S
     timeout_s: float | None = None
     stop_s: float = STOP_S
+
+    def __post_init__(self) -> None:
+        for field, (least, most, unit, usual) in _BOUNDS.items():
+            within(field, getattr(self, field), least, most, unit, hint=f"Rules({usual})")
+        if not isinstance(self.batch, int) or not isinstance(self.lease_ms, int):
+            field = "lease_ms" if isinstance(self.batch, int) else "batch"
+            raise SettingsError(field, "a whole number", hint=f"Rules({_BOUNDS[field][3]})")
 
     @property
     def within_s(self) -> float:
@@ -54,6 +72,14 @@ class Rules(Struct, frozen=True):
                 hint=f"rules=Rules(lease_ms={round(timeout_s * 2_000)}), or less to do for one handler",
             )
         return timeout_s
+
+
+def within(field: str, value: float, least: float, most: float, unit: str, *, hint: str) -> None:
+    """Raises SettingsError for what is no number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise SettingsError(
+            field, f"{least:,g} to {most:,.10g} {unit}, and not {value!r:.40}".strip(), hint=hint
+        )
 
 
 def checked(rules: Rules | None) -> Rules:

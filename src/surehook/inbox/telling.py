@@ -15,7 +15,7 @@ from surehook.client.errors import Unreachable
 from surehook.client.sockets import Sockets
 from surehook.client.streams import Streams
 from surehook.inbox.letters import Letter, Letters, token_of
-from surehook.inbox.trouble import Away, Trouble
+from surehook.inbox.trouble import TELLING, Away, Trouble
 from surehook.ports.inbox import AsyncStore, Store
 from surehook.ports.inbox_receipts import Owed
 
@@ -52,7 +52,7 @@ class Teller:
     """One thread that tells. `stop` ends it after the letter that it is at."""
 
     def __init__(self, store: Store, letters: Letters, idle_s: float, trouble: Trouble) -> None:
-        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble)
+        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble, TELLING)
         self._wires: dict[str, Sockets] = {}
         self._stopping = threading.Event()
 
@@ -107,7 +107,7 @@ class AsyncTeller:
     """One task that tells; the twin of `Teller`."""
 
     def __init__(self, store: AsyncStore, letters: Letters, idle_s: float, trouble: Trouble) -> None:
-        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble)
+        self._store, self._letters, self._idle_s, self._away = store, letters, idle_s, Away(trouble, TELLING)
         self._wires: dict[str, Streams] = {}
         self._stopping = asyncio.Event()
 

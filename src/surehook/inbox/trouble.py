@@ -1,8 +1,9 @@
 """Trouble with the inbox's database: told once when it begins, once a minute while it lasts, and once when it is over.
 
-Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was told. What a
-person can mend (no tables, a database, user or right that is missing) is an error, and says what to do; what passes by itself is
-a warning. Other kinds of failure are told with their traceback.
+Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was told. It is over
+for a kind of work when that succeeds which had failed: a table that takes no more rows can still be looked at. What comes and
+goes is over once a minute. What a person can mend (no tables, a database, user or right that is missing) is an error, and says
+what to do; what passes by itself is a warning. Other kinds of failure are told with their traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from surehook.ports.inbox import StoreError, StoreUnavailable
 log = logging.getLogger("surehook.inbox")
 
 AGAIN_S = 60.0  # while it lasts
-GAP_S = 1.0  # between two lines about one kind, however often it comes and goes
+STORING, PROCESSING = "to store what arrives", "to process"
+TELLING, MOVING, LOOKING = (
+    "to tell senders",
+    "to take over what is in the queue",
+    "to see whether anything waits",
+)
 AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
 
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
@@ -68,26 +74,26 @@ def _found(words: Sequence[tuple[str, str]], text: str) -> str | None:
 
 
 class Trouble:
-    """What was told of it. `boot` counts seconds."""
+    """What was told of it, by the kind of work that it keeps from going on. `boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot
         self._often = Seldom(boot, AGAIN_S)
-        self._gap = Seldom(boot, GAP_S)
-        self._began: float | None = None
+        self._overs = Seldom(boot, AGAIN_S)
+        self._began: dict[str, float] = {}
+        self._went_on: set[str] = set()  # work of which it was said: its next failure is news
         self._telling = threading.Lock()
 
-    def met(self, error: Exception) -> None:
+    def met(self, error: Exception, work: str = STORING) -> None:
         """It was met, in place of what was to be done."""
         mended = cure(error)
         help = next_step(str(error))
         with self._telling:
-            if self._began is None:
-                self._began, self._often = self._boot(), Seldom(self._boot, AGAIN_S)
-            kind = (type(error), help)
-            if not self._often.may(kind) or not self._gap.may(kind):
+            lasts_s = self._boot() - self._began.setdefault(work, self._boot())
+            is_time = self._often.may((type(error), help))
+            if not is_time and work not in self._went_on:
                 return
-            lasts_s = self._boot() - self._began
+            self._went_on.discard(work)
         passes = isinstance(error, StoreUnavailable) and mended is None
         log.log(
             logging.WARNING if passes else logging.ERROR,
@@ -98,14 +104,16 @@ class Trouble:
             exc_info=None if isinstance(error, StoreError) else error,
         )
 
-    def over(self) -> None:
-        """The database has done what it was asked for."""
-        if self._began is None:
+    def over(self, work: str = STORING) -> None:
+        """The database has done this work. Said too often, it is left for the next time."""
+        if work not in self._began:
             return
         with self._telling:
-            began, self._began = self._began, None
-        if began is not None and self._gap.may("over"):
-            log.warning("the inbox can use its database again, after %.0f s", self._boot() - began)
+            if work not in self._began or not self._overs.may(work):
+                return
+            lasted_s = self._boot() - self._began.pop(work)
+            self._went_on.add(work)
+        log.warning("the inbox can use its database again %s, after %.0f s", work, lasted_s)
 
     def unstored(self, error: Exception) -> tuple[Reply, str]:
         """What to answer a sender when nothing was committed, or nobody knows; and its code."""
@@ -118,15 +126,15 @@ class Trouble:
 class Away:
     """One worker's waits while its turns fail, each twice as long."""
 
-    def __init__(self, trouble: Trouble) -> None:
-        self._trouble = trouble
+    def __init__(self, trouble: Trouble, work: str = PROCESSING) -> None:
+        self._trouble, self._work = trouble, work
         self._wait = AWAY_S[0]
 
     def wait_s(self, error: Exception) -> float:
-        self._trouble.met(error)
+        self._trouble.met(error, self._work)
         wait, self._wait = self._wait, min(self._wait * 2, AWAY_S[1])
         return wait
 
     def over(self) -> None:
         self._wait = AWAY_S[0]
-        self._trouble.over()
+        self._trouble.over(self._work)

@@ -120,7 +120,7 @@ class Steps:
             waking = book.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
             if self.look(book, not (runs or waking)) and not runs:
                 runs = book.claim(now=self.now(), **bounds)
-            return Claimed(runs, waking, None if runs or waking else book.next_due())
+            return Claimed(runs, waking, None if runs or waking else book.next_due(self.processor.follows))
 
         return work
 

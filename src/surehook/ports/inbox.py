@@ -355,8 +355,8 @@ class Book(ReceiptBook, TryBook, Protocol):
         """What waits, by source, at most `limit` runs of each kind being counted."""
         ...
 
-    def next_due(self) -> int | None:
-        """When the next run or document is due, Unix milliseconds; None: nothing waits."""
+    def next_due(self, types: Sequence[str]) -> int | None:
+        """When the next run, or document of these types, is due, Unix milliseconds; None: nothing waits."""
         ...
 
     def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:

@@ -19,7 +19,7 @@ from surehook.inbox.line import Ends, Outcome
 from surehook.inbox.queue import parcel
 from surehook.inbox.queue.port import Broker, Length, Message, Taking
 from surehook.inbox.queue.telling import Telling
-from surehook.inbox.trouble import Away, Trouble
+from surehook.inbox.trouble import MOVING, Away, Trouble
 from surehook.ports.inbox import Request, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
@@ -65,7 +65,7 @@ class Mover:
     ) -> None:
         self._broker, self._taker = broker, taker
         self._store, self._stored, self._saw = store, stored, saw
-        self._telling, self._away, self._boot = telling, Away(trouble), boot
+        self._telling, self._away, self._boot = telling, Away(trouble, MOVING), boot
         self._held: list[Held] = []
         self._looked: float | None = None
         self._stopping = asyncio.Event()

@@ -126,8 +126,8 @@ class SqlBook(Owing, Trying):
     def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
         claiming.release(self.connection, runs, token, due_at=due_at)
 
-    def next_due(self) -> int | None:
-        return claiming.next_due(self._unbound)
+    def next_due(self, types: Sequence[str]) -> int | None:
+        return claiming.next_due(self._unbound, types)
 
     def settle(self, settlements: Sequence[Settlement]) -> None:
         if self._stands:

@@ -7,14 +7,17 @@ and locked it, and nobody can take a locked row. Attempts are counted when claim
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, bindparam, case, func, select, update
+from sqlalchemy import Connection, Integer, bindparam, case, delete, func, select, update
 
 from surehook.inbox.sql.idling import BY_THE_WAY
-from surehook.inbox.sql.tables import documents, events, requests, runs
+from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox import Run
+
+log = logging.getLogger("surehook.inbox")
 
 _COLUMNS = (
     runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, events.c.source, events.c.tenant, events.c.event_id,
@@ -34,19 +37,27 @@ _DUE = (
     .limit(bindparam("most", type_=Integer))
     .with_for_update(skip_locked=True)
 )
+# One that counted too far would keep all others from being claimed.
+_ONE_MORE = case((runs.c.attempts < ATTEMPTS_MOST, runs.c.attempts + 1), else_=runs.c.attempts)
 _TAKE = (
-    update(runs)
-    .where(_IDS)
-    .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=runs.c.attempts + 1)
+    update(runs).where(_IDS).values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
 )
 _TAKEN = LOADED.where(_IDS).order_by(runs.c.id)
+# As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
+_TAKEN_NOW = _TAKEN.with_for_update(read=True, of=events)
 _MINE = (
     select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
 )
 _DUE_BOUND, _MINE_BOUND = _DUE.add_columns(BY_THE_WAY), _MINE.add_columns(BY_THE_WAY)
-_FIRST = (
-    select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None)),
-    select(func.min(documents.c.wake_at)).where(documents.c.wake_at.is_not(None)),
+_NEXT = (
+    select(runs.c.due_at, runs.c.accepted_at, runs.c.lease)
+    .where(runs.c.due_at.is_not(None))
+    .order_by(runs.c.due_at, runs.c.id)
+    .limit(1)
+)
+_FIRST = select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))
+_FIRST_WAKE = select(func.min(documents.c.wake_at)).where(
+    documents.c.wake_at.is_not(None), documents.c.document_type.in_(bindparam("types", expanding=True))
 )
 
 
@@ -56,13 +67,34 @@ def claim(
     """`idle_ms` is told to PostgreSQL by the way, where rows are found."""
     due, bound = (_DUE, {}) if idle_ms is None else (_DUE_BOUND, {"idle": str(idle_ms)})
     found = connection.execute(due, {"now": now, "most": limit, **bound}).all()
+    if not found and (ahead := _ahead(connection, now)) is not None:
+        found = connection.execute(due, {"now": ahead, "most": limit, **bound}).all()
     if not found:
         return []
     lapsed = [bytes(row.id) for row in found if row.lease is not None]
     ids = lapsed[:1] or [bytes(row.id) for row in found]
     connection.execute(_TAKE, {"ids": ids, "token": token, "until": now + lease_ms})
-    rows = connection.execute(_TAKEN, {"ids": ids})
+    rows = connection.execute(_TAKEN, {"ids": ids}).all()
+    if len(rows) < len(ids):
+        rows = connection.execute(_TAKEN_NOW, {"ids": ids}).all()
+        _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
     return [loaded(row) for row in rows]
+
+
+def _ahead(connection: Connection, now: int) -> int | None:
+    """The instant of what is due first, where that is later than now and nobody put it off: it was accepted before the clock was
+    set back, or by another's that is ahead, and would wait for as long."""
+    first = connection.execute(_NEXT).first()
+    if first is None or first.lease is not None or not now < first.due_at == first.accepted_at:
+        return None
+    return int(first.due_at)
+
+
+def _sweep(connection: Connection, gone: set[bytes]) -> None:
+    """Remove claimed runs that have no event: no count shows them, and they would be due again at each lapse, for ever."""
+    if gone:
+        connection.execute(delete(runs).where(runs.c.id.in_(gone)))
+        log.warning("%d runs were removed: their events are gone", len(gone))
 
 
 def loaded(row: Any) -> Run:
@@ -94,6 +126,8 @@ def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_a
     )
 
 
-def next_due(connection: Connection) -> int | None:
-    found = (connection.execute(first).scalar() for first in _FIRST)
+def next_due(connection: Connection, types: Sequence[str]) -> int | None:
+    found = [connection.execute(_FIRST).scalar()]
+    if types:
+        found.append(connection.execute(_FIRST_WAKE, {"types": list(types)}).scalar())
     return min((int(one) for one in found if one is not None), default=None)

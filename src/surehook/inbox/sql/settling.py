@@ -51,11 +51,14 @@ def replay(
         .order_by(events.c.id)
         .limit(limit)
     )
+    found = {bytes(event): number for event, number in connection.execute(fitting)}
+    # Retention locks what it removes: what stands here stands until the commit, and its new run with it.
+    standing = select(events.c.id).where(events.c.id.in_(list(found))).order_by(events.c.id)
     rows = [
         {
             "id": ids(),
             "event": bytes(event),
-            "number": number + 1,
+            "number": found[bytes(event)] + 1,
             "reason": reason[:TEXT_CHARS],
             "state": "accepted",
             "attempts": 0,
@@ -63,7 +66,7 @@ def replay(
             "changed": False,
             "accepted_at": now,
         }
-        for event, number in connection.execute(fitting)
+        for (event,) in connection.execute(standing.with_for_update(skip_locked=True))
     ]
     if rows:
         connection.execute(insert(runs), rows)

@@ -13,6 +13,7 @@ from surehook.inbox.sql.settling import is_open
 from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, requests, runs, tries
 from surehook.ports.inbox import Conflict, Entry, Filter, Pruned, State
 
+_later = runs.alias()
 _ENTRY = (
     events.c.id, events.c.source, events.c.tenant, events.c.event_id, events.c.correlation_id,
     events.c.type, events.c.received_at, runs.c.state,
@@ -93,12 +94,17 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
         bytes(id_)
         for (id_,) in connection.execute(
             select(events.c.id)
-            .where(events.c.received_at < events_before, events.c.id.not_in(unfinished))
+            .where(events.c.received_at < events_before, events.c.id.not_in(unfinished), ~_waits_for_a_word())
             .order_by(events.c.received_at)
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
     ]
+    if old:
+        # A replay may have committed between the look and the lock.
+        again = select(runs.c.event).where(runs.c.event.in_(old), is_open()).with_for_update(read=True)
+        begun = {bytes(event) for (event,) in connection.execute(again)}
+        old = [event for event in old if event not in begun]
     if old:
         connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
         connection.execute(delete(runs).where(runs.c.event.in_(old)))
@@ -107,6 +113,14 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
         connection.execute(delete(events).where(events.c.id.in_(old)))
     _sweep(connection, events_before, limit)
     return Pruned(len(bodies), len(old))
+
+
+def _waits_for_a_word() -> Any:
+    """Whether somebody may still `finalize` or `reject` an event, by its newest run. Looked for from the event, which has an
+    index: all that was ever processed has none."""
+    waits = exists().where(runs.c.event == events.c.id, runs.c.state == "processed")
+    later = exists().where(_later.c.event == runs.c.event, _later.c.number > runs.c.number)
+    return waits.where(~later)
 
 
 def _sweep(connection: Connection, events_before: int, limit: int) -> None:

@@ -1,0 +1,42 @@
+"""What is odd and no failure: another body under a known id, another result of a replay. Told ten times a second at most for each
+kind, and then how many more there were: all of them are counted, listed and kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from surehook.core import ids
+from surehook.inbox.event import PREFIX
+from surehook.inbox.seldom import Steady
+
+log = logging.getLogger("surehook.inbox")
+
+LINES_S = 10
+
+
+class Oddities:
+    """`boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._conflicts, self._changes = Steady(boot, LINES_S), Steady(boot, LINES_S)
+        self._telling = threading.Lock()
+
+    def conflict(self, source: str, stands: bytes) -> None:
+        """Another body came under the id of an event that stands."""
+        ref = ids.text(PREFIX, stands)
+        self._tell(self._conflicts, f"another body under a known id of {source}: kept as a conflict of {ref}")
+
+    def changed(self, event: bytes) -> None:
+        """A replay gave another result than the event gave before."""
+        ref = ids.text(PREFIX, event)
+        self._tell(self._changes, f"a replay of {ref} gave another result than before: see handler_version")
+
+    def _tell(self, lines: Steady, said: str) -> None:
+        with self._telling:
+            left_out = lines.may()
+        if left_out is not None:
+            more = f" ({left_out} lines before this one were not written)" if left_out else ""
+            log.warning("%s%s", said, more)
