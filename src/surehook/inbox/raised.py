@@ -12,10 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from surehook.inbox.sql.book import HandlerCommits
+from surehook.inbox.sql.book import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
 
-_OWN = (HandlerCommits, LostLease)  # only the transaction that a handler is in says these
+# Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
+_OWN = (AsksWithin, HandlerCommits, LostLease)
 
 
 class Raised(Exception):

@@ -50,6 +50,10 @@ class HandlerCommits(StoreError):
     """A handler called commit or rollback on the transaction that also marks its event processed."""
 
 
+class AsksWithin(StoreError):
+    """A handler asked the inbox for something while its own transaction keeps everybody from writing."""
+
+
 class SqlBook(Owing, Trying):
     """`ports.inbox.Book` on a connection inside a transaction; `async_connection` is its other face, where there is one."""
 

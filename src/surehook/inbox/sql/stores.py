@@ -25,7 +25,7 @@ from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
 from surehook.inbox.sql import cutting, engines, late, versions
-from surehook.inbox.sql.book import HandlerCommits, SqlBook
+from surehook.inbox.sql.book import AsksWithin, HandlerCommits, SqlBook
 from surehook.inbox.sql.late import HANDLING, AsyncWriter, Writer
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
@@ -190,9 +190,9 @@ def _made(connection: Connection) -> None:
 
 
 def refuse_within(around: Open | None) -> None:
-    """A second transaction would wait for the one around it, which waits for it. Raises StoreError."""
+    """A second transaction would wait for the one around it, which waits for it. Raises AsksWithin."""
     if around is not None and around[1] is not None and around[1].has_begun:
-        raise StoreError(
+        raise AsksWithin(
             "a handler cannot ask the inbox while its own transaction is SQLite's one writer: ask before the first use of tx "
             "(in a handler that is alone in its transaction), read with tx, or ask when the handler is done"
         )
