@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.json import decode
 
-from surehook.demo.children import free_port
+from surehook.host.ports import free_port
 from tests.cli.test_listen import listening
 
 pytestmark = pytest.mark.slow

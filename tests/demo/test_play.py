@@ -17,9 +17,10 @@ from surehook.client.sockets import Sockets
 from surehook.core.errors import Problem
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
-from surehook.demo.children import Receivers, free_port
+from surehook.demo.children import Receivers
 from surehook.demo.plan import END_S, PARTS, PUBLISH_S, SETTLE_S, STEPS, Step, workflow
 from surehook.demo.publishing import Publisher
+from surehook.host.ports import free_port
 from tests.client.stand_in import Heard, answer, stand_in
 from tests.demo.test_tally import LINE
 

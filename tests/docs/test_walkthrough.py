@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import examples
+from tests.servers.ports import reserve
 
 START_S = 20  # a server on a busy machine
 DO_S = 30  # a terminal whose commands end by themselves
@@ -59,12 +59,6 @@ class Terminal:
                 self.process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder in which `.venv/bin` is where this Python's commands are."""
@@ -76,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_first_webhook_arrives_as_the_readme_says(folder: Path):
     typed = examples("README.md")
-    api, receiver_port = free_port(), free_port()
+    api, receiver_port = reserve(), reserve()
     with contextlib.ExitStack() as terminals:
 
         def terminal(name: str) -> Terminal:
@@ -106,7 +100,7 @@ def test_a_backup_is_restored_as_operations_says(folder: Path):
         folder,
         "restore",
         f"PATH={surehook.parent}:$PATH\n" + examples("docs/operations.md")["restore"],
-        free_port(),
+        reserve(),
     )
     terminal.ends()
     assert (folder / "surehook.db").read_bytes() == before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import msgspec
 from surehook.benches import processes
 from surehook.benches.api import Api
 from surehook.core.errors import SurehookError
+from surehook.host.ports import free_port
 
 KEY = "bench-key-0123456789"
 READY_S = 60.0  # a start on a ledger of a million rows may have to look around first
@@ -32,13 +32,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     database_url: str | None = None  # else SQLite in `folder`
     settings: dict[str, str] = {}  # further SUREHOOK_… settings
-
-
-def free_port() -> int:
-    """A port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def product_command() -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from surehook.client.calls import Place, request
 from surehook.client.sockets import Sockets
 from surehook.demo.memory import Memory
 from surehook.demo.process import Child, DemoError, end
+from surehook.host.ports import free_port
 
 
 class Server(Child):
@@ -111,9 +111,3 @@ def ask(url: str, method: str, path: str, body: Any = None, *, timeout_s: float 
         return wire.exchange(request(method, path, json=body), {"host": "control"}).body
     finally:
         wire.close()
-
-
-def free_port() -> int:
-    """A port that is free now; its process takes it in a moment, and again after its restart."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
