@@ -70,12 +70,12 @@ class Deadlines:
     def __init__(self) -> None:
         self._by_task: dict[asyncio.Task[Any], Deadline] = {}
 
-    async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-        """As the calling task's. Raises Over, and what it raises."""
+    def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> Coroutine[Any, Any, T]:
+        """As the calling task's, which is to await it. Raises Over then, and what the coroutine raises."""
         task = asyncio.current_task()
         assert task is not None
         found = self._by_task.get(task)
         if found is None:
             found = self._by_task[task] = Deadline(task)
             task.add_done_callback(self._by_task.pop)
-        return await found.bound(coroutine, seconds)
+        return found.bound(coroutine, seconds)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -16,7 +15,7 @@ from surehook.inbox.calls import Call, Calls
 from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
-from surehook.inbox.raised import bare, theirs
+from surehook.inbox.raised import bare, marked
 from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.ports.inbox import Book, Run, Settlement, State
 from surehook.ports.inbox_tries import Try
@@ -230,21 +229,20 @@ def _words(error: BaseException) -> str:
 
 def _called(book: Book, handler: Handler, event: Event, seconds: float, deadlines: Deadlines) -> object:
     with book.tx(is_async=handler.is_async) as tx:
-        with theirs():
+        try:
             result = handler.function(event, tx)
             if handler.is_async:
-                result = book.wait(_bounded(result, seconds, deadlines))
+                result = book.wait(deadlines.bound(result, seconds))
+        except Over as error:
+            raise HandlerTimeout.after(seconds) from error
+        except BaseException as error:
+            if (theirs := marked(error)) is not None:
+                raise theirs from error
+            raise
         check_awaited(handler, result)
         if isinstance(result, Say):
             raise result
     return result
-
-
-async def _bounded(coroutine: Coroutine[Any, Any, object], seconds: float, deadlines: Deadlines) -> object:
-    try:
-        return await deadlines.bound(coroutine, seconds)
-    except Over as error:
-        raise HandlerTimeout.after(seconds) from error
 
 
 def _plain(text: str | None) -> str | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from surehook.inbox.sql.book import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
@@ -27,24 +25,14 @@ class Raised(Exception):
         self.error = error
 
 
-@contextmanager
-def theirs() -> Iterator[None]:
-    """Around a handler's own code. Raises Raised in place of what would be taken for somebody else's.
+def marked(error: BaseException) -> Raised | None:
+    """Of what a handler's own code raised: what to raise in its place, where it would be taken for somebody else's.
 
     Where its own transaction has failed, that says so again as soon as anything is written: the failure is not kept then.
     """
-    try:
-        yield
-    except _OWN:
-        raise
-    except StoreError as error:
-        raise Raised(error) from error
-    except Exception:
-        raise
-    except BaseException as error:
-        if _ends_the_worker(error):
-            raise
-        raise Raised(error) from error
+    if isinstance(error, StoreError):
+        return None if isinstance(error, _OWN) else Raised(error)
+    return None if isinstance(error, Exception) or _ends_the_worker(error) else Raised(error)
 
 
 def bare(error: Exception) -> BaseException:
