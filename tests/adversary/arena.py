@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from surehook.benches import processes
-from surehook.benches.figures import Joined
-from surehook.benches.server import KEY
-from surehook.benches.stage import Setup, Sink, Stage, stage
+from lab.bench import processes
+from lab.bench.figures import Joined
+from lab.bench.server import KEY
+from lab.bench.stage import Setup, Sink, Stage, stage
 from tests.e2e.calling import until
 
 LOUD = "loud"  # the attacker's tenant

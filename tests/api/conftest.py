@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from surehook.ledgers.memory.ledger import MemoryLedger
+from lab.ledger.ledger import MemoryLedger
 from surehook.ledgers.sqlite import SqliteLedger
 from tests.api.house import House
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from lab.ledger.ledger import MemoryLedger
+from lab.sim.entropy import SimEntropy
 from surehook.api import app
 from surehook.api.auth import Keys
 from surehook.api.services import Services
@@ -31,10 +33,8 @@ from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Incoming
 from surehook.ports.transport import Answer, Request
-from surehook.sim.entropy import SimEntropy
 
 KEY = "a-key-of-the-tests"
 START = 1_772_443_800_000  # 2026-03-02T09:30:00Z

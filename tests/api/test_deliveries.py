@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core import ids
 from surehook.core.errors import CommitUnknown
-from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import START, House
 
 ON_SQLITE = True

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.api import problems
 from surehook.core.errors import (
     CommitUnknown,
@@ -21,7 +22,6 @@ from surehook.core.errors import (
     TenantOverloaded,
     TooManyCalls,
 )
-from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.api.house import House
 
 

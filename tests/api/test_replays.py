@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec import json
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.api.auth import Keys
 from surehook.api.services import Services
 from surehook.api.serving import open_door
 from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import replay, resend
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.registry import Page
 from tests.api.house import KEY, House
 

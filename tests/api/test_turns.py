@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from lab.sim.loop import run
 from surehook.api.turns import BEGIN_S, LONG_S, MOST_S, ONE_IN, PAUSE_TURNS, SMALL_COST, WAITING_MOST, Turns
 from surehook.core.errors import Overloaded, TenantOverloaded
 from surehook.core.steps import SLICE_COST, Steps
-from surehook.sim.loop import run
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 from array import array
 
-from surehook.benches.records import Arrivals, Sent
+from lab.bench.records import Arrivals, Sent
 
 
 def sent(*rows, deliveries=None):

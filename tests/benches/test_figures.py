@@ -2,7 +2,7 @@
 
 import pytest
 
-from surehook.benches.figures import Joined, batch_sizes, flat, percentile, spread
+from lab.bench.figures import Joined, batch_sizes, flat, percentile, spread
 
 from .making import arrivals, sent
 

@@ -1,6 +1,6 @@
 """Each late or repeated arrival is charged to the kill that stood before it."""
 
-from surehook.benches.interruptions import Kill, account, passed, tolls
+from lab.bench.interruptions import Kill, account, passed, tolls
 
 from .making import arrivals, sent
 

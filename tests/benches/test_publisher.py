@@ -2,8 +2,8 @@
 
 import json
 
-from surehook.benches.publisher import Publisher
-from surehook.benches.records import Plan
+from lab.bench.publisher import Publisher
+from lab.bench.records import Plan
 from surehook.core import ids
 
 

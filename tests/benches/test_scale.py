@@ -1,4 +1,4 @@
-"""What bench/scale.py makes of its runs; the runs themselves need servers and minutes."""
+"""What lab/bench/scale.py makes of its runs; the runs themselves need servers and minutes."""
 
 from __future__ import annotations
 

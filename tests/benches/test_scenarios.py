@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from surehook.benches import isolation, kills, latency, lateness, throughput
-from surehook.benches.interruptions import passed
-from surehook.benches.stage import Setup
+from lab.bench import isolation, kills, latency, lateness, throughput
+from lab.bench.interruptions import passed
+from lab.bench.stage import Setup
 from surehook.cli.main import run
 
 pytestmark = pytest.mark.slow

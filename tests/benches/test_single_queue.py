@@ -1,6 +1,6 @@
 """The model of a plain single queue behaves as queues do."""
 
-from surehook.benches.single_queue import single_queue
+from lab.bench.single_queue import single_queue
 
 
 def test_answering_endpoints_alone_are_done_when_the_last_is_answered():

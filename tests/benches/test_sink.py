@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from surehook.benches.framing import content_length, header
-from surehook.benches.stage import receiver
+from lab.bench.framing import content_length, header
+from lab.bench.stage import receiver
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from surehook.core.workflow_data import parse_table
-from surehook.core.workflow_draw import draw_mermaid, draw_text
-from surehook.core.workflow_signing import SIGNING
+from surehook.core.workflow.data import parse_table
+from surehook.core.workflow.signing import SIGNING
+from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 from tests.cli.conftest import Run
 
 

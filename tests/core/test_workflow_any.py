@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surehook.core.workflow import (
+from surehook.core.workflow.data import parse_table, render_table
+from surehook.core.workflow.decide import (
     Arrival,
     Document,
     Order,
@@ -19,9 +20,8 @@ from surehook.core.workflow import (
     grant,
     is_undone,
 )
-from surehook.core.workflow_data import parse_table, render_table
-from surehook.core.workflow_draw import draw_mermaid, draw_text
 from surehook.core.workflow_svg import draw_svg
+from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 from tests.budget import examples
 
 KINDS = [f"t{number}" for number in range(6)]

@@ -7,8 +7,8 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from surehook.core.workflow import Arrival, Decision, Document, Order, Table, decide
-from surehook.core.workflow_signing import SIGNING
+from surehook.core.workflow.decide import Arrival, Decision, Document, Order, Table, decide
+from surehook.core.workflow.signing import SIGNING
 from tests.core.workflow_model import AGREED, DECLINES, Line, Told, arrivals, expected
 
 NOW = 1_795_000_000_000

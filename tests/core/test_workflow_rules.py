@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.workflow import (
+from surehook.core.workflow.decide import (
     RULES,
     VERDICTS,
     Arrival,
@@ -20,9 +20,9 @@ from surehook.core.workflow import (
     grant,
     release,
 )
-from surehook.core.workflow_draft import BRANCHES_MAX, is_newer
-from surehook.core.workflow_explain import explain
-from surehook.core.workflow_signing import SIGNING
+from surehook.core.workflow.draft import BRANCHES_MAX, is_newer
+from surehook.core.workflow.explain import explain
+from surehook.core.workflow.signing import SIGNING
 
 NOW = 1_795_000_000_000
 SHORT = {

@@ -8,12 +8,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.workflow import Arrival, Fields, Order, Table, WorkflowError, decide
-from surehook.core.workflow_check import FLAWS
-from surehook.core.workflow_data import parse_table, render_table, table_of
-from surehook.core.workflow_draw import arrows, draw_mermaid, draw_mermaid_parties, draw_text
-from surehook.core.workflow_signing import SIGNING
+from surehook.core.workflow.check import FLAWS
+from surehook.core.workflow.data import parse_table, render_table, table_of
+from surehook.core.workflow.decide import Arrival, Fields, Order, Table, WorkflowError, decide
+from surehook.core.workflow.signing import SIGNING
 from surehook.core.workflow_svg import draw_svg
+from surehook.inbox.workflow_diagram import arrows, draw_mermaid, draw_mermaid_parties, draw_text
 
 LEAVE = {
     "document_type": "leave",

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.workflow import (
+from surehook.core.workflow.data import parse_table, render_table
+from surehook.core.workflow.decide import (
     Arrival,
     Document,
     Order,
@@ -22,10 +23,9 @@ from surehook.core.workflow import (
     is_undone,
     release,
 )
-from surehook.core.workflow_data import parse_table, render_table
-from surehook.core.workflow_explain import explain
-from surehook.core.workflow_signing import SIGNING
-from surehook.core.workflow_table import STRICT_WAIT_S
+from surehook.core.workflow.explain import explain
+from surehook.core.workflow.signing import SIGNING
+from surehook.core.workflow.table import STRICT_WAIT_S
 from tests.core.test_workflow_rules import BUFFER, NOW, STOP, Story, begun, says
 from tests.core.workflow_model import AGREED, arrivals, expected
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from surehook.core.workflow import Arrival
+from surehook.core.workflow.decide import Arrival
 
 SENT, VIEWED, SIGNED, COUNTERSIGNED = (
     "document.sent",

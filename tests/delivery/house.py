@@ -7,17 +7,17 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from lab.ledger.ledger import MemoryLedger
+from lab.sim.clock import SimClock
+from lab.sim.entropy import Seed, SimEntropy
+from lab.sim.loop import SimLoop, run
 from surehook.core import envelope, ids
 from surehook.core.model import Attempt, Endpoint, EndpointTls, Node, Secret, Tenant
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Taken
 from surehook.ports.reading import DeliveryFilter, DeliveryView, NoticeFilter
 from surehook.ports.transport import Answer, Request
-from surehook.sim.clock import SimClock
-from surehook.sim.entropy import Seed, SimEntropy
-from surehook.sim.loop import SimLoop, run
 
 T = TypeVar("T")
 TENANT = "acme"

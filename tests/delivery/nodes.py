@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from lab.sim.clock import SimClock
+from lab.sim.entropy import Seed, SimEntropy
+from lab.sim.loop import SimLoop, run
+from lab.wakeups import Hub
 from surehook.core.model import FIRST, RETRY, Node, Tenant
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
-from surehook.sim.clock import SimClock
-from surehook.sim.entropy import Seed, SimEntropy
-from surehook.sim.loop import SimLoop, run
-from surehook.wakeups.local import Hub
 from tests.delivery.house import TENANT, Facts, House, Receivers
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from lab.health import LocalHealth
 from surehook.core.model import BreakerRow, EventType
 from surehook.core.policy import BreakerPolicy
 from surehook.delivery import endpoints, resend, testcall
 from surehook.delivery.breakers import AHEAD_MS
-from surehook.health.local import LocalHealth
 from surehook.ports.health import Turn, View
 from tests.delivery.house import REFUSES, House, answers, in_house
 from tests.delivery.nodes import ALL, Town, in_town

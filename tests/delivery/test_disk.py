@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.limits import ANSWER_BYTES_LATER, ANSWERS_WHOLE
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.reading import Room
 from tests.delivery.house import House, answers, in_house
 

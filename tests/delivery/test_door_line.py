@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lab.sim.loop import run
 from surehook.core import envelope
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem, TenantOverloaded
@@ -31,7 +32,6 @@ from surehook.delivery.fair_batches import LOOK_S, FairBatches
 from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
-from surehook.sim.loop import run
 from tests.delivery.house import House, answers, in_house
 
 

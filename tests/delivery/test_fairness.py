@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.model import FIRST, Delivery
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.slots import LaneState
 from surehook.delivery.turns import Turns
-from surehook.ledgers.memory.ledger import MemoryLedger
 
 from .house import TENANT, House, answers, in_house
 from .nodes import API, WORKER, Town, in_town

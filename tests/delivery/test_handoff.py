@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from lab.sim.broker import SimBroker, Trouble
+from lab.sim.entropy import Seed
+from lab.sim.loop import SimLoop, run
 from surehook.core import parcel
 from surehook.core.model import FIRST, RETRY, Lane
 from surehook.delivery.handoff import link, send, sweep
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.handoff import BrokerAway
-from surehook.sim.broker import SimBroker, Trouble
-from surehook.sim.entropy import Seed
-from surehook.sim.loop import SimLoop, run
 from tests.budget import every
 from tests.delivery.firm import Firm
 from tests.delivery.house import answers

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core import ids
 from surehook.core.authentication import ClientCredentials
 from surehook.core.errors import LedgerUnavailable, Problem
@@ -19,7 +20,6 @@ from surehook.delivery.freshness import NAMES_KEPT, Changed
 from surehook.delivery.loading import PAGE_ROWS, SLICE_ROWS, Loader
 from surehook.delivery.request import static_heads
 from surehook.delivery.routes import Directory, Route
-from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.budget import examples
 from tests.delivery.house import Url
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from lab.sim.clock import SimClock
+from lab.sim.loop import SimLoop, run
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.delivery import retry_end
 from surehook.delivery.batch import Batches
@@ -16,8 +18,6 @@ from surehook.delivery.chores import CHORES_MAX, WAITING_MAX, Chores
 from surehook.delivery.loops import AGAIN_FIRST_S, AGAIN_MOST_S, WELL_S, Loops
 from surehook.delivery.outage import Outage
 from surehook.ports.wakeups import WORK
-from surehook.sim.clock import SimClock
-from surehook.sim.loop import SimLoop, run
 from tests.delivery.house import House, answers, in_house
 
 A, B = "https://a.example/hook", "https://b.example/hook"

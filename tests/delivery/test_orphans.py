@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import endpoints
 from surehook.delivery.chores import Chores
-from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.delivery.house import REFUSES, House, answers, in_house
 from tests.delivery.nodes import ALL, Town, in_town
 

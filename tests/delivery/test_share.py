@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lab.health import LocalHealth
 from surehook.delivery.asking import ASKING_MOST
-from surehook.health.local import LocalHealth
 from surehook.ports.health import HealthAway, Turn
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, API, Town, in_town

@@ -6,12 +6,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from lab.health import LocalHealth
 from surehook.core.policy import BreakerPolicy
 from surehook.delivery.breakers import Breakers, UrlBreaker
 from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.share import AGAIN_EVERY, REPORTS_MAX, Share
 from surehook.delivery.slot_parts import SlotParts
-from surehook.health.local import LocalHealth
 
 NOW = 1_790_000_000_000
 POLICY = BreakerPolicy(window=600.0, failure_ratio=0.4, calls=20, probe_after=300.0)

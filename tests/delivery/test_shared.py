@@ -7,8 +7,8 @@ import traceback
 
 import pytest
 
+from lab.sim.loop import run
 from surehook.delivery.shared import Shared
-from surehook.sim.loop import run
 
 
 class Told:

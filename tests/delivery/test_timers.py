@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.model import Settled
 from surehook.delivery.settings import EngineSettings
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import Recorded
 
 from .house import House, answers, in_house

@@ -52,7 +52,7 @@ def test_each_row_of_the_sizing_is_computed_from_what_a_delivery_costs(
 
 
 def test_the_shapes_that_were_measured_are_those_of_the_bench():
-    source = (ROOT / "bench/scale_fleet.py").read_text()
+    source = (ROOT / "lab/bench/scale_fleet.py").read_text()
     shapes = set(re.findall(r'^    "(\w+)": Shape\(', source, re.MULTILINE))
     measured = {row[0].strip("`") for row in rows("What a delivery costs")}
     assert measured == shapes

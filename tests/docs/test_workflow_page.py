@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from surehook.core.workflow import RULES, VERDICTS
-from surehook.core.workflow_check import FLAWS
-from surehook.core.workflow_draft import BRANCHES_MAX
-from surehook.core.workflow_draw import draw_mermaid, draw_mermaid_parties
-from surehook.core.workflow_table import MEMORY
+from surehook.core.workflow.check import FLAWS
+from surehook.core.workflow.decide import RULES, VERDICTS
+from surehook.core.workflow.draft import BRANCHES_MAX
+from surehook.core.workflow.table import MEMORY
 from surehook.inbox import workflow
+from surehook.inbox.workflow_diagram import draw_mermaid, draw_mermaid_parties
 from tests.docs.pages import PAGES, examples, first_column, function, section
 
 PAGE = "docs/workflow.md"

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from surehook.benches.server import KEY, Launch, Server
+from lab.bench.server import KEY, Launch, Server
 from tests.e2e.calling import Caller, until
 from tests.e2e.receivers import Receiver, Reply, Spot
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from surehook.benches import processes
-from surehook.benches.server import KEY
+from lab.bench import processes
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller, check_problem, until
 from tests.e2e.shop import Shop
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from surehook.benches.server import Launch, NotReady, Server
+from lab.bench.server import Launch, NotReady, Server
 from tests.e2e.egress import Proxy, secure_receiver
 from tests.e2e.shop import Shop
 from tests.wire.certificates import Authority

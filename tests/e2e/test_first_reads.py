@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller
 from tests.e2e.shop import Shop
 from tests.servers import Postgres

@@ -16,7 +16,7 @@ from typing import Any
 import aio_pika
 import pytest
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import until
 from tests.e2e.shop import Shop
 from tests.ingest.test_frames import LATIN_1, UNREADABLE, Raw

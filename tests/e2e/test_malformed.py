@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller
 from tests.e2e.shop import Shop
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from surehook.benches.server import Launch, Server, product_command
-from surehook.benches.stage import TENANT, Sink, receiver
+from lab.bench.server import Launch, Server, product_command
+from lab.bench.stage import TENANT, Sink, receiver
 from tests.e2e.calling import until
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller, check_problem, event_id
 from tests.e2e.shapes import check
 from tests.e2e.shop import Shop

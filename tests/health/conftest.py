@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.health.local import LocalHealth
+from lab.health import LocalHealth
 
 
 @pytest.fixture(params=["local", "redis", "ledger"])

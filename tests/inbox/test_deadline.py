@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from lab.sim.loop import run
 from surehook.inbox.deadline import Deadlines, Over
-from surehook.sim.loop import run
 
 
 async def after(seconds: float, result: object = None) -> object:

@@ -7,11 +7,11 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable
 
+from lab.sim.loop import run
 from surehook.client.calls import Sent
 from surehook.client.errors import Refused, Unreachable
 from surehook.ingest.intake import PAUSE_MOST_S, Intake
 from surehook.ingest.reading import Message, Rules
-from surehook.sim.loop import run
 
 
 class Given:

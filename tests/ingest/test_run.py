@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
+from lab.sim.loop import run
 from surehook.ingest.intake import Delivered, Intake
 from surehook.ingest.rabbit import NoSuchQueue, SourceAway
 from surehook.ingest.reading import Rules
 from surehook.ingest.run import Place, Source
 from surehook.ingest.run import run as ingest
-from surehook.sim.loop import run
 from tests.ingest.test_intake import Given, Server
 
 PLACE = Place("amqp://host/", "orders", "orders.dead", 10)

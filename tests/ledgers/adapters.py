@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from surehook.ledgers.memory.ledger import MemoryLedger
+from lab.ledger.ledger import MemoryLedger
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.sqlite import SqliteLedger
 from tests.servers import postgres

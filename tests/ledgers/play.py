@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.instants import DAY_MS, HOUR_MS
 from surehook.core.model import (
     PARKED_REASONS,
@@ -24,7 +25,6 @@ from surehook.core.model import (
 )
 from surehook.core.receipt import STAGES, word
 from surehook.core.receipt_message import Said
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ports.ledger import ANY_SIZE, Incoming
 from surehook.ports.reading import ReplayJob
 from surehook.ports.receipts import Awaited

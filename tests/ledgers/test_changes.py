@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.model import Configuration, EndpointHealth, EventType
 from surehook.delivery.loading import read_all
 from surehook.ledgers import changes as notes
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.sqlite import SqliteLedger
 from surehook.ports.registry import ApiKey, Changes
 

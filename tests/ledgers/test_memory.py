@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.ledger.ledger import MemoryLedger
+from lab.ledger.sorted_keys import BLOCK_KEYS_MAX, SortedKeys
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
-from surehook.ledgers.memory.ledger import MemoryLedger
-from surehook.ledgers.memory.sorted_keys import BLOCK_KEYS_MAX, SortedKeys
 
 from .desk import ALL, Desk
 from .making import NOW, Maker

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.errors import NodeBuried, Problem
-from surehook.ledgers.memory.ledger import MemoryLedger
 from tests.budget import examples
 
 from .adapters import ADAPTERS, Adapter

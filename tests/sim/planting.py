@@ -21,14 +21,14 @@ from pathlib import Path
 from msgspec import Struct
 
 import surehook
-from surehook.sim.campaign import cores
+from lab.sim.campaign import cores
 
 PATCHES = Path(__file__).parent / "mutants"
 SEEDS = 50  # within which each planted bug must be found
 
 _HUNT = """
 import json, sys
-from surehook.sim.campaign import campaign
+from lab.sim.campaign import campaign
 seeds, hint = int(sys.argv[1]), int(sys.argv[2])
 found = None
 for first, count in ((hint, 1), (0, seeds)) if 0 <= hint < seeds else ((0, seeds),):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lab.sim.book import CHURN, Book
 from surehook.core.model import Attempt, Delivery, Event, Settled
 from surehook.ports.ledger import Incoming, Receipt, Recorded, Taken
-from surehook.sim.book import CHURN, Book
 
 NODE, OTHER = b"n" * 16, b"o" * 16
 EVENT, ROW, ENDPOINT = b"e" * 16, b"d" * 16, b"p" * 16

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from surehook.ledgers.memory.ledger import MemoryLedger
-from surehook.sim import run as running
-from surehook.sim import swarm
+from lab.ledger.ledger import MemoryLedger
+from lab.sim import run as running
+from lab.sim import swarm
 from tests.budget import every
 
 

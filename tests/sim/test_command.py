@@ -34,7 +34,7 @@ def test_one_named_seed_is_one_world(capsys: pytest.CaptureFixture[str]):
 def test_a_finding_names_its_seed_its_story_and_how_to_see_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("surehook.sim.world.is_genuine", lambda secrets, headers, body: False)
+    monkeypatch.setattr("lab.sim.world.is_genuine", lambda secrets, headers, body: False)
     assert run(["sim", "--seed", "1", "--seeds", "1", "--ledger", "memory"]) == 1
     told = capsys.readouterr()
     assert "does not verify" in told.out
@@ -59,7 +59,7 @@ def test_several_processes_tell_what_one_tells(capsys: pytest.CaptureFixture[str
 
 CAMPAIGN = """
 import signal
-from surehook.sim.campaign import campaign
+from lab.sim.campaign import campaign
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in what it begins beside itself
 campaign(0, 4_000, inbox=True, jobs=2, told=lambda report: print(report.seed, flush=True))
 """

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from surehook.sim.orders import Blow
-from surehook.sim.receivers import Mood
-from surehook.sim.run import Report, run
-from surehook.sim.swarm import LEDGER_CALLS, Customer, Options
+from lab.sim.orders import Blow
+from lab.sim.receivers import Mood
+from lab.sim.run import Report, run
+from lab.sim.swarm import LEDGER_CALLS, Customer, Options
 from tests.budget import every
 
 EVERY = int(os.environ.get("EVERY_STEP", "0"))  # 1 kills at each of them: a quarter of an hour

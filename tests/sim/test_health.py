@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from surehook.health.local import LocalHealth
-from surehook.sim import health as simulated
-from surehook.sim.receivers import Mood
-from surehook.sim.run import Report, run
-from surehook.sim.swarm import Customer, Options
+from lab.health import LocalHealth
+from lab.sim import health as simulated
+from lab.sim.receivers import Mood
+from lab.sim.run import Report, run
+from lab.sim.swarm import Customer, Options
 from tests.budget import every
 
 POLICY = {

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from lab.sim.campaign import MUST_FIRE_INBOX, campaign
+from lab.sim.inbox import plan
+from lab.sim.run import run
 from surehook.cli.main import run as command
-from surehook.sim.campaign import MUST_FIRE_INBOX, campaign
-from surehook.sim.inbox import plan
-from surehook.sim.run import run
 from tests.budget import every
 
 
@@ -33,7 +33,7 @@ def test_a_campaign_of_both_halves_finds_nothing_and_meets_every_fault():
 @pytest.mark.slow
 def test_a_seed_repeats_exactly_in_another_process():
     digest = run(21, inbox=True).digest
-    code = "from surehook.sim.run import run; print(run(21, inbox=True).digest)"
+    code = "from lab.sim.run import run; print(run(21, inbox=True).digest)"
     elsewhere = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONHASHSEED": "2"},

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from surehook.sim.loop import (
+from lab.sim.loop import (
     PROCESS,
     Deadlock,
     Livelock,
@@ -108,7 +108,7 @@ def test_a_world_in_which_nothing_can_happen_names_who_waits():
 
 
 def test_a_world_that_spins_is_stopped(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("surehook.sim.loop.STEPS_WITHOUT_TIME_MAX", 1_000)
+    monkeypatch.setattr("lab.sim.loop.STEPS_WITHOUT_TIME_MAX", 1_000)
 
     async def main() -> None:
         while True:  # noqa: ASYNC110 - the mistake itself

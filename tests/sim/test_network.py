@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from surehook.sim.loop import Process, SimLoop, run
-from surehook.sim.network import Link, SimNetwork, SimTransport
+from lab.sim.loop import Process, SimLoop, run
+from lab.sim.network import Link, SimNetwork, SimTransport
 
 
 class Recorder(asyncio.Protocol):

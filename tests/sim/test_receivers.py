@@ -8,10 +8,10 @@ import random
 
 import pytest
 
-from surehook.sim.http import Malformed, Parser
-from surehook.sim.loop import SimLoop, run
-from surehook.sim.network import SimNetwork
-from surehook.sim.receivers import Mood, Receiver
+from lab.sim.http import Malformed, Parser
+from lab.sim.loop import SimLoop, run
+from lab.sim.network import SimNetwork
+from lab.sim.receivers import Mood, Receiver
 
 BODY = json.dumps({"id": "evt_1", "data": {}}).encode()
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from lab.ledger.ledger import MemoryLedger
+from lab.sim import run as running
+from lab.sim.orders import Blow, Order
+from lab.sim.receivers import Mood
+from lab.sim.run import Report
+from lab.sim.swarm import Customer, Options
 from surehook.delivery import replay
-from surehook.ledgers.memory.ledger import MemoryLedger
-from surehook.sim import run as running
-from surehook.sim.orders import Blow, Order
-from surehook.sim.receivers import Mood
-from surehook.sim.run import Report
-from surehook.sim.swarm import Customer, Options
 
 
 def walked(ledger: MemoryLedger, *blows: Blow, seed: int = 1) -> Report:

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from surehook.sim import beside, owed, swarm
-from surehook.sim.campaign import campaign
-from surehook.sim.run import run
+from lab.sim import beside, owed, swarm
+from lab.sim.campaign import campaign
+from lab.sim.run import run
 from tests.budget import every
 
 
@@ -51,7 +51,7 @@ def test_a_campaign_finds_nothing_and_meets_every_fault(ledger: str, first: int,
 def test_a_seed_repeats_exactly_in_this_process_and_in_another(seed: int, ledger: str):
     digest = run(seed, ledger=ledger).digest  # type: ignore[arg-type]
     assert run(seed, ledger=ledger).digest == digest  # type: ignore[arg-type]
-    code = f"from surehook.sim.run import run; print(run({seed}, ledger={ledger!r}).digest)"
+    code = f"from lab.sim.run import run; print(run({seed}, ledger={ledger!r}).digest)"
     for hash_seed in ("1",) if ledger == "sqlite" else ("1", "2"):
         elsewhere = subprocess.run(
             [sys.executable, "-c", code],
@@ -85,7 +85,7 @@ def test_a_world_without_faults_delivers_everything_at_once():
 
 
 def test_the_last_lines_of_a_story_end_with_what_was_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("surehook.sim.receivers.Receiver._treatment", lambda self: 1 / 0)
+    monkeypatch.setattr("lab.sim.receivers.Receiver._treatment", lambda self: 1 / 0)
     report = run(1, tail=5)
     assert report.finding is not None
     assert "FINDING" in report.tail[-1]

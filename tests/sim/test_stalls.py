@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+from lab.ledger.ledger import MemoryLedger
+from lab.sim import swarm
+from lab.sim.marked import MarkedLedger
+from lab.sim.run import run
+from lab.sim.stalls import Stalls
+from lab.sim.transactions import Transactions
 from surehook.core.model import FIRST
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S
 from surehook.ledgers.postgres.under_way import Snapshot
-from surehook.sim import swarm
-from surehook.sim.marked import MarkedLedger
-from surehook.sim.run import run
-from surehook.sim.stalls import Stalls
-from surehook.sim.transactions import Transactions
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 

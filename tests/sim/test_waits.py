@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from lab.sim.book import Book
+from lab.sim.checkers import ACCEPT_S, Checkers, Sender
+from lab.sim.clock import EPOCH_MS, SimClock
+from lab.sim.loop import SimLoop
+from lab.sim.receivers import Seen
 from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import BreakerRow, Delivery, Event
 from surehook.ports.ledger import Recorded
-from surehook.sim.book import Book
-from surehook.sim.checkers import ACCEPT_S, Checkers, Sender
-from surehook.sim.clock import EPOCH_MS, SimClock
-from surehook.sim.loop import SimLoop
-from surehook.sim.receivers import Seen
 
 NODE, EVENT, ENDPOINT = b"n" * 16, b"e" * 16, b"p" * 16
 URL = "https://r0.example/hook"

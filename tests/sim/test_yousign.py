@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.sim.yousign import ADAPTIVE, run_yousign
+from lab.sim.yousign import ADAPTIVE, run_yousign
 
 SLACK_S = 5.0  # what a delivery may be later than its policy makes it
 

@@ -1,14 +1,14 @@
-"""Noise against the reader of answers: a bounded run; the long one is bench/fuzz.py."""
+"""Noise against the reader of answers: a bounded run; the long one is lab/bench/fuzz.py."""
 
 from __future__ import annotations
 
 import random
 
 import h11
-from bench.fuzz import check_answer, check_url, damaged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.bench.fuzz import check_answer, check_url, damaged
 from surehook.wire.response import DONE, Reader
 from tests.budget import examples
 from tests.wire.answers import CASES

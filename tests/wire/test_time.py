@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from lab.sim.loop import Process, run
 from surehook.ports.resolver import Resolved
-from surehook.sim.loop import Process, run
 from surehook.wire.client import Client
 from surehook.wire.settings import Settings
 from surehook.wire.wheel import GRACE_S, NEVER, TICK_S, Wheel

@@ -26,8 +26,8 @@ def draw(
     ] = "text",
 ) -> None:
     """Draw a table as a diagram."""
-    from surehook.core.workflow_draw import draw_mermaid, draw_text
     from surehook.core.workflow_svg import draw_svg
+    from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 
     drawn = {"text": draw_text, "mermaid": draw_mermaid, "svg": draw_svg}[form](_table(table))
     line(drawn.rstrip("\n"))
@@ -37,7 +37,7 @@ def draw(
 def check(table: Which, json: Json = False) -> None:
     """Check a table: every flaw with its place, or its digest. Exit code 5 if something is wrong."""
     from surehook.cli.faults import REJECTED
-    from surehook.core.workflow_check import WorkflowError
+    from surehook.core.workflow.check import WorkflowError
 
     try:
         made = _parsed(table)
@@ -61,13 +61,13 @@ def export(
     form: Annotated[Literal["json", "toml"], typer.Option("--format", help="JSON or TOML.")] = "json",
 ) -> None:
     """Print a table as data with its digest, for every service to share."""
-    from surehook.core.workflow_data import render_table
+    from surehook.core.workflow.data import render_table
 
     line(render_table(_table(table), form).rstrip("\n"))
 
 
 def _table(written: str) -> Any:
-    from surehook.core.workflow_check import WorkflowError
+    from surehook.core.workflow.check import WorkflowError
 
     try:
         return _parsed(written)
@@ -79,8 +79,8 @@ def _parsed(written: str) -> Any:
     """A ready table by name, or the one in a file. Raises WorkflowError."""
     from surehook.cli.faults import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
-    from surehook.core.workflow_data import parse_table
-    from surehook.core.workflow_signing import SIGNING
+    from surehook.core.workflow.data import parse_table
+    from surehook.core.workflow.signing import SIGNING
 
     if written == SIGNING.document_type:
         return SIGNING

@@ -11,9 +11,9 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
-from surehook.core.workflow_draw import REMEDY, Arrow, arrows, notes
-from surehook.core.workflow_flow import ANY
-from surehook.core.workflow_table import Parties, Table
+from surehook.core.workflow.flow import ANY
+from surehook.core.workflow.table import Parties, Table
+from surehook.inbox.workflow_diagram import REMEDY, Arrow, arrows, notes
 
 BOX_W, BOX_H, GAP_Y, MARGIN, LINE = 116, 36, 84, 28, 18
 CHAR_W = 6.4  # of a label's letter, a little more than most fonts need

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.core.sources.provider import Reply
-from surehook.core.workflow import Table
+from surehook.core.workflow.decide import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.inbox import forgotten, words

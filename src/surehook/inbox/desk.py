@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from surehook.core import ids, instants
 from surehook.core.errors import Problem, SettingsError
 from surehook.core.meant import meant
-from surehook.core.workflow_explain import explain
+from surehook.core.workflow.explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.keeping import Keep

@@ -11,7 +11,7 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.core.sources import payload
 from surehook.core.sources.request import Request as Read
-from surehook.core.workflow import Step
+from surehook.core.workflow.decide import Step
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Run, pairs
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow import Arrival, Decision, Document, Step, WorkflowError, is_undone
+from surehook.core.workflow.decide import Arrival, Decision, Document, Step, WorkflowError, is_undone
 from surehook.inbox.ends import Called, Ends
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from surehook.core import instants
 from surehook.core.verification import VerifyError
-from surehook.core.workflow import Arrival
+from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event

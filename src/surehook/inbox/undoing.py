@@ -22,7 +22,7 @@ from msgspec import structs
 
 from surehook.core import ids
 from surehook.core.errors import SurehookError
-from surehook.core.workflow import Step
+from surehook.core.workflow.decide import Step
 from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handlers import Handlers

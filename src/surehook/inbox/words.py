@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from surehook.core.errors import SettingsError
-from surehook.core.workflow import Document, Step, Word, asked, granted, is_undone
+from surehook.core.workflow.decide import Document, Step, Word, asked, granted, is_undone
 from surehook.inbox.following import Following, document_of, steps_of
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import Book, DocumentKey, DocumentRow, StepRow

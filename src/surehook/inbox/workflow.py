@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from surehook.core.workflow import (
+from surehook.core.workflow.data import parse_table, render_table, table_of
+from surehook.core.workflow.decide import (
     RULES,
     SUREHOOK,
     VERDICTS,
@@ -42,12 +43,11 @@ from surehook.core.workflow import (
     grant,
     release,
 )
-from surehook.core.workflow_data import parse_table, render_table, table_of
-from surehook.core.workflow_draw import draw_mermaid, draw_text
-from surehook.core.workflow_explain import explain
-from surehook.core.workflow_read import arrival_of, document_of
-from surehook.core.workflow_signing import SIGNING
+from surehook.core.workflow.explain import explain
+from surehook.core.workflow.read import arrival_of, document_of
+from surehook.core.workflow.signing import SIGNING
 from surehook.core.workflow_svg import draw_svg
+from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 
 __all__ = [
     "RULES",

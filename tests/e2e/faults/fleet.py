@@ -15,9 +15,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from surehook.benches.records import Plan
-from surehook.benches.server import KEY, Launch, Server, product_command
-from surehook.benches.stage import TENANT, Load, Sink, receiver
+from lab.bench.records import Plan
+from lab.bench.server import KEY, Launch, Server, product_command
+from lab.bench.stage import TENANT, Load, Sink, receiver
 from tests import servers
 from tests.e2e.calling import Caller, event_id, until
 from tests.e2e.faults.judging import Hit, Verdict, judge

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from surehook.benches.records import Arrivals, Sent
+from lab.bench.records import Arrivals, Sent
 
 # What a process wrote before a signal is read by the sink a little later, on a machine that has more to do.
 SLACK_NS = 250_000_000

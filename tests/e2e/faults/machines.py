@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller, until
 from tests.e2e.faults.fleet import LANES, PER_NODE, SMALL, Run, private, running, uptime
 from tests.e2e.faults.judging import Hit

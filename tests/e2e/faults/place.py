@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from surehook.benches.processes import plain_environment
-from surehook.benches.server import KEY, product_command
+from lab.bench.processes import plain_environment
+from lab.bench.server import KEY, product_command
 from tests.e2e.calling import Caller, event_id, until
 from tests.e2e.receivers import Spot
 from tests.e2e.shop import FINISHED, Shop

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from surehook.benches.processes import memory_mb
-from surehook.benches.server import KEY, product_command
+from lab.bench.processes import memory_mb
+from lab.bench.server import KEY, product_command
 from tests.e2e.calling import Caller, until
 from tests.e2e.faults.place import Impossible, Place, Publisher, account, check_refusal, command
 from tests.e2e.receivers import Reply

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from surehook.benches.server import KEY
+from lab.bench.server import KEY
 from tests.e2e.calling import Caller
 from tests.e2e.faults.place import Place, check_refusal, command
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
+from lab.ledger.ledger import MemoryLedger
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried, Problem, SurehookError
-from surehook.ledgers.memory.ledger import MemoryLedger
 from surehook.ledgers.sqlite import SqliteLedger
 from tests.ledgers.play import CALLS, Call, Play
 from tests.ledgers.story import differences, plain, story

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from surehook.core.errors import SurehookError
 from surehook.core.sources.provider import Reply
-from surehook.core.workflow import Table
+from surehook.core.workflow.decide import Table
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.event import Event
 from surehook.inbox.failures import Failure

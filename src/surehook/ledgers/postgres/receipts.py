@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surehook.core import receipt_state
 from surehook.core.model import Notice, Settled
 from surehook.core.receipt import rank
 from surehook.core.receipt_message import Said
-from surehook.ledgers import hearing
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -16,7 +16,7 @@ from surehook.ports.receipts import Awaited, Heard
 
 async def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
     """Begin the waits of a window, in its transaction."""
-    waits = hearing.waits(settled)
+    waits = receipt_state.waits(settled)
     if waits:
         await session.run(query("receipts_wait"), *map(list, zip(*waits, strict=True)), now)
 
@@ -30,13 +30,13 @@ async def hear(session: Session, endpoint: bytes, said: Sequence[Said], *, tenan
             new = list(firsts), list(firsts.values())
             await session.run(query("receipts_begin"), *new, endpoint, tenant, now)
         found = await session.rows(query("receipts_lock"), list(firsts), endpoint)
-        rows = {row[0]: hearing.Row(row[1], hearing.read(row[2]), row[3]) for row in found}
-        changed, reached = hearing.heard(rows, said, known)
+        rows = {row[0]: receipt_state.Row(row[1], receipt_state.read(row[2]), row[3]) for row in found}
+        changed, reached = receipt_state.heard(rows, said, known)
         await _keep(session, endpoint, changed, now)
     return Heard([one.delivery for one in said if (one.delivery, one.event) not in known], reached)
 
 
-async def _keep(session: Session, endpoint: bytes, rows: dict[bytes, hearing.Row], now: int) -> None:
+async def _keep(session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.Row], now: int) -> None:
     if not rows:
         return
     words = [row.word for row in rows.values() if row.word is not None]
@@ -45,7 +45,7 @@ async def _keep(session: Session, endpoint: bytes, rows: dict[bytes, hearing.Row
         query("receipts_keep"),
         list(rows),
         [rank(one.stage) for one in words],
-        [hearing.kept(one) for one in words],
+        [receipt_state.kept(one) for one in words],
         [row.finalize_by for row in rows.values()],
         endpoint,
         now,

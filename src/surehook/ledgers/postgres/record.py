@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surehook.core.endpoint_health import concerns, disabled_notice, folded
 from surehook.core.model import (
     BreakerRow,
     EndpointChange,
@@ -21,7 +22,6 @@ from surehook.core.model import (
 )
 from surehook.ledgers import history
 from surehook.ledgers.common.lines import attempt
-from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.breakers import keep_breakers
 from surehook.ledgers.postgres.errors import Again

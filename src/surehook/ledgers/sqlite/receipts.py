@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from surehook.core import receipt_state
 from surehook.core.model import Notice, Settled
 from surehook.core.receipt import rank
 from surehook.core.receipt_message import Said
-from surehook.ledgers import hearing
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, run_batch
 from surehook.ledgers.sqlite.session import Session
@@ -18,7 +18,7 @@ from surehook.ports.receipts import Awaited, Heard
 
 def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
     """Begin the waits of a window, in its transaction."""
-    values = [value for one in hearing.waits(settled) for value in one]
+    values = [value for one in receipt_state.waits(settled) for value in one]
     run_batch(session, "receipts_wait", values, before=(now,))
 
 
@@ -28,27 +28,27 @@ def hear(session: Session, endpoint: bytes, said: Sequence[Said], *, tenant: str
         found = (session.rows(*piece) for piece in batch("receipts_known").pieces(asked))
         known = {place for rows in found for place in rows}
         rows = _rows(session, endpoint, {event for _, event in known})
-        changed, reached = hearing.heard(rows, said, known)
+        changed, reached = receipt_state.heard(rows, said, known)
         _keep(session, endpoint, changed, tenant=tenant, now=now)
     return Heard([one.delivery for one in said if (one.delivery, one.event) not in known], reached)
 
 
-def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, hearing.Row]:
+def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, receipt_state.Row]:
     keys = [value for event in sorted(events) for value in (event, endpoint)]
     return {
-        event: hearing.Row(delivery, hearing.read(said), finalize_by)
+        event: receipt_state.Row(delivery, receipt_state.read(said), finalize_by)
         for piece in batch("receipts_among").pieces(keys)
         for event, delivery, said, finalize_by in session.rows(*piece)
     }
 
 
 def _keep(
-    session: Session, endpoint: bytes, rows: dict[bytes, hearing.Row], *, tenant: str, now: int
+    session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.Row], *, tenant: str, now: int
 ) -> None:
     values: list[Any] = []
     for event, row in sorted(rows.items()):
         assert row.word is not None, "it was spoken of"
-        stage, said = rank(row.word.stage), hearing.kept(row.word)
+        stage, said = rank(row.word.stage), receipt_state.kept(row.word)
         values += (event, endpoint, tenant, row.delivery, stage, said, row.finalize_by, now)
     run_batch(session, "receipts_keep", values)
 

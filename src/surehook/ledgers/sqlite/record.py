@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import json
 from msgspec.structs import astuple
 
+from surehook.core.endpoint_health import concerns, disabled_notice, folded
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
     Attempt,
@@ -25,7 +26,6 @@ from surehook.core.model import (
 )
 from surehook.ledgers import changes as notes
 from surehook.ledgers import history
-from surehook.ledgers.folding import concerns, disabled_notice, folded
 from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.receipts import wait

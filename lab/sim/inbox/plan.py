@@ -1,0 +1,365 @@
+"""A world of both halves from one seed: the sender's options, and what is and befalls at the receiver's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct, structs
+
+from lab.sim import orders, swarm
+from lab.sim.entropy import Seed
+from lab.sim.inbox.store import MOMENTS, Faults
+from lab.sim.inbox.stories import ALL, ONE_WAY, Line, Story, numbers
+from lab.sim.orders import Blow
+from lab.sim.policies import SHORT
+from lab.sim.swarm import Customer, Options
+from surehook.core.workflow.decide import Order
+from surehook.inbox.backoff import Backoff
+from surehook.inbox.rules import Rules
+
+FAULTS = (
+    "kills", "power", "deaths", "stops", "freezes", "steps", "late", "away", "contended", "unknown", "skew", "tempers", "echoes",
+    "rotations", "versions", "acts",
+)  # fmt: skip
+SHARE = 0.35  # of worlds that have each fault
+UNDO_SHARE = 0.3
+DECLARED = {
+    "document.viewed": {"viewed": "sent"},
+    "document.signed": {"signed": "sent"},
+    "document.completed": {"completed": "voided"},
+}
+DAY_S = 86_400.0  # longer than any world: a buffer that waits so long gives nothing up
+
+# Schedules that end within a world's life, and breakers that are soon asked again.
+SOON = {"window": 60, "failure_ratio": 0.4, "calls": 8, "probe_after": 20}
+POLICIES: tuple[Any, ...] = (
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [1, 3, 9, 20, 40]}, "breaker": SOON},
+    {"profile": "standard", **SHORT, "schedule": {"fixed": [2, 4]}, "jitter": None, "breaker": None},
+    {
+        "profile": "standard", **SHORT, "schedule": {"fixed": [1, 5, 10, 20]},
+        "breaker": {"window": 30, "failure_ratio": 0.4, "calls": 4, "probe_after": 10},
+    },
+    {"profile": "yousign", "schedule": {"fixed": [2, 6, 30]}, "breaker": SOON},
+    {
+        "profile": "insigner", "schedule": {"fixed": [1, 2, 5, 10]},
+        "timeouts": {"first": 3, "retry": 3, "connect": 3}, "auto_disable": {"consecutive_failures": 6},
+    },
+    {"profile": "webhooks_uno", "schedule": {"wait_factor": {"factor": 50, "retries": 1}}, "jitter": None},
+    {
+        "profile": "standard", **SHORT, "schedule": {"fixed": [1]}, "on_exhausted": "drop", "jitter": None, "breaker": SOON,
+    },
+)  # fmt: skip
+INVOICES = ("invoice.paid", "invoice.due")  # followed by no workflow; the second waits for a person's word
+
+Temper = Literal["fails", "later", "refuses", "breaks", "ignores", "half"]
+# fails    so many times, before or after it wrote
+# later    asks so many times for later
+# refuses  for good, until it is mended
+# breaks   always, until it is mended
+# ignores  for good
+# half     so many times: the first of two handlers is done, and the second fails
+
+
+class Given(Struct, frozen=True):
+    """One event to be published. `key` names it for life; `line` is None for what no workflow follows."""
+
+    at: float
+    key: str
+    type: str
+    document: str | None
+    sequence: int | None
+    line: Line | None
+    schema: str
+
+
+class Rotation(Struct, frozen=True):
+    """The sender's secret is rotated, the old one signs on for `overlap_s`, the receiver learns the new one after `adopt_s`."""
+
+    at: float
+    overlap_s: int
+    adopt_s: float
+
+
+class Echo(Struct, frozen=True):
+    """A middlebox says a request again: the one at `which` of those it has seen, so many at once, with other bytes or not."""
+
+    at: float
+    which: float
+    times: int
+    tampered: bool
+
+
+class Act(Struct, frozen=True):
+    """What people do at the inbox: `decide` on what waits for that, replay what fits, or `release` a document."""
+
+    at: float
+    what: str
+    wanted: dict[str, str] = {}
+
+
+class Plan(Struct):
+    """The receiver's half of a world. Instants are seconds from its beginning."""
+
+    faults: tuple[str, ...]
+    processes: int
+    workers: int
+    rules: Rules
+    backoff: Backoff
+    order: Order
+    stories: dict[str, Story]
+    given: list[Given]
+    tempers: dict[str, tuple[Temper, int]]
+    database: Faults
+    offsets_ms: list[int]
+    blows: list[Blow]
+    rotations: list[Rotation]
+    echoes: list[Echo]
+    acts: list[Act]
+    narrow: bool = (
+        False  # `follow` names the events that move alone; information with a number counts nevertheless
+    )
+    undo: bool = False  # moves wait for a person's word, and some are rejected and undone
+    rejected: dict[str, dict[str, str]] = {}  # where documents go then, as their table says
+
+    @property
+    def exact(self) -> bool:
+        """Whether a document's journal must be its story: no number is ever given up."""
+        return self.order.then != "skip" or self.patient
+
+    @property
+    def patient(self) -> bool:
+        """Whether no wait ends within the life of the world."""
+        return (self.order.wait_s or 0) > DAY_S / 2
+
+
+def draw(seed: int | str) -> tuple[Options, Plan]:
+    """The world of a seed."""
+    chance = Seed(seed).stream("inbox swarm")
+    storm_s = chance.choice((8.0, 12.0, 20.0, 45.0))
+    plan = _plan(chance, storm_s)
+    _ways_out(Seed(seed).stream("ways out"), plan, storm_s)
+    _rejections(Seed(seed).stream("rejections"), plan, storm_s)
+    return _options(seed, chance, plan, storm_s), plan
+
+
+def _ways_out(chance: random.Random, plan: Plan, storm_s: float) -> None:
+    """What keeps documents from being stuck; drawn apart, so that older seeds tell their stories on."""
+    plan.narrow = chance.random() < 0.5
+    if plan.order.mode == "strict" and chance.random() < 0.3:
+        plan.order = Order(wait_s=chance.choice((2.0, 8.0, 25.0)), count=plan.order.count)
+    if "acts" in plan.faults and not plan.exact:
+        plan.acts += [
+            Act(chance.uniform(0, storm_s), "release", {"document": chance.choice(list(plan.stories))})
+            for _ in range(chance.randint(1, 5))
+        ]
+        plan.acts.sort(key=lambda act: act.at)
+
+
+def _rejections(chance: random.Random, plan: Plan, storm_s: float) -> None:
+    """Moves that people reject, and that are undone then; drawn apart as well."""
+    if not plan.faults or chance.random() >= UNDO_SHARE:
+        return
+    plan.undo = True
+    plan.rejected = DECLARED if chance.random() < 0.5 else {}
+    for one in plan.given:
+        for wait_s in (chance.uniform(0.1, 2.0), chance.uniform(2.0, 15.0)):
+            if one.line is not None:
+                plan.acts.append(Act(min(one.at + wait_s, storm_s), "decide"))
+    plan.acts += [
+        Act(chance.uniform(0, storm_s), "replay", {"state": "rejected"}) for _ in range(chance.randint(0, 2))
+    ]
+    plan.acts.sort(key=lambda act: act.at)
+
+
+def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float) -> Options:
+    quiet = chance.random() < 0.2
+    faults = () if quiet else tuple(fault for fault in swarm.FAULTS if chance.random() < SHARE)
+    moods = [(0.0, swarm.mood(chance, faults))]
+    while "moods" in faults and chance.random() < 0.5:
+        moods.append((chance.uniform(0, storm_s), swarm.mood(chance, faults)))
+    dns = chance.uniform(0, storm_s)
+    customer = Customer(
+        tenant="t1",
+        host="inbox.example",
+        address="198.51.100.1",
+        port=443 if chance.random() < 0.7 else 80,
+        policy=chance.choice(POLICIES),
+        event_types=("*",),
+        moods=sorted(moods, key=lambda entry: entry[0]),
+        dns_trouble=[(dns, dns + chance.uniform(1, 30))] if "dns" in faults else [],
+    )
+    switches = ("pause", "pause", "activate", "activate") if "switches" in faults else ()
+    requests = ("resend", "resend", "cancel", "replay") if "requests" in faults else ()
+    befalling = [
+        orders.Order(chance.uniform(0, storm_s), what, 0 if what in switches or what == "replay" else at)
+        for at, what in enumerate(chance.sample([*switches, *requests], chance.randint(0, 4)))
+    ] if switches and requests else []  # fmt: skip
+    blows = swarm.blows(chance, faults, storm_s, [one.at for one in plan.given])
+    return Options(
+        seed=seed,
+        faults=faults,
+        nodes=1 if chance.random() < 0.7 else 2,
+        customers=[customer],
+        publishes=[(one.at, "t1", one.type, 1) for one in plan.given],
+        orders=sorted(befalling, key=lambda order: order.at),
+        blows=sorted([_near(blow, storm_s) for blow in blows], key=lambda blow: blow.at),
+        storm_s=storm_s,
+        calm_s=700.0,
+        engine=swarm.engine(chance),
+        late_s=(0.0, chance.choice((0.0, 0.05, 0.4)) if "storage_late" in faults else 0.001),
+        stall_share=0.01 if "storage_late" in faults else 0.0,
+        slow=swarm.slow(Seed(seed).stream("slow calls")) if "storage_late" in faults else (),
+        unavailable_share=chance.choice((0.02, 0.1, 0.3)) if "storage_away" in faults else 0.0,
+        unknown_share=chance.choice((0.05, 0.2)) if "storage_unknown" in faults else 0.0,
+        dns_fail_share=0.05 if "dns" in faults else 0.0,
+        clock_offset_ms=chance.randint(-100_000, 100_000) if "skew" in faults else 0,
+        clock_drift_ppm=chance.uniform(-300, 300) if "skew" in faults else 0.0,
+    )
+
+
+def _near(blow: Blow, storm_s: float) -> Blow:
+    """Nothing strikes in the moment in which all is mended. The sender's clock is set by ten minutes at most, which a retry that
+    is held in memory then waits longer."""
+    at = min(blow.at, storm_s - 0.1)
+    if blow.what != "step":
+        return structs.replace(blow, at=at)
+    return Blow(at, "step", blow.which, seconds=max(-600.0, min(600.0, blow.seconds)))
+
+
+def _plan(chance: random.Random, storm_s: float) -> Plan:
+    quiet = chance.random() < 0.1
+    faults = () if quiet else tuple(fault for fault in FAULTS if chance.random() < SHARE)
+    order = _order(chance)
+    stories = {
+        f"doc_{number}": chance.choice(ONE_WAY if order.then == "skip" else ALL)
+        for number in range(chance.randint(1, 3))
+    }
+    given = _given(chance, faults, stories, storm_s)
+    processes = chance.choice((1, 1, 2, 3))
+    busy = [one.at for one in given]
+    return Plan(
+        faults=faults,
+        processes=processes,
+        workers=chance.choice((1, 2, 3)) if processes < 3 else chance.choice((1, 2)),
+        rules=Rules(
+            batch=chance.choice((1, 2, 5, 64)),
+            lease_ms=chance.choice((300, 1_000, 5_000)),
+            idle_s=chance.choice((5.0, 10.0, 30.0)),
+        ),
+        backoff=Backoff(first_s=1.0, factor=2.0, max_s=10.0, attempts=chance.choice((3, 5, 10))),
+        order=order,
+        stories=stories,
+        given=given,
+        tempers=_tempers(chance, given) if "tempers" in faults else {},
+        database=Faults(
+            late_s=chance.choice((0.02, 0.5)) if "late" in faults else 0.001,
+            stall_share=0.05 if "late" in faults else 0.0,
+            away_share=chance.choice((0.05, 0.3)) if "away" in faults else 0.0,
+            contended_share=0.1 if "contended" in faults else 0.0,
+            unknown_share=chance.choice((0.05, 0.3)) if "unknown" in faults else 0.0,
+            dies={},
+        ),
+        offsets_ms=[chance.randint(-100_000, 100_000) if "skew" in faults else 0 for _ in range(processes)],
+        blows=_blows(chance, faults, storm_s, busy),
+        rotations=[
+            Rotation(chance.uniform(0, storm_s), chance.choice((3, 10, 86_400)), chance.choice((0.5, 5.0, 40.0)))
+            for _ in range(chance.randint(1, 2) if "rotations" in faults else 0)
+        ],
+        echoes=[
+            Echo(chance.choice(busy) + chance.expovariate(0.5), chance.random(), chance.randint(1, 3), chance.random() < 0.2)
+            for _ in range(chance.randint(4, 15) if "echoes" in faults else 0)
+        ],
+        acts=_acts(chance, storm_s) if "acts" in faults else [],
+    )  # fmt: skip
+
+
+def _order(chance: random.Random) -> Order:
+    kind = chance.choice(("strict", "strict", "patient", "skip", "refuse"))
+    count = chance.choice((3, *(64,) * 7))
+    if kind == "strict":
+        return Order(mode="strict", count=count)
+    if kind == "patient":
+        return Order(mode="buffer", wait_s=DAY_S, then="skip")
+    return Order(
+        mode="buffer",
+        wait_s=chance.choice((2.0, 8.0, 25.0)),
+        then="skip" if kind == "skip" else "refuse",
+        count=count,
+    )
+
+
+def _given(
+    chance: random.Random, faults: tuple[str, ...], stories: dict[str, Story], storm_s: float
+) -> list[Given]:
+    """Events in order or shuffled, in a burst or over the storm."""
+    given = []
+
+    def schema() -> str:
+        return "2" if "versions" in faults and chance.random() < 0.3 else "1"
+
+    for document, story in stories.items():
+        begin = chance.uniform(0, storm_s * 0.5)
+        spread = chance.choice((0.0, 0.3, storm_s * 0.5))
+        instants = [begin + chance.random() * spread for _ in story]
+        if chance.random() < 0.5:
+            instants.sort()
+        for number, (at, line, sequence) in enumerate(zip(instants, story, numbers(story), strict=True)):
+            key = f"{document}/{number}"
+            given.append(Given(at, key, line.type, document, sequence, line, schema()))
+    for number in range(chance.randint(0, 5)):
+        at = chance.uniform(0, storm_s)
+        given.append(Given(at, f"invoice/{number}", chance.choice(INVOICES), None, None, None, schema()))
+    return sorted(given, key=lambda one: (one.at, one.key))
+
+
+def _tempers(chance: random.Random, given: list[Given]) -> dict[str, tuple[Temper, int]]:
+    found: dict[str, tuple[Temper, int]] = {}
+    for one in given:
+        kinds: list[Temper] = ["fails", "fails", "later", "refuses", "breaks"]
+        if one.line is None:
+            kinds += ["ignores", "half", "half"]
+        if chance.random() < 0.35:
+            found[one.key] = (chance.choice(kinds), chance.randint(1, 3))
+    return found
+
+
+def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: list[float]) -> list[Blow]:
+    """Two thirds of them strike soon after something was published."""
+    blows: list[Blow] = []
+
+    def at() -> float:
+        near = chance.choice(busy) + chance.uniform(0, 1.5)
+        return min(near if chance.random() < 0.66 else storm_s * chance.random(), storm_s - 0.1)
+
+    def strike(fault: str, what: str, least: int, most: int, **details: Callable[[], Any]) -> None:
+        for _ in range(chance.randint(least, most) if fault in faults else 0):
+            made = {key: value() for key, value in details.items()}
+            blows.append(Blow(at(), what, chance.randrange(3), **made))
+
+    strike("kills", "kill", 1, 5, steps=lambda: chance.randrange(120))
+    strike("power", "power", 1, 2, steps=lambda: chance.randrange(120))
+    strike(
+        "deaths", "death", 2, 8,
+        call=lambda: chance.choice(MOMENTS), steps=lambda: chance.choice((0, 0, 0, 1, 4)),
+    )  # fmt: skip
+    strike("stops", "stop", 1, 3, seconds=lambda: chance.choice((0.1, 1.0, 10.0)))
+    strike("freezes", "freeze", 1, 3, seconds=lambda: chance.choice((0.5, 2.0, 8.0)))
+    strike(
+        "steps", "step", 1, 2,
+        seconds=lambda: chance.choice((-1, 1)) * chance.choice((1.0, 10.0, 120.0, 400.0)),
+    )  # fmt: skip
+    return sorted(blows, key=lambda blow: blow.at)
+
+
+def _acts(chance: random.Random, storm_s: float) -> list[Act]:
+    wanted = (
+        {"state": "dead"}, {"state": "rejected"}, {"state": "finalized"}, {"state": "ignored"}, {"type": "document.*"},
+        {"type": "invoice.*"},
+    )  # fmt: skip
+    acts = [
+        Act(chance.uniform(1, storm_s), "replay", chance.choice(wanted)) for _ in range(chance.randint(1, 4))
+    ]
+    acts += [Act(chance.uniform(1, storm_s), "decide") for _ in range(chance.randint(0, 2))]
+    return sorted(acts, key=lambda act: act.at)
