@@ -53,6 +53,16 @@ def test_an_engine_from_a_url_has_connections_for_the_most_workers_and_who_store
     assert pool.size() + pool._max_overflow > 64
 
 
+def test_sqlite_gives_out_the_connection_whose_cache_is_current(tmp_path) -> None:
+    engine = engines.engine(f"sqlite:///{tmp_path / 'app.db'}")
+    with engine.connect() as used_last, engine.connect():
+        expected = used_last.connection.dbapi_connection
+    for _ in range(2):
+        with engine.connect() as given:
+            assert given.connection.dbapi_connection is expected
+    engine.dispose()
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize(("workers", "is_told"), [(2, True), (1, False)])
 def test_workers_that_would_use_up_a_pool_of_the_applications_are_told_of(

@@ -102,10 +102,12 @@ def suffices(pool: Pool, workers: int) -> None:
         )  # fmt: skip
 
 
-def _pool(url: URL) -> dict[str, int]:
-    """SQLite has one writer, and its pools are as its files want them."""
+def _pool(url: URL) -> dict[str, Any]:
+    """Arguments of the pool. SQLite has one writer, so its pool keeps its default size, and the connection used last is given out
+    first: each connection caches pages, and a commit by one makes the caches of all others stale. Turn by turn (the
+    default), six pages were read from the file for each message that was stored, and two for each that was processed."""
     if url.get_backend_name() == "sqlite":
-        return {}
+        return {"pool_use_lifo": True}
     return {"pool_size": KEPT, "max_overflow": CONNECTIONS - KEPT}
 
 
