@@ -382,6 +382,8 @@ class Checkers:
             return (
                 None if row.parked == status else f"is parked for {row.parked} while its endpoint is {status}"
             )
+        if status != "active":
+            return None  # parked before its endpoint was switched off, by an answer: nobody may take it back
         return None if row.due_at > now else f"is parked for {row.parked}, {late}"
 
     def _find(self, sentence: str) -> None:
