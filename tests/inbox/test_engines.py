@@ -63,6 +63,11 @@ def test_sqlite_gives_out_the_connection_whose_cache_is_current(tmp_path) -> Non
     engine.dispose()
 
 
+@pytest.mark.parametrize("make", [engines.engine, engines.async_engine])
+def test_a_database_in_memory_has_an_engine(make) -> None:
+    assert make("sqlite://").dialect.name == "sqlite"
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize(("workers", "is_told"), [(2, True), (1, False)])
 def test_workers_that_would_use_up_a_pool_of_the_applications_are_told_of(

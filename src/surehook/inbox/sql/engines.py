@@ -107,7 +107,9 @@ def _pool(url: URL) -> dict[str, Any]:
     first: each connection caches pages, and a commit by one makes the caches of all others stale. Turn by turn (the
     default), six pages were read from the file for each message that was stored, and two for each that was processed."""
     if url.get_backend_name() == "sqlite":
-        return {"pool_use_lifo": True}
+        # A database in memory has a pool of one connection, older drivers of asyncio one without a queue.
+        dialect: Any = url.get_dialect()  # its public type lacks `get_pool_class`, which every dialect has
+        return {"pool_use_lifo": True} if issubclass(dialect.get_pool_class(url), QueuePool) else {}
     return {"pool_size": KEPT, "max_overflow": CONNECTIONS - KEPT}
 
 
