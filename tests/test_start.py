@@ -11,7 +11,7 @@ import surehook.health.ledger, surehook.health.redis, surehook.wakeups.postgres
 from surehook.ledgers.{ledger} import *
 print(*(name for name in {late} if name in sys.modules))
 """
-LATE = ("sqlalchemy", "alembic", "fastapi", "pydantic", "uvicorn", "surehook.api.serving")
+LATE = ("sqlalchemy", "alembic", "starlette", "pydantic", "uvicorn", "surehook.api.serving")
 
 
 @pytest.mark.parametrize("ledger", ["postgres.ledger", "sqlite"])

@@ -16,7 +16,7 @@ from surehook.core.errors import LedgerUnavailable, Problem, SettingsError
 from tests.cli.conftest import Run
 
 # Loaded by other commands' work, never by help: each alone costs more than the whole help does.
-HEAVY = {"rich", "asyncio", "http.client", "ssl", "sqlalchemy", "fastapi", "uvicorn", "pydantic", "sqlite3"}
+HEAVY = {"rich", "asyncio", "http.client", "ssl", "sqlalchemy", "starlette", "uvicorn", "pydantic", "sqlite3"}
 
 
 def test_every_command_has_its_module() -> None:

@@ -1,7 +1,7 @@
 """The HTTP API as an ASGI application: the table of calls becomes routes, and every error becomes a problem.
 
-Management calls are plain routes: FastAPI holds them and the document together, while msgspec reads and writes
-the bodies, since a strict reading that names the field at fault is worth more here than a model per call.
+Management calls are plain routes of Starlette. msgspec reads and writes the bodies, since a strict reading that names
+the field at fault is worth more here than a model per call.
 `ingest.py` answers the two publishing calls in front of this application.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, compile_path
 
-from surehook import __version__
 from surehook.api import audit, openapi, pages, problems, tenants
 from surehook.api.answering import answer, refuse
 from surehook.api.auth import Guard
@@ -32,22 +32,17 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def build(services: Services) -> FastAPI:
+def build(services: Services) -> Starlette:
     """The application over a started engine. It has no lifespan of its own: see `Services`."""
-    app = FastAPI(
-        title="surehook",
-        version=__version__,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        routes=[*_call_routes(services), *_page_routes()],
-        exception_handlers={HTTPException: _not_routed},
-    )
-    app.openapi = openapi.document  # type: ignore[method-assign]
     needs_key = frozenset() if services.metrics_open else frozenset({"/metrics"})
     signed = frozenset(call.path for call in CALLS if call.signed)
-    app.add_middleware(Guard, keys=services.keys, needs_key=needs_key, signed=signed)
+    app = Starlette(
+        routes=[*_call_routes(services), *_page_routes()],
+        middleware=[Middleware(Guard, keys=services.keys, needs_key=needs_key, signed=signed)],
+        exception_handlers={HTTPException: _not_routed},
+    )
+    # Another address is another resource here; Starlette takes this choice in no argument.
+    app.router.redirect_slashes = False
     return app
 
 
