@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from surehook import config_kinds as kinds
-from surehook.config import BY_NAME, SETTINGS, UNAVAILABLE, Settings
+from surehook.config import BY_NAME, SETTINGS, UNAVAILABLE, Settings, kinds
 from surehook.core.errors import SettingsError
 
 KEY = "a-key-of-sixteen-chars"
@@ -27,7 +27,7 @@ def write(folder: Path, text: str, name: str = "surehook.toml") -> Path:
 
 
 def test_every_field_has_its_line_and_every_line_its_field() -> None:
-    fields = set(Settings.__struct_fields__) - {"origins", "file"}
+    fields = {each.name for each in dataclasses.fields(Settings)} - {"origins", "file"}
     assert fields == set(BY_NAME)
     assert not fields & set(UNAVAILABLE)
 

@@ -1,14 +1,14 @@
-"""Kinds of settings: how the text of the environment, the file or a flag becomes a value, or is refused."""
+"""Kinds of settings: readers that make a value of the text of the environment, the file or a flag, or refuse it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
-from surehook import config_reach as reach
+from surehook.config import reach
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -17,14 +17,18 @@ API_KEY_CHARS_MIN = 16
 _IN_QUERY = re.compile(r"([?&]\w*password=)[^&]*", re.IGNORECASE)  # libpq takes it there as well
 
 
-class Kind(Struct, frozen=True):
-    """How the text of a setting becomes a value. `read` raises ValueError for what is not `accepted`."""
+T = TypeVar("T")
+
+
+class Kind(Struct, Generic[T], frozen=True):
+    """A way to read the text of a setting, and to show its value. `read` raises ValueError for what is not `accepted`."""
 
     accepted: str
-    read: Callable[[str], Any]
+    read: Callable[[str], T]
+    show: Callable[[T], str] = str
 
 
-def whole(low: int, high: int) -> Kind:
+def whole(low: int, high: int) -> Kind[int]:
     def read(text: str) -> int:
         value = int(text.replace("_", ""))
         if not low <= value <= high:
@@ -34,7 +38,7 @@ def whole(low: int, high: int) -> Kind:
     return Kind(f"a whole number from {low:,} to {high:,}", read)
 
 
-def one_of(*words: str) -> Kind:
+def one_of(*words: str) -> Kind[str]:
     def read(text: str) -> str:
         if text.lower() not in words:
             raise ValueError
@@ -47,6 +51,10 @@ def _read_flag(text: str) -> bool:
     return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[
         text.lower()
     ]  # fmt: skip
+
+
+def _show_flag(value: bool) -> str:
+    return "1" if value else "0"
 
 
 def _read_host(text: str) -> str:
@@ -141,26 +149,35 @@ URL = Kind("an http:// or https:// address without a query", _read_url)
 TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
 LEVEL = one_of("debug", "info", "warning", "error")
 FORMAT = one_of("auto", "json", "console")
-FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag)
-NETWORKS = Kind("networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks)
-TENANT_NETWORKS = Kind(
-    "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16", reach.networks_by_tenant
+FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag, _show_flag)
+NETWORKS = Kind(
+    "networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks, ",".join
 )
-PREFIXES = Kind("IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes)
-HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names)
+TENANT_NETWORKS = Kind(
+    "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16",
+    reach.networks_by_tenant,
+    reach.shown_by_tenant,
+)
+PREFIXES = Kind(
+    "IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes, ",".join
+)
+HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names, ",".join)
 FILE = Kind("the path of a file", _read_path)
 PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
 LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
-REDIS = Kind("redis://[USER:PASSWORD@]HOST:PORT[/NUMBER], or rediss:// with TLS", _read_redis_url)
+REDIS = Kind(
+    "redis://[USER:PASSWORD@]HOST:PORT[/NUMBER], or rediss:// with TLS", _read_redis_url, without_password
+)
 BROKER = Kind(
     "amqp:// or amqps://USER:PASSWORD@HOST:PORT/VHOST, several of one cluster by commas", _read_broker_url
 )
 DATABASE = Kind(
     "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     _read_database_url,
+    without_password,
 )
-# What may hold a password, whoever meant it to: a value that is refused is never repeated, for no rule finds the
-# password in what is no URL.
+# Texts that may hold a password, whether or not they should: a refused value is never repeated, since no rule finds
+# the password in a text that is no URL.
 URLS = (URL, PROXY, REDIS, BROKER, DATABASE)
 WITH_PASSWORD = (PROXY, REDIS, BROKER, DATABASE)
 ENCODING_HINT = "; in a password write # as %23, / as %2F, ? as %3F, @ as %40, : as %3A and % as %25"

@@ -1,7 +1,7 @@
-"""How the settings about reach are read: networks, networks by tenant, names, the egress proxy.
+"""Readers of the settings about reach: networks, networks by tenant, names, the egress proxy.
 
 Each reader takes the text that an environment variable would hold and raises ValueError for what it does not
-accept; `config.py` turns that into a SettingsError that says what would be accepted.
+accept; `sources.py` turns that into a SettingsError that says what would be accepted.
 """
 
 from __future__ import annotations
