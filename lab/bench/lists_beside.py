@@ -25,13 +25,15 @@ from surehook.api import app as application
 from surehook.api.auth import Keys
 from surehook.api.services import Services
 from surehook.api.traffic import Watched
-from surehook.bootstrap import assemble, open_transport
+from surehook.bootstrap import open_transport
 from surehook.cli import examining, examining_services
 from surehook.cli.finding import Finding
 from surehook.config import Settings
 from surehook.core import ids, instants
 from surehook.core.instants import DAY_MS, HOUR_MS
+from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
+from surehook.host import process
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.http_server.bounds import Bounds
@@ -140,9 +142,9 @@ async def opened(ledger: Any, cpu_s: Callable[[], float]) -> AsyncIterator[Door]
     """An engine that knows the configuration and does nothing by itself, behind the API."""
     clock, telemetry = At(NOW + HOUR_MS), Quiet()
     settings = Settings.load(flags={"api_key": KEY})
-    engine = assemble(
+    engine = Engine(
         ledger=ledger, transport=open_transport(settings, clock), clock=clock, entropy=SystemEntropy(),
-        telemetry=telemetry, settings=EngineSettings(lanes=()),
+        host=process.here(), telemetry=telemetry, settings=EngineSettings(lanes=()),
     )  # fmt: skip
     await engine.loader.reload()
     services = Services(engine, Keys(ledger, own=[KEY]))

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
 
 CONCURRENCY = 64
@@ -108,7 +108,7 @@ async def by_surehook(url: str, until: float, ca: str | None) -> int:
     wire = Client(
         clock=Boot(),
         resolver=NoNames(),
-        settings=Settings(allow_http=True, allow_networks=("127.0.0.0/8",), ca_file=ca),
+        settings=WireSettings(allow_http=True, allow_networks=("127.0.0.0/8",), ca_file=ca),
     )
     target = wire.target(url, tenant="bench")
     over, count, running = asyncio.Event(), 0, CONCURRENCY

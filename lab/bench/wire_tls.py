@@ -40,7 +40,7 @@ from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
 from surehook.wire.sessions import Sessions
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
 from wire import ANSWER, BODY, LINES, Boot, Sink
 
@@ -102,7 +102,7 @@ def start_sink(make: Callable[[], asyncio.Protocol], context: ssl.SSLContext) ->
 
 
 def client(**settings: Any) -> Client:
-    rules = Settings(allow_networks=("127.0.0.0/8",), **settings)
+    rules = WireSettings(allow_networks=("127.0.0.0/8",), **settings)
     return Client(clock=Boot(), resolver=Everywhere(), settings=rules)
 
 

@@ -1,4 +1,4 @@
-"""The production server on simulated ports: the same knot as `bootstrap.serve` ties, with the world's ends.
+"""The production server on simulated ports: the same knot as `bootstrap` ties, with the world's ends.
 
 Nothing of the server is replaced but what touches the world: clock, entropy, the dialer under the wire
 client, the resolver, who the process is, where facts go. The ledger is the real one behind `SimLedger`.
@@ -24,7 +24,6 @@ from lab.sim.trace import Trace
 from lab.sim.verdicts import Overheard
 from lab.sim.wakeups import SimWakeups
 from lab.sim.world import NETWORK, World
-from surehook import bootstrap
 from surehook.core import signature
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
@@ -36,7 +35,7 @@ from surehook.delivery.replay import Replays
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from surehook.wire.client import Client
-from surehook.wire.settings import Settings as WireSettings
+from surehook.wire.settings import WireSettings
 
 _TLS = ssl.create_default_context()  # never used to encrypt: the simulated dialer does no TLS
 
@@ -145,7 +144,7 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
         settings=WireSettings(allow_http=True, allow_networks=(NETWORK,)),
         context=_TLS,
     )
-    engine = bootstrap.assemble(
+    engine = Engine(
         ledger=ledger,  # type: ignore[arg-type]
         transport=Overheard(
             transport,

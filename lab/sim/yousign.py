@@ -29,7 +29,7 @@ from surehook.core.envelope import EventIn
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
-from surehook.wire.settings import Settings as WireSettings
+from surehook.wire.settings import WireSettings
 
 Mode = Literal["lanes", "single_queue"]
 # An event is a message to each endpoint. The case with as many events as they had messages asks for three times as much.

@@ -1,22 +1,12 @@
-"""What callers may take of a process: settings on one side, on the other what the system allows and deliveries need."""
+"""Bounds of what callers may take of a process: settings on one side, the system's limits and deliveries on the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from surehook.api.ingest import App
-from surehook.api.serving import rendered
 from surehook.config import Settings
 from surehook.host import process
 from surehook.http_server.bounds import Bounds
-from surehook.http_server.server import HttpServer
 from surehook.ports.telemetry import Telemetry
-from surehook.wire.settings import Settings as WireSettings
-
-
-def server(app: App, settings: Settings, *, now: Callable[[], int], telemetry: Telemetry) -> HttpServer:
-    """The server of an application, not listening yet: what it refuses by itself is a problem as everything else is."""
-    return HttpServer(app, render=rendered, now=now, telemetry=telemetry, bounds=bounds(settings, telemetry))
+from surehook.wire.settings import WireSettings
 
 
 def bounds(settings: Settings, telemetry: Telemetry) -> Bounds:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from surehook import bootstrap
 from surehook.config import Settings
+from surehook.config.sharing import check_sharing
 from surehook.core.errors import SettingsError
 from surehook.core.model import FIRST, RETRY
+from surehook.delivery.settings import EngineSettings
 
 SHARED = "postgresql://somebody:secret@127.0.0.1:1/book"
 
@@ -25,8 +26,8 @@ SHARED = "postgresql://somebody:secret@127.0.0.1:1/book"
 )
 def test_a_role_says_what_is_taken_and_which_lanes_are_sent(flags, lanes, accepts) -> None:  # type: ignore[no-untyped-def]
     settings = Settings.load(env={"SUREHOOK_DATABASE_URL": SHARED}, flags=flags)
-    bootstrap.check_sharing(settings)
-    made = bootstrap.engine_settings(settings)
+    check_sharing(settings)
+    made = EngineSettings.of(settings)
     assert (made.lanes, made.accepts) == (lanes, accepts)
     assert made.beat_s == 0.3
 
@@ -37,7 +38,7 @@ def test_a_role_says_what_is_taken_and_which_lanes_are_sent(flags, lanes, accept
 )
 def test_sqlite_serves_one_process_that_does_everything(flags: dict[str, object], key: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        bootstrap.check_sharing(Settings.load(env={}, flags=flags))
+        check_sharing(Settings.load(env={}, flags=flags))
     assert caught.value.key == key
     assert "SQLite" in caught.value.detail
     assert "SUREHOOK_DATABASE_URL=postgresql://" in str(caught.value.hint)
@@ -46,7 +47,7 @@ def test_sqlite_serves_one_process_that_does_everything(flags: dict[str, object]
 def test_only_a_worker_has_one_lane() -> None:
     settings = Settings.load(env={"SUREHOOK_DATABASE_URL": SHARED}, flags={"lane": "first"})
     with pytest.raises(SettingsError) as caught:
-        bootstrap.check_sharing(settings)
+        check_sharing(settings)
     assert caught.value.key == "lane"
 
 

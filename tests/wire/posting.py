@@ -11,7 +11,7 @@ from typing import Any
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 NOBODY = ssl.SSLContext(
@@ -58,7 +58,7 @@ def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client
         clock=BootClock(),
         resolver=Names(names or {}),
         dialer=dialer,
-        settings=Settings(**settings),
+        settings=WireSettings(**settings),
         context=context,
     )
 

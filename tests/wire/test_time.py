@@ -9,7 +9,7 @@ import pytest
 from lab.sim.loop import Process, run
 from surehook.ports.resolver import Resolved
 from surehook.wire.client import Client
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import GRACE_S, NEVER, TICK_S, Wheel
 from tests.wire.network import OK, Network
 from tests.wire.posting import NOBODY, Names, post
@@ -42,7 +42,7 @@ def play(case, *, names=None, network=None, **settings):
             clock=LoopClock(),
             resolver=resolver,
             dialer=wires,
-            settings=Settings(allow_http=True, **settings),
+            settings=WireSettings(allow_http=True, **settings),
             context=NOBODY,
         )
         began = loop.time()
@@ -280,7 +280,7 @@ def frozen(case, seed):
                 clock=LoopClock(),
                 resolver=Names({"hooks.company.com": (PUBLIC,)}),
                 dialer=network,
-                settings=Settings(allow_http=True),
+                settings=WireSettings(allow_http=True),
                 context=NOBODY,
             )
             answer = await post(wire, URL, timeout_s=1.0)

@@ -22,10 +22,10 @@ def backup(
     json: Json = False,
 ) -> None:
     """Copy the ledger, as of one instant, while the server goes on. The copy is checked and synced."""
-    from surehook.bootstrap import back_up
     from surehook.cli.faults import NOT_FOUND, CommandError
     from surehook.cli.progress import busy
     from surehook.config import Settings
+    from surehook.maintenance import back_up
 
     settings = Settings.load(flags={"database_url": database_url})
     if not settings.is_sqlite:

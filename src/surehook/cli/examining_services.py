@@ -27,7 +27,7 @@ def services(settings: Settings) -> Iterator[Finding]:
 
 
 def ledger(settings: Settings) -> Finding:
-    from surehook.bootstrap import revisions
+    from surehook.maintenance import revisions
 
     where = settings.shown("database_url")
     try:

@@ -17,9 +17,9 @@ Database = Annotated[str | None, typer.Option(help="The ledger.", show_default="
 @app.command()
 def status(database_url: Database = None, json: Json = False) -> int:
     """Show the ledger's revision and the newest one; exit code 7 if they differ."""
-    from surehook.bootstrap import revisions
     from surehook.cli.faults import NOT_MET, OK
     from surehook.config import Settings
+    from surehook.maintenance import revisions
 
     settings = Settings.load(flags={"database_url": database_url})
     current, newest = revisions(settings)
@@ -30,8 +30,8 @@ def status(database_url: Database = None, json: Json = False) -> int:
 @app.command()
 def plan(database_url: Database = None, json: Json = False) -> None:
     """Show what `migrate up` would run, in one transaction. Changes nothing."""
-    from surehook.bootstrap import migration_plan, revisions
     from surehook.config import Settings
+    from surehook.maintenance import migration_plan, revisions
 
     settings = Settings.load(flags={"database_url": database_url})
     current, newest = revisions(settings)
@@ -48,9 +48,9 @@ def plan(database_url: Database = None, json: Json = False) -> None:
 @app.command()
 def up(database_url: Database = None, json: Json = False) -> None:
     """Bring the ledger to the newest revision. On SQLite the server must not be running."""
-    from surehook.bootstrap import migrate, revisions
     from surehook.cli.progress import busy
     from surehook.config import Settings
+    from surehook.maintenance import migrate, revisions
 
     settings = Settings.load(flags={"database_url": database_url})
     before, _ = revisions(settings)

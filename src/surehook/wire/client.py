@@ -28,7 +28,7 @@ from surehook.wire.opening import Opener
 from surehook.wire.origin import Origin, Target
 from surehook.wire.pool import Pool
 from surehook.wire.sessions import Sessions
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
 
 BUFFER_BYTES = 64 * 1024  # read at a time, shared by all connections of the client
@@ -59,10 +59,10 @@ class Client:
         clock: Boot,
         resolver: Resolver,
         dialer: Dialer | None = None,
-        settings: Settings | None = None,
+        settings: WireSettings | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or WireSettings()
         self.boot = clock.boot
         self.guard = guard.Guard(self.settings)
         self.wheel = Wheel(self.boot)

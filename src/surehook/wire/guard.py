@@ -13,7 +13,7 @@ from surehook.core.errors import Problem, SettingsError
 from surehook.core.url import Manners, Url, forbidden_address, parse
 from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Failure
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 
 ADDRESSES = 16  # dialled at most, of one answer; all of the answer is judged
 
@@ -21,7 +21,7 @@ ADDRESSES = 16  # dialled at most, of one answer; all of the answer is judged
 class Guard:
     """Built from settings, never changed: other words need another guard, and with it another client."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: WireSettings) -> None:
         self._everybody = self._manners(settings, settings.allow_networks, "allow_networks")
         self._tenants = {
             tenant: self._manners(settings, settings.allow_networks + networks, "tenant_networks")
@@ -65,7 +65,7 @@ class Guard:
             raise forbidden_address()
 
     @staticmethod
-    def _manners(settings: Settings, allow: tuple[str, ...], key: str) -> Manners:
+    def _manners(settings: WireSettings, allow: tuple[str, ...], key: str) -> Manners:
         try:
             rules = address.Rules(
                 allow=tuple(map(address.network, allow)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surehook.wire.settings import Settings
+from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ class Pool:
     """Idle connections stand in their origin's stack (last in, first out: the warm one is used, the others age)
     and in one line over all origins, oldest first, from which room is made."""
 
-    def __init__(self, settings: Settings, wheel: Wheel) -> None:
+    def __init__(self, settings: WireSettings, wheel: Wheel) -> None:
         self._settings = settings
         self._wheel = wheel
         self._idle: dict[Connection, None] = {}

@@ -1,4 +1,4 @@
-"""What an operator and the composition root can tell the client. Every bound with its unit and reason."""
+"""Rules and bounds of the client. Every bound has its unit and reason."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from surehook.config import Settings
 
-class Settings(Struct, frozen=True, kw_only=True):
+
+class WireSettings(Struct, frozen=True, kw_only=True):
     """Networks are CIDR texts. Nothing here is read from the environment by the client itself."""
 
     allow_http: bool = False
@@ -25,3 +27,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     idle_connections: int = 1_024
     connections: int = 2_048  # open at once; above both lanes' slots, below a common limit of 4,096 files
     body_wait_s: float = 1.0  # after complete headers the body may take this long, never beyond the deadline
+
+    @classmethod
+    def of(cls, settings: Settings, *, calls: int) -> WireSettings:
+        """The client of a server that may have so many `calls` under way, beside which idle connections stay."""
+        default = cls()
+        return cls(
+            allow_http=settings.allow_http,
+            allow_networks=settings.allow_networks,
+            tenant_networks=settings.tenant_networks,
+            deny_networks=settings.deny_networks,
+            nat64_prefixes=settings.nat64_prefixes,
+            own_hosts=frozenset(settings.own_hosts),
+            ca_file=settings.ca_file,
+            proxy=settings.proxy,
+            connections=max(default.connections, calls + default.idle_connections),
+        )
