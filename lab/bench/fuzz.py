@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from surehook.core.errors import Problem
+from surehook.core.http1.answer import BODY_KEPT_BYTES, DONE, Reader
+from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES, kept_headers
 from surehook.core.url import Manners, parse
 from surehook.wire import redirect
-from surehook.wire.heads import HEADERS_KEPT_BYTES, kept_headers
-from surehook.wire.response import BODY_KEPT_BYTES, DONE, Reader
 from tests.wire.answers import CASES
 
 HELD_MAX = 160 * 1024  # one fed segment of 64 KiB, a head, a body, and the copy being searched

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from surehook.core import limits
 from surehook.core.errors import Problem
-from surehook.core.request_chunks import ChunkReader
-from surehook.core.request_head import RequestHead, examine, parse
+from surehook.core.http1.request_chunks import ChunkReader
+from surehook.core.http1.request_head import RequestHead, examine, parse
 
 HOST = b"host: x\r\n"
 

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from surehook.core import envelope, ids, limits, outcome, signature, verdict
+from surehook.core.http1.answer import BODY_KEPT_BYTES
+from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES
 from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
@@ -19,8 +21,6 @@ from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines, static_heads
 from surehook.delivery.routes import Route
 from surehook.delivery.settings import EngineSettings
-from surehook.wire.heads import HEADERS_KEPT_BYTES
-from surehook.wire.response import BODY_KEPT_BYTES
 from tests.docs.pages import PAGES, examples, first_column, function, section
 
 PAGE = "docs/delivery-contract.md"

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 import uvloop
 
-from surehook.wire.heads import HEAD_BYTES
-from surehook.wire.response import BODY_PIECES, BODY_READ_BYTES, DONE, Reader
+from surehook.core.http1.answer import BODY_PIECES, BODY_READ_BYTES, DONE, Reader
+from surehook.core.http1.answer_head import HEAD_BYTES
 from tests.wire.answers import CASES
 from tests.wire.posting import client, post, until
 from tests.wire.receivers import Hang, Hear, Receiver, Reset, Say, Wait

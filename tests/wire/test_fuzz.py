@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.bench.fuzz import check_answer, check_url, damaged
-from surehook.wire.response import DONE, Reader
+from surehook.core.http1.answer import DONE, Reader
 from tests.budget import examples
 from tests.wire.answers import CASES
 

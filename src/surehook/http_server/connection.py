@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from surehook.core import limits, request_head
+from surehook.core import limits
 from surehook.core.errors import Problem
+from surehook.core.http1 import request_head
 from surehook.http_server import refusals
 from surehook.http_server.exchange import Exchange
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from surehook.core import limits
 from surehook.core.errors import Problem
-from surehook.core.request_chunks import ChunkReader
-from surehook.core.request_head import RequestHead
+from surehook.core.http1.request_chunks import ChunkReader
+from surehook.core.http1.request_head import RequestHead
 from surehook.http_server import refusals
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import asyncio
 import select
 from typing import TYPE_CHECKING, cast
 
+from surehook.core.http1.answer import BODY, DONE, HEAD, Reader
+from surehook.core.http1.answer_head import kept_headers
 from surehook.ports.transport import Answer, Failure
 from surehook.wire import causes
-from surehook.wire.heads import kept_headers
-from surehook.wire.response import BODY, DONE, HEAD, Reader
 from surehook.wire.wheel import NEVER
 
 if TYPE_CHECKING:

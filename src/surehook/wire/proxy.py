@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from surehook.core import address
 from surehook.core.errors import SettingsError
+from surehook.core.http1.answer_head import HEAD
 from surehook.ports.transport import Failure
-from surehook.wire.heads import HEAD
 
 REPLY_BYTES = 16 * 1024  # of a proxy's answer to CONNECT
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from surehook.core.http1.answer_head import fields
 from surehook.core.url import Url
-from surehook.wire.heads import fields
 
 FOLLOWED = {"strict": frozenset({307, 308}), "yousign": frozenset({301, 302, 303, 307, 308})}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from surehook.core.errors import Problem
+from surehook.core.http1.grammar import FIELD, TEXT
 from surehook.core.limits import (
     CHUNK_BYTES,
     CHUNK_LINE_BYTES,
@@ -19,8 +20,8 @@ from surehook.core.limits import (
     TRAILER_BYTES,
 )
 
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]*+)?")
-_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;" + TEXT + rb")?")
+_TRAILER = re.compile(FIELD)
 
 # Sizes of small chunks as they are written.
 _SMALL = {form % size: size for size in range(1, 0x1000) for form in (b"%x", b"%X")}

@@ -16,9 +16,9 @@ and is as long as that one was, nothing is read anew.
 
 from __future__ import annotations
 
-from surehook.ports.transport import Failure
-from surehook.wire import heads
-from surehook.wire.chunks import Chunks
+from surehook.core.http1 import answer_head as heads
+from surehook.core.http1.answer_chunks import Chunks
+from surehook.core.http1.answer_head import Fault
 
 INTERIMS = 5  # 1xx answers before the final one
 BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
@@ -63,7 +63,7 @@ class Reader:
     def reset(self) -> None:
         self.phase = HEAD
         self.status: int | None = None
-        self.failure: Failure | None = None
+        self.failure: Fault | None = None
         self.head = b""
         self.body = b""
         self.truncated = False
@@ -157,7 +157,7 @@ class Reader:
         self._seen = len(self._buffer)
         return HEAD
 
-    def _interim(self, status: int, lines: bytes) -> Failure | None:
+    def _interim(self, status: int, lines: bytes) -> Fault | None:
         if status == 101:
             return "switched_protocols"
         if status not in _INTERIM_TAKEN:
@@ -220,7 +220,7 @@ class Reader:
             self.reusable = False
         return self._take(rest)
 
-    def _fail(self, failure: Failure) -> int:
+    def _fail(self, failure: Fault) -> int:
         self.failure = failure
         self.reusable = False
         self._buffer.clear()

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
-from surehook.ports.transport import Failure
+from surehook.core.http1.grammar import FIELD, TEXT
+
+# Everything that may be wrong with an answer up to the end of its head.
+Fault = Literal[
+    "not_http", "bad_status", "bad_headers", "bad_framing", "headers_too_large", "too_many_informational",
+    "switched_protocols",
+]  # fmt: skip
 
 HEAD_BYTES = 16 * 1024  # status line and header lines of one head
 LINE_BYTES = 8 * 1024  # one line without its end; common servers stop at the same
@@ -12,20 +19,17 @@ FIELDS = 64  # header lines; real answers have about ten
 HEADERS_KEPT_BYTES = 4 * 1024
 
 # The whole strict grammar in one expression. Possessive: it never walks back, so it is linear in every input.
-HEAD = re.compile(
-    rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*+)?\r\n"
-    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n)*+)\r\n"
-)
+HEAD = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + TEXT + rb")?\r\n((?:" + FIELD + rb"\r\n)*+)\r\n")
 
 _VERSIONS = (b"HTTP/1.1 ", b"HTTP/1.0 ")
-_SOUND = re.compile(rb"[\t -~\x80-\xff]*+(?:\r\n?)?+")  # a line, or the start of one
-_STATUS = re.compile(rb"[1-5][0-9][0-9](?: [\t -~\x80-\xff]*+)?\r\n")
-_FIELD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+\r\n")
+_SOUND = re.compile(TEXT + rb"(?:\r\n?)?+")  # a line, or the start of one
+_STATUS = re.compile(rb"[1-5][0-9][0-9](?: " + TEXT + rb")?\r\n")
+_FIELD = re.compile(FIELD + rb"\r\n")
 _STATUS_LINE_BYTES = LINE_BYTES + len("HTTP/1.1 200 ")  # a reason as long as a line
 _NAMED_FIRST = (b"retry-after:", b"content-type:", b"location:")
 
 
-def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Failure | None, int, int]:
+def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Fault | None, int, int]:
     """The first fault of a head that may not be complete yet, and the line that is not complete: start and number.
 
     Lines before line `number`, which starts at `at`, were examined already. The fault is the first in the order

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(;[\t -~\x80-\xff]*)?")
-_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~\x80-\xff]*+")
+from surehook.core.http1.grammar import FIELD, TEXT
+
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(;" + TEXT + rb")?")
+_TRAILER = re.compile(FIELD)
 _LINE_BYTES = 256  # a size with its extension; also one trailer line
 
 _AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
