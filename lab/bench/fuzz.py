@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from surehook.core.errors import Problem
-from surehook.core.http1.answer import BODY_KEPT_BYTES, DONE, Reader
+from surehook.core.http1.answer import DONE, STRANGERS, AnswerReader
 from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES, kept_headers
 from surehook.core.url import Manners, parse
 from surehook.wire import redirect
@@ -55,7 +55,7 @@ def damaged(chance: random.Random, corpus: list[bytes]) -> bytes:
 
 
 def check_answer(data: bytes, chance: random.Random) -> None:
-    reader = Reader()
+    reader = AnswerReader()
     at = 0
     while at < len(data) and reader.phase != DONE:
         size = chance.choice((1, 2, 17, 300, 65_536))
@@ -66,7 +66,9 @@ def check_answer(data: bytes, chance: random.Random) -> None:
         reader.end()
     assert reader.phase == DONE
     assert reader.status is None or (200 <= reader.status <= 599 and reader.failure is None)
-    assert len(reader.body) <= BODY_KEPT_BYTES and len(kept_headers(reader.head)) <= HEADERS_KEPT_BYTES
+    assert (
+        len(reader.body) <= STRANGERS.body_kept_bytes and len(kept_headers(reader.head)) <= HEADERS_KEPT_BYTES
+    )
     if reader.reusable:
         assert reader.status is not None
     if reader.status is not None:

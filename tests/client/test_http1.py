@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.client.http1 import HEAD_BYTES_MAX, Answer, AnswerReader, NotHttp, render
+from surehook.client.http1 import HEAD_BYTES_MAX, Answer, IncomingAnswer, NotHttp, render
 
 LENGTH = b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
@@ -27,7 +27,7 @@ def test_an_answer_is_the_same_however_its_bytes_are_cut(
     data: bytes, status: int, body: bytes, keep: bool
 ) -> None:
     for size in range(1, len(data) + 1):
-        reader = AnswerReader()
+        reader = IncomingAnswer()
         answers = [reader.feed(data[at : at + size]) for at in range(0, len(data), size)]
         assert answers[:-1] == [None] * (len(answers) - 1)
         last = answers[-1]
@@ -36,7 +36,7 @@ def test_an_answer_is_the_same_however_its_bytes_are_cut(
 
 
 def test_a_body_without_length_ends_with_the_connection() -> None:
-    reader = AnswerReader()
+    reader = IncomingAnswer()
     assert reader.feed(b"HTTP/1.0 200 OK\r\n\r\nhel") is None
     assert reader.feed(b"lo") is None
     ended = reader.end()
@@ -46,7 +46,7 @@ def test_a_body_without_length_ends_with_the_connection() -> None:
 
 @pytest.mark.parametrize("cut", [0, 10, 30, len(LENGTH) - 1])
 def test_an_answer_that_breaks_off_is_no_answer(cut: int) -> None:
-    reader = AnswerReader()
+    reader = IncomingAnswer()
     assert reader.feed(LENGTH[:cut]) is None
     assert reader.end() is None
     assert reader.has_begun == (cut > 0)
@@ -67,7 +67,7 @@ def test_an_answer_that_breaks_off_is_no_answer(cut: int) -> None:
 )
 def test_what_is_not_an_answer_is_refused(data: bytes) -> None:
     with pytest.raises(NotHttp):
-        AnswerReader().feed(data)
+        IncomingAnswer().feed(data)
 
 
 def test_a_request_says_how_long_its_body_is() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from surehook.core import envelope, ids, limits, outcome, signature, verdict
-from surehook.core.http1.answer import BODY_KEPT_BYTES
+from surehook.core.http1.answer import STRANGERS
 from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES
 from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
@@ -190,7 +190,7 @@ def test_the_figures_are_those_of_the_code():
     for written in (
         f"at most {limits.EVENT_BODY_BYTES // 1024} KiB",
         f"up to {limits.HEADERS} headers",
-        f"first {HEADERS_KEPT_BYTES // 1024} KiB of your headers and {BODY_KEPT_BYTES // 1024} KiB of your body",
+        f"first {HEADERS_KEPT_BYTES // 1024} KiB of your headers and {STRANGERS.body_kept_bytes // 1024} KiB of your body",
         f"up to {engine.slots_first} requests a lane",
         f"results wait {engine.record_window_s * 1000:g} ms",
         f"{OVERLAP_S // 3600} hours",

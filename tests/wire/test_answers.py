@@ -7,12 +7,16 @@ import asyncio
 import pytest
 import uvloop
 
-from surehook.core.http1.answer import BODY_PIECES, BODY_READ_BYTES, DONE, Reader
-from surehook.core.http1.answer_head import HEAD_BYTES
+from surehook.core.http1.answer import DONE, STRANGERS, AnswerReader
 from tests.wire.answers import CASES
 from tests.wire.posting import client, post, until
 from tests.wire.receivers import Hang, Hear, Receiver, Reset, Say, Wait
 
+HEAD_BYTES, BODY_READ_BYTES, BODY_PIECES = (
+    STRANGERS.head_bytes,
+    STRANGERS.body_read_bytes,
+    STRANGERS.body_pieces,
+)
 ENDS = {"hang": (Hang(),), "close": (Wait(0),), "reset": (Wait(0.02), Reset())}
 RUNS = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 
@@ -41,7 +45,7 @@ def test_an_answer_becomes_what_the_table_says(case, loop):
 
 
 def read(*parts: bytes, end: bool = True) -> tuple[object, ...]:
-    reader = Reader()
+    reader = AnswerReader()
     for part in parts:
         if reader.feed(part) == DONE:
             break
@@ -64,7 +68,7 @@ AFTER_PLAIN = {
 
 @pytest.mark.parametrize("parts", AFTER_PLAIN.values(), ids=AFTER_PLAIN)
 def test_an_answer_is_read_alike_whatever_came_before_on_its_connection(parts):
-    def state(reader: Reader) -> tuple[object, ...]:
+    def state(reader: AnswerReader) -> tuple[object, ...]:
         for part in parts:
             reader.feed(part)
         return (
@@ -72,12 +76,12 @@ def test_an_answer_is_read_alike_whatever_came_before_on_its_connection(parts):
             reader.keep_s,
         )  # fmt: skip
 
-    used = Reader()
+    used = AnswerReader()
     for _ in range(2):
         assert used.feed(PLAIN + b"ok") == DONE
         assert used.reusable
         used.reset()
-    assert state(used) == state(Reader())
+    assert state(used) == state(AnswerReader())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_how_an_answer_is_cut_into_segments_changes_nothing(case):
 )
 def test_bytes_behind_a_body_in_pieces_forbid_another_request(framing, more):
     first, second = framing.split(b"|")
-    reader = Reader()
+    reader = AnswerReader()
     reader.feed(b"HTTP/1.1 200 OK\r\n" + first)
     assert reader.feed(second + more) == DONE
     assert (reader.status, reader.body, reader.reusable) == (200, b"ok", not more)
@@ -107,7 +111,7 @@ def test_bytes_behind_chunks_that_end_at_the_cap_forbid_another_request():
     chunk = b"%x\r\n" % (BODY_READ_BYTES - 13) + b"x" * (BODY_READ_BYTES - 13) + b"\r\n0\r\n\r\n"
     assert len(chunk) == BODY_READ_BYTES
     for more in (b"", b"HTTP/1.1 200 OK\r\n\r\n"):
-        reader = Reader()
+        reader = AnswerReader()
         reader.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
         assert reader.feed(chunk + more) == DONE
         assert (reader.status, reader.reusable) == (200, not more)
@@ -129,20 +133,20 @@ CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 
 
 def test_a_body_of_as_many_chunks_as_may_be_is_whole():
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.feed(CHUNKED + b"1\r\nx\r\n" * BODY_PIECES + b"0\r\n\r\n") == DONE
     assert (reader.body, reader.truncated, reader.reusable) == (b"x" * BODY_PIECES, False, True)
 
 
 def test_a_body_of_more_chunks_is_cut_and_its_status_stays():
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.feed(CHUNKED + b"1\r\nx\r\n" * (BODY_PIECES + 1) + b"0\r\n\r\n") == DONE
     assert (reader.status, reader.failure) == (200, None)
     assert (reader.body, reader.truncated, reader.reusable) == (b"x" * BODY_PIECES, True, False)
 
 
 def test_a_body_of_more_trailers_is_cut():
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.feed(CHUNKED + b"2\r\nok\r\n0\r\n" + b"a:\r\n" * BODY_PIECES) == DONE
     assert (reader.status, reader.body, reader.truncated, reader.reusable) == (200, b"ok", True, False)
 
@@ -151,7 +155,7 @@ def test_a_body_of_more_trailers_is_cut():
     "framing", [b"content-length: 9999\r\n\r\n", b"\r\n", b"transfer-encoding: chunked\r\n\r\n2000\r\n"]
 )
 def test_a_body_in_more_reads_is_cut(framing):
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.feed(HEAD + framing) != DONE
     reads = 1
     while reader.feed(b"x") != DONE:

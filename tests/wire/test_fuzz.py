@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.bench.fuzz import check_answer, check_url, damaged
-from surehook.core.http1.answer import DONE, Reader
+from surehook.core.http1.answer import DONE, AnswerReader
 from tests.budget import examples
 from tests.wire.answers import CASES
 
@@ -55,7 +55,7 @@ def test_what_is_taken_is_read_the_same_by_another_reader():
     taken = 0
     for seed in range(40_000):
         data = damaged(random.Random(seed), SMALL)
-        reader = Reader()
+        reader = AnswerReader()
         if reader.feed(data) != DONE:
             reader.end()
         if reader.status is None or reader.truncated or not reader.reusable:

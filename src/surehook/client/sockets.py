@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from surehook.client.calls import Call, Place
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
-from surehook.client.http1 import Answer, AnswerReader, NotHttp, render
+from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
 
 IDLE_MAX = 16  # connections kept for the next request; more are closed after use
 READ_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ class Sockets:
         deadline = time.monotonic() + self._timeout_s
         while True:
             connection, is_fresh = self._connect(deadline)
-            reader = AnswerReader()
+            reader = IncomingAnswer()
             try:
                 answer = _converse(connection, data, reader, deadline)
             except (OSError, NotHttp) as error:
@@ -96,7 +96,7 @@ def _is_readable(connection: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _converse(connection: socket.socket, data: bytes, reader: AnswerReader, deadline: float) -> Answer:
+def _converse(connection: socket.socket, data: bytes, reader: IncomingAnswer, deadline: float) -> Answer:
     connection.settimeout(_left(deadline))
     connection.sendall(data)
     while True:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from surehook.client.calls import Call, Place
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
-from surehook.client.http1 import Answer, AnswerReader, NotHttp, render
+from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
 
 READ_BYTES = 64 * 1024
 
@@ -40,7 +40,7 @@ class Streams:
     async def _attempt(self, call: Call, data: bytes) -> Answer | None:
         """None: a kept connection had been closed by the server before it heard anything."""
         kept = self._take()
-        reader = AnswerReader()
+        reader = IncomingAnswer()
         connection: Connection | None = kept
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -86,7 +86,7 @@ class Streams:
         return await asyncio.open_connection(place.host, place.port, ssl=context, server_hostname=place.host)
 
 
-async def _converse(connection: Connection, data: bytes, parser: AnswerReader) -> Answer:
+async def _converse(connection: Connection, data: bytes, parser: IncomingAnswer) -> Answer:
     reader, writer = connection
     writer.write(data)
     await writer.drain()

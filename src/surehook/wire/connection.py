@@ -11,7 +11,7 @@ import asyncio
 import select
 from typing import TYPE_CHECKING, cast
 
-from surehook.core.http1.answer import BODY, DONE, HEAD, Reader
+from surehook.core.http1.answer import BODY, DONE, HEAD, AnswerReader
 from surehook.core.http1.answer_head import kept_headers
 from surehook.ports.transport import Answer, Failure
 from surehook.wire import causes
@@ -54,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         self.origin = origin
         self.address = address
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.reader = Reader()
+        self.reader = AnswerReader()
         self.call: Call | None = None
         self.due = self.alarm = NEVER
         self.has_answered = False
@@ -289,7 +289,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> Answer:
         reader, opening = self.reader, call.opening
         if failure is not None:  # what came too late, or never became an answer, is not shown as one
-            self.reader = reader = Reader()
+            self.reader = reader = AnswerReader()
         answer = Answer(
             reader.status,
             failure,

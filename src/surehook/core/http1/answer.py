@@ -18,13 +18,9 @@ from __future__ import annotations
 
 from surehook.core.http1 import answer_head as heads
 from surehook.core.http1.answer_chunks import Chunks
-from surehook.core.http1.answer_head import Fault
+from surehook.core.http1.answer_head import Fault, HeadCaps
 
 INTERIMS = 5  # 1xx answers before the final one
-BODY_READ_BYTES = 64 * 1024  # of the body as sent, chunk framing and trailers included
-BODY_KEPT_BYTES = 16 * 1024
-# Reads of a body, and chunks and trailers in it: each costs as much as a kilobyte in one of them.
-BODY_PIECES = 512
 SAME_HEAD_BYTES = 1024  # of a head that is remembered for the answers after it
 
 HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed
@@ -33,25 +29,41 @@ _INTERIM_TAKEN = frozenset({100, 102, 103})
 _BODYLESS = frozenset({204, 304})
 
 
-class Reader:
+class Caps(HeadCaps, frozen=True, kw_only=True):
+    """Bounds of one answer. The defaults are for answers of strangers, of which only the status decides."""
+
+    body_read_bytes: int = 64 * 1024  # of the body as sent, chunk framing and trailers included
+    body_kept_bytes: int = 16 * 1024
+    # Reads of a body, and chunks and trailers in it: each costs as much as a kilobyte in one of them.
+    body_pieces: int = 512
+    # Use a connection again after chunk extensions or trailers, which not all readers understand alike.
+    trusts_extensions: bool = False
+
+
+STRANGERS = Caps()
+
+
+class AnswerReader:
     """One answer. `reset` makes it ready for the next on the same connection.
 
     status      final status once its head is complete
     failure     why there is none
     head        header lines of the final head as received
     body        the kept part of the body, valid when DONE
+    left        bytes of the body to come where its length was announced
     truncated   the kept body is not the whole body
     reusable    the answer was clean and complete and the connection may carry another request
     keep_s      seconds of a `Keep-Alive: timeout=`, or None
     """
 
     __slots__ = (
-        "_budget", "_buffer", "_chunks", "_interims", "_is_odd", "_kept", "_left", "_line_at", "_line_number", "_pieces",
-        "_same", "_same_bytes", "_same_head", "_seen", "body", "failure", "head", "keep_s", "phase", "reusable", "status",
+        "_budget", "_buffer", "_caps", "_chunks", "_interims", "_is_odd", "_kept", "_line_at", "_line_number", "_pieces",
+        "_same", "_same_bytes", "_same_head", "_seen", "body", "failure", "head", "keep_s", "left", "phase", "reusable", "status",
         "truncated",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, caps: Caps = STRANGERS) -> None:
+        self._caps = caps
         self._buffer = bytearray()
         self._kept = bytearray()
         # Of the last answer that came clean and whole in one piece: its head, its length, and what the head said.
@@ -73,9 +85,9 @@ class Reader:
         self._is_odd = False  # legal, but read differently by some: no other request goes this way
         self._seen = 0  # bytes of the buffer that were already looked through for the end of the head
         self._line_at = self._line_number = 0  # its last line, which is not complete
-        self._budget = BODY_READ_BYTES
-        self._pieces = BODY_PIECES
-        self._left: int | None = None  # bytes of the body to come; None: until the connection ends
+        self._budget = self._caps.body_read_bytes
+        self._pieces = self._caps.body_pieces
+        self.left: int | None = None  # None: chunked, or until the connection ends
         self._chunks: Chunks | None = None
 
     @property
@@ -102,7 +114,7 @@ class Reader:
     def end(self) -> None:
         """The connection ended (or waiting for the body did): settle with what there is."""
         if self.phase == BODY:
-            self._finish(complete=self._left is None and self._chunks is None, reusable=False)
+            self._finish(complete=self.left is None and self._chunks is None, reusable=False)
         elif self.phase == HEAD:
             self.phase = DONE
 
@@ -117,17 +129,19 @@ class Reader:
         at = 0
         while True:
             match = heads.HEAD.match(data, at)
-            if match is None or match.end() - at > heads.LINE_BYTES:
+            if match is None or match.end() - at > self._caps.line_bytes:
                 end = data.find(b"\r\n\r\n", at)
                 if end < 0:
-                    self._buffer += data[at : at + heads.HEAD_BYTES + 4]  # so long and no end: it has a fault
+                    self._buffer += data[
+                        at : at + self._caps.head_bytes + 4
+                    ]  # so long and no end: it has a fault
                     return self._partial()
-                failure = heads.examine(data[at : end + 4])[0]
+                failure = heads.examine(data[at : end + 4], self._caps)[0]
                 if match is None or failure is not None:
                     return self._fail(failure or "bad_headers")
             version, status_text, lines = match.groups()
             status = int(status_text)
-            if lines.count(b"\r\n") > heads.FIELDS:
+            if lines.count(b"\r\n") > self._caps.fields:
                 return self._fail("headers_too_large")
             at = match.end()
             if status >= 200:
@@ -150,7 +164,7 @@ class Reader:
     def _partial(self) -> int:
         """Judge a head that is not complete: what cannot become one is refused now, not at the deadline."""
         failure, self._line_at, self._line_number = heads.examine(
-            self._buffer, self._line_at, self._line_number
+            self._buffer, self._caps, self._line_at, self._line_number
         )
         if failure is not None:
             return self._fail(failure)
@@ -205,7 +219,7 @@ class Reader:
         self.phase = BODY
         if left is not None:
             size = len(rest)
-            if size >= left and left <= BODY_KEPT_BYTES:  # the common case: all of it is here
+            if size >= left and left <= self._caps.body_kept_bytes:  # the common case: all of it is here
                 self.body = rest if size == left else rest[:left]
                 self.phase = DONE
                 self.reusable = self.reusable and size == left
@@ -213,9 +227,9 @@ class Reader:
                     self._same_head, self._same_bytes = data[:at], len(data)
                     self._same = (status, lines, self.keep_s)
                 return DONE
-            self._left = left
+            self.left = left
         elif codings:
-            self._chunks = Chunks(BODY_KEPT_BYTES, BODY_PIECES)
+            self._chunks = Chunks(self._caps.body_kept_bytes, self._caps.body_pieces)
         else:
             self.reusable = False
         return self._take(rest)
@@ -239,10 +253,11 @@ class Reader:
         if self._chunks is not None:
             state = self._chunks.feed(data)
             if state is not None:
-                clean = state and self._chunks.is_plain and not self._chunks.leftover and not is_over
+                is_plain = self._chunks.is_plain or self._caps.trusts_extensions
+                clean = state and is_plain and not self._chunks.leftover and not is_over
                 return self._finish(complete=state, reusable=clean and self.reusable)
         else:
-            left = self._left
+            left = self.left
             if left is not None and len(data) >= left:
                 self._keep(data[:left])
                 return self._finish(
@@ -250,15 +265,15 @@ class Reader:
                 )
             self._keep(data)
             if left is not None:
-                self._left = left = left - len(data)
-                if left > self._budget and len(self._kept) == BODY_KEPT_BYTES:
+                self.left = left = left - len(data)
+                if left > self._budget and len(self._kept) == self._caps.body_kept_bytes:
                     return self._finish(complete=False, reusable=False)  # nothing more would be kept
         if is_over or self._budget == 0 or self._pieces == 0:
             return self._finish(complete=False, reusable=False)
         return BODY
 
     def _keep(self, data: bytes) -> None:
-        room = BODY_KEPT_BYTES - len(self._kept)
+        room = self._caps.body_kept_bytes - len(self._kept)
         if len(data) > room:
             self.truncated = True
             data = data[:room]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from msgspec import Struct
+
 from surehook.core.http1.grammar import FIELD, TEXT
 
 # Everything that may be wrong with an answer up to the end of its head.
@@ -13,10 +15,16 @@ Fault = Literal[
     "switched_protocols",
 ]  # fmt: skip
 
-HEAD_BYTES = 16 * 1024  # status line and header lines of one head
-LINE_BYTES = 8 * 1024  # one line without its end; common servers stop at the same
-FIELDS = 64  # header lines; real answers have about ten
 HEADERS_KEPT_BYTES = 4 * 1024
+
+
+class HeadCaps(Struct, frozen=True, kw_only=True):
+    """Bounds of one head."""
+
+    head_bytes: int = 16 * 1024  # status line and header lines
+    line_bytes: int = 8 * 1024  # one line without its end; common servers stop at the same
+    fields: int = 64  # header lines; real answers have about ten
+
 
 # The whole strict grammar in one expression. Possessive: it never walks back, so it is linear in every input.
 HEAD = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + TEXT + rb")?\r\n((?:" + FIELD + rb"\r\n)*+)\r\n")
@@ -25,11 +33,13 @@ _VERSIONS = (b"HTTP/1.1 ", b"HTTP/1.0 ")
 _SOUND = re.compile(TEXT + rb"(?:\r\n?)?+")  # a line, or the start of one
 _STATUS = re.compile(rb"[1-5][0-9][0-9](?: " + TEXT + rb")?\r\n")
 _FIELD = re.compile(FIELD + rb"\r\n")
-_STATUS_LINE_BYTES = LINE_BYTES + len("HTTP/1.1 200 ")  # a reason as long as a line
+_BEFORE_REASON = len("HTTP/1.1 200 ")  # a reason may be as long as a line
 _NAMED_FIRST = (b"retry-after:", b"content-type:", b"location:")
 
 
-def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Fault | None, int, int]:
+def examine(
+    head: bytes | bytearray, caps: HeadCaps, at: int = 0, number: int = 0
+) -> tuple[Fault | None, int, int]:
     """The first fault of a head that may not be complete yet, and the line that is not complete: start and number.
 
     Lines before line `number`, which starts at `at`, were examined already. The fault is the first in the order
@@ -38,9 +48,10 @@ def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Faul
     if not any(version.startswith(head[:9]) for version in _VERSIONS):
         return "not_http", at, number
     while at < len(head):
-        if at > HEAD_BYTES:
+        if at > caps.head_bytes:
             return "headers_too_large", at, number
-        reach = min(at + (LINE_BYTES if number else _STATUS_LINE_BYTES), HEAD_BYTES)  # text ends here at last
+        # The text of the line ends here at the latest.
+        reach = min(at + caps.line_bytes + (0 if number else _BEFORE_REASON), caps.head_bytes)
         stop = head.find(b"\n", at, reach + 2) + 1
         line = head[at : stop or reach + 1]
         if not _SOUND.fullmatch(line):
@@ -53,7 +64,7 @@ def examine(head: bytes | bytearray, at: int = 0, number: int = 0) -> tuple[Faul
                 return "bad_status", at, number
         elif line == b"\r\n":
             break
-        elif number > FIELDS:
+        elif number > caps.fields:
             return "headers_too_large", at, number
         elif not _FIELD.fullmatch(line):
             return "bad_headers", at, number
