@@ -104,7 +104,8 @@ async def _serve(
     with watched(), ending(None, last_words) if child is None else ending(child.parent) as stop:
         # The door is a third of what a start has to load: the work that waits in the ledger does not wait for it.
         await asyncio.to_thread(_load_door)
-        from surehook.api.serving import open_door, rendered
+        from surehook.api.problems import rendered
+        from surehook.api.serving import open_door
         from surehook.callers import bounds
         from surehook.http_server.server import HttpServer
         from surehook.observing import observe

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surehook.api import problems
+from surehook.api.codes import CODES
 from surehook.core import ids, receipt_message, signature
 from surehook.core.instants import render
 from surehook.core.receipt import word
@@ -183,7 +183,7 @@ def test_what_is_signed_and_cannot_be_read_is_a_422(
 def test_other_methods_are_told_the_right_one(house: House) -> None:
     answer = house.call("GET", "/v1/receipts", key=None)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    assert problems.CODES["bad_signature"][0] == 401
+    assert CODES["bad_signature"][0] == 401
 
 
 # -- what an endpoint asks for -----------------------------------------------------------------------------

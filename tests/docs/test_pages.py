@@ -7,8 +7,8 @@ import re
 import pytest
 import typer
 
+from surehook.api.codes import CODES
 from surehook.api.notices import KINDS
-from surehook.api.problems import CODES
 from surehook.cli.main import app
 from surehook.config import BY_NAME, FILE_VARIABLE, UNAVAILABLE, Settings
 from surehook.core.delivery import TRANSITIONS

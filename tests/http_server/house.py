@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from surehook.api.serving import rendered
+from surehook.api.problems import rendered
 from surehook.http_server.bounds import Bounds
 from surehook.http_server.connection import HttpConnection
 from surehook.http_server.server import HttpServer

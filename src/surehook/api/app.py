@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -17,10 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, compile_path
 
-from surehook.api import audit, openapi, pages, problems, tenants
-from surehook.api.answering import answer, refuse
+from surehook.api import audit, openapi, pages, tenants
 from surehook.api.auth import Guard
 from surehook.api.calls import Call
+from surehook.api.codes import CODES
+from surehook.api.problems import refuse
 from surehook.api.services import Services
 from surehook.api.table import CALLS
 from surehook.api.traffic import ROUTE
@@ -30,6 +32,7 @@ from surehook.core.errors import Problem
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Endpoint = Callable[[Request], Awaitable[Response]]
+_encode = msgspec.json.Encoder().encode
 
 
 def build(services: Services) -> Starlette:
@@ -85,7 +88,9 @@ async def _answered(call: Call, services: Services, request: Request) -> Respons
         audit.tell(call, asked, given, request)
         if isinstance(given.value, bytes):
             return Response(given.value, media_type=METRICS_TYPE)
-        return answer(given.value, status=given.status, headers=given.headers)
+        if given.value is None:
+            return Response(status_code=given.status, headers=given.headers)
+        return Response(_encode(given.value), given.status, given.headers, "application/json")
     except ClientDisconnect:
         return Response(status_code=400)  # nobody is there to read it
     except Exception as error:
@@ -101,7 +106,7 @@ def _page_routes() -> list[Route]:
 
     async def problem(request: Request) -> Response:
         code = request.path_params["code"]
-        if code not in problems.CODES:
+        if code not in CODES:
             return refuse(_missing())
         return HTMLResponse(pages.problem(code), headers=pages.HEADERS)
 

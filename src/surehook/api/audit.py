@@ -13,8 +13,8 @@ from msgspec.structs import fields
 from starlette.requests import Request
 
 from surehook.api.auth import authorization_of
+from surehook.api.bodies import given
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.given import given
 
 KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type", "breakers": "breaker"}
 NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})

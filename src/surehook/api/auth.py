@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from surehook.api.answering import refuse
+from surehook.api.problems import refuse
 from surehook.core.errors import LedgerError, Problem
 from surehook.delivery.shared import Shared
 from surehook.ports.registry import Registry

@@ -67,6 +67,16 @@ def decode(data: bytes, body: type[B], *, empty: bool = False) -> Steps[B]:
         raise _refused(error, body, value) from None
 
 
+def given(body: Struct) -> dict[str, Any]:
+    """The fields of a change that were written, `null` included."""
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}
+
+
+def stored(value: object) -> bytes | None:
+    """A JSON value as the ledger keeps it; None is absent."""
+    return None if value is None else msgspec.json.encode(value)
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api import parked, show
+from surehook.api import show
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.deliveries import DELIVERY_FILTERS
+from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.shapes import DeliveryShape
 from surehook.core import ids, limits
 from surehook.delivery import dead_letters
@@ -30,7 +30,7 @@ class NewDismissal(Struct, forbid_unknown_fields=True):
 async def list_all(asked: Asked) -> Answer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.dead_letters(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, partial(parked.delivery, asked.services.engine))
+    return asked.page(page, partial(shown, asked))
 
 
 async def dismiss(asked: Asked) -> Answer:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import get_args
 
-from surehook.api import parked, query, show
+from msgspec.structs import replace
+
+from surehook.api import query, show
 from surehook.api.calls import Answer, Asked, Call
+from surehook.api.services import Engine
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
 from surehook.core.model import Attempt, OutcomeName, State
@@ -26,11 +29,11 @@ PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
 async def list_all(asked: Asked) -> Answer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, partial(parked.delivery, asked.services.engine))
+    return asked.page(page, partial(shown, asked))
 
 
 async def get(asked: Asked) -> Answer:
-    return Answer(_shown(asked, await resending.find(asked.services.engine, _id(asked))))
+    return Answer(shown(asked, await resending.find(asked.services.engine, _id(asked))))
 
 
 async def list_attempts(asked: Asked) -> Answer:
@@ -44,16 +47,27 @@ async def list_attempts(asked: Asked) -> Answer:
 
 async def resend(asked: Asked) -> Answer:
     seen, is_new = await resending.resend(asked.services.engine, _id(asked))
-    shape = _shown(asked, seen)
+    shape = shown(asked, seen)
     return Answer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else Answer(shape)
 
 
 async def cancel(asked: Asked) -> Answer:
-    return Answer(_shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
+    return Answer(shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
 
 
-def _shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
-    return parked.delivery(asked.services.engine, seen)
+def shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
+    """A delivery; while a breaker has it parked its `due_at` is that of the next probe, else null: the time at which it was
+    due when it was parked says nothing any more."""
+    if seen.state == "parked":
+        seen = replace(seen, due_at=_probe_at(asked.services.engine, seen))
+    return show.delivery(seen)
+
+
+def _probe_at(engine: Engine, seen: DeliveryView) -> int | None:
+    route = engine.directory.routes.get(seen.endpoint)
+    if route is None or seen.reason not in ("breaker", "key") or route.breaker.is_closed:
+        return None
+    return route.breaker.probe_at
 
 
 def _newest(history: list[Attempt], *, limit: int, after: bytes | None) -> Page:

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from surehook.api import breakers, query, show
+from surehook.api.bodies import given, stored
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.given import given, stored
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
 from surehook.core.authentication import Authentication

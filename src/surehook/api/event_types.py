@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
+from surehook.api.bodies import given, stored
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.endpoints import Description, PolicyReference
-from surehook.api.given import given, stored
 from surehook.api.shapes import EventTypeShape
 from surehook.core import limits, subscription
 from surehook.core.errors import Problem

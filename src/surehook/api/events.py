@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from surehook.api import parked, query, show
+from surehook.api import query, show
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.deliveries import DELIVERY_FILTERS
+from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
 from surehook.core import ids, limits
 from surehook.core.errors import Problem
@@ -63,7 +63,7 @@ async def list_deliveries(asked: Asked) -> Answer:
     event = await _find(asked)
     where = DeliveryFilter(event=event.id, **asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
-    return asked.page(page, partial(parked.delivery, asked.services.engine))
+    return asked.page(page, partial(shown, asked))
 
 
 async def _find(asked: Asked) -> Event:

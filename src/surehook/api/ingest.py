@@ -322,8 +322,6 @@ async def _refuse(scope: Scope, send: Send, error: Exception) -> None:
     scope[problems.PROBLEM], scope[problems.STATUS] = refusal.shape.code, refusal.status
     scope[problems.OF_LEDGER] = problems.of_ledger(error)
     let_go(error)
-    content = refusal.body()
-    headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
-    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    status, headers, content = refusal.rendered()
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -11,6 +11,7 @@ import msgspec
 from surehook import __version__
 from surehook.api import examples, problems
 from surehook.api.calls import Call
+from surehook.api.codes import CODES, status_of
 from surehook.api.problems import ProblemShape
 from surehook.api.query import Parameter
 from surehook.api.table import CALLS
@@ -155,13 +156,13 @@ def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
 def _refusals(call: Call) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
     for code in codes(call):
-        by_status.setdefault(problems.status_of(code), []).append(code)
+        by_status.setdefault(status_of(code), []).append(code)
     return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
 
 
 def _refusal(status: int, found: list[str]) -> dict[str, Any]:
     return {
-        "description": "; ".join(f"`{code}`: {problems.CODES[code][1]}" for code in found),
+        "description": "; ".join(f"`{code}`: {CODES[code][1]}" for code in found),
         "content": {
             problems.MEDIA_TYPE: {
                 "schema": {"$ref": REF + "Problem"},
@@ -172,7 +173,7 @@ def _refusal(status: int, found: list[str]) -> dict[str, Any]:
 
 
 def _problem(code: str) -> dict[str, Any]:
-    status, title = problems.CODES[code]
+    status, title = CODES[code]
     return {
         "type": problems.TYPE_PREFIX + code, "title": title, "status": status, "code": code,
         "detail": title + ".", "field": None, "hint": None,

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from surehook.api import openapi, problems
-from surehook.api.problems import CODES
+from surehook.api.codes import CODES
 from surehook.api.table import CALLS
 
 HEADERS = {

@@ -6,8 +6,8 @@ console   everything but the two publishing calls
 
 from __future__ import annotations
 
-from surehook.api.answering import refuse
 from surehook.api.ingest import App, Receive, Scope, Send
+from surehook.api.problems import refuse
 from surehook.core.errors import Problem
 
 OPEN_ON_WORKERS = frozenset({"/healthz", "/readyz", "/metrics"})

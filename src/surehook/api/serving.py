@@ -8,7 +8,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.api import app as application
-from surehook.api import problems
 from surehook.api.auth import Keys, digest
 from surehook.api.ingest import App, Ingest, Taking
 from surehook.api.roles import RoleDoor
@@ -18,15 +17,6 @@ from surehook.core import ids
 from surehook.ports.registry import ApiKey
 
 NEW_KEY_BYTES = 25  # of chance in a key that the server makes: 200 bits
-
-
-def rendered(error: Exception) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """An error as status, headers and body."""
-    refusal = problems.refusal(error)
-    content = refusal.body()
-    headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(content))]
-    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
-    return refusal.status, headers, content
 
 
 class Sender(Engine, Taking, Protocol):

@@ -7,9 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
-from surehook.api.bodies import did_you_mean
+from surehook.api.bodies import did_you_mean, given
 from surehook.api.calls import Answer, Asked, Call
-from surehook.api.given import given
 from surehook.api.services import Engine
 from surehook.api.shapes import ListShape, TenantShape
 from surehook.core import limits
