@@ -23,14 +23,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from surehook.core.errors import Problem
 from surehook.core.http1.answer import DONE, STRANGERS, AnswerReader
 from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES, kept_headers
-from surehook.core.url import Manners, parse
+from surehook.core.url import NetworkPolicy, parse
 from surehook.wire import redirect
 from tests.wire.answers import CASES
 
 HELD_MAX = 160 * 1024  # one fed segment of 64 KiB, a head, a body, and the copy being searched
 NOISE = [b"\r", b"\n", b"\r\n", b"\r\n\r\n", b":", b" ", b"\t", b"\x00", b"\xff", b"0", b"5", b"ffffffffffffffff", b";", b",", b"HTTP/1.1 ",
          b"200", b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n", b"connection: close\r\n", b"0\r\n\r\n"]  # fmt: skip
-OPEN = Manners(allow_http=True)
+OPEN = NetworkPolicy(allow_http=True)
 
 
 def damaged(chance: random.Random, corpus: list[bytes]) -> bytes:

@@ -113,8 +113,7 @@ async def trial(
     receiver = Receiver(script)  # type: ignore[arg-type]
     Watched.worst, over, outcomes = 0, -10.0, Counter[str]()
     async with receiver.running(ssl=server):
-        wire = client(ca_file=ca)
-        wire.new_connection = lambda origin, address: Watched(wire, origin, address)  # type: ignore[method-assign]
+        wire = client(ca_file=ca, connection=Watched)
         url = f"{'https' if secure else 'http'}://127.0.0.1:{receiver.port}/"
         body = b"x" * (20_000_000 if "large" in name else 600)
         loop = asyncio.get_running_loop()

@@ -142,7 +142,7 @@ def handshakes(port: int, ca: str, seconds: float, *, resume: bool) -> tuple[flo
     async def run() -> tuple[float, float]:
         wire = client(ca_file=ca)
         if not resume:
-            wire.sessions = NoSessions(wire.boot)
+            wire.shared.sessions = NoSessions(wire.boot)
         targets = [wire.target(f"https://127.0.0.1:{port}/", tenant="bench")]
         await post_all(wire, targets, time.perf_counter() + 0.2)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
@@ -205,11 +205,12 @@ async def endpoints(port: int, ca: str, number: int, own: list[EndpointTls] | No
     await post_all(wire, targets)
     took = time.perf_counter() - began
     opened = held()
-    await asyncio.sleep(wire.settings.idle_s + 1)
+    await asyncio.sleep(wire.shared.settings.idle_s + 1)
     left = held()
     row = {
         "kib_open": opened[0] - memory, "sockets_open": opened[1] - descriptors, "kib_after": left[0] - memory,
-        "sockets_after": left[1] - descriptors, "sessions": len(wire.sessions), "contexts_kib": wire.contexts.held_kib,
+        "sockets_after": left[1] - descriptors, "sessions": len(wire.shared.sessions),
+        "contexts_kib": wire.shared.contexts.held_kib,
         "seconds": round(took, 2),
     }  # fmt: skip
     await wire.close()

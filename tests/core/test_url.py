@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from surehook.core import address
 from surehook.core.errors import Problem
-from surehook.core.url import Manners, parse
+from surehook.core.url import NetworkPolicy, parse
 from tests.budget import examples
 
 HERE = Path(__file__).parent
-OPEN = Manners(allow_http=True)
-CLOSED = Manners(own_hosts=frozenset({"hooks.our-own.com"}))
-LOOPBACK = Manners(rules=address.Rules(allow=(address.network("127.0.0.0/8"),)), allow_http=True)
-PRIVATE = Manners(rules=address.Rules(allow=(address.network("10.0.0.0/8"),)), allow_http=True)
+OPEN = NetworkPolicy(allow_http=True)
+CLOSED = NetworkPolicy(own_hosts=frozenset({"hooks.our-own.com"}))
+LOOPBACK = NetworkPolicy(rules=address.Rules(allow=(address.network("127.0.0.0/8"),)), allow_http=True)
+PRIVATE = NetworkPolicy(rules=address.Rules(allow=(address.network("10.0.0.0/8"),)), allow_http=True)
 
 HOSTS = [tuple(json.loads(line)) for line in (HERE / "ssrf_hosts.jsonl").read_text().splitlines()]
 URLS = [tuple(json.loads(line)) for line in (HERE / "ssrf_urls.jsonl").read_text().splitlines()]
 NAMES = [line.split("\t") for line in (HERE / "ssrf_names.tsv").read_text().splitlines() if line[0] != "#"]
 
 
-def verdict(text, manners=OPEN):
+def verdict(text, policy=OPEN):
     try:
-        parse(text, manners)
+        parse(text, policy)
     except Problem as problem:
         return (
             problem.code if (problem.field, problem.status) == ("url", 422) and problem.hint else "incomplete"
@@ -75,7 +75,7 @@ def test_a_grant_opens_no_low_port_and_no_port_elsewhere():
     assert verdict("http://127.0.0.1:25/", LOOPBACK) == "url_port"
     assert verdict("http://127.0.0.1:22/", LOOPBACK) == "url_port"
     assert verdict("http://8.8.8.8:6000/", LOOPBACK) == "url_port"
-    assert verdict("http://8.8.8.8:25/", Manners(allow_http=True, allow_ports=frozenset({25}))) == "ok"
+    assert verdict("http://8.8.8.8:25/", NetworkPolicy(allow_http=True, allow_ports=frozenset({25}))) == "ok"
 
 
 def test_a_private_grant_opens_private_names_but_no_metadata_and_no_localhost():

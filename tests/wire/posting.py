@@ -11,6 +11,7 @@ from typing import Any
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import Client
+from surehook.wire.connection import Connection
 from surehook.wire.settings import WireSettings
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -52,14 +53,17 @@ class Names:
 
 def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client:
     dialer = settings.pop("dialer", None)
+    clock = settings.pop("clock", BootClock())
+    connection = settings.pop("connection", Connection)
     context = settings.pop("context", None if "ca_file" in settings else NOBODY)
     settings = {"allow_http": True, "allow_networks": LOOPBACK} | settings
     return Client(
-        clock=BootClock(),
+        clock=clock,
         resolver=Names(names or {}),
         dialer=dialer,
         settings=WireSettings(**settings),
         context=context,
+        connection=connection,
     )
 
 

@@ -35,11 +35,11 @@ def test_an_answer_becomes_what_the_table_says(case, loop):
                 assert answer.body == case.body
             assert answer.truncated == case.truncated
             if case.end == "hang":
-                assert any(connection.is_fit for connection in wire.pool.open) == case.reused
+                assert any(connection.is_fit for connection in wire.shared.pool.open) == case.reused
             else:
-                await until(lambda: not wire.pool.open)
+                await until(lambda: not wire.shared.pool.open)
             await wire.close()
-            assert not wire.pool.open
+            assert not wire.shared.pool.open
 
     RUNS[loop](play())
 

@@ -137,18 +137,27 @@ def test_nothing_is_sent_without_permission(run):
     run(case())
 
 
+class HandClock:
+    """A boot clock that a test moves."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def boot(self) -> float:
+        return self.now
+
+
 def test_a_late_answer_is_late_even_before_the_tick_that_would_notice():
     async def case():
         network = Network()
         network.answers["8.8.8.8"] = b""
-        wire = client(dialer=network)
-        now = 100.0
-        wire.boot = lambda: now
+        clock = HandClock(100.0)
+        wire = client(dialer=network, clock=clock)
         ends = []
         wire.send(Request(wire.target("http://8.8.8.8/", tenant="a"), b"", BODY, 1.0, 1.0), ends.append)
         await network.spoken_to.wait()
-        now = 101.0001
-        next(iter(wire.pool.open)).data_received(OK)
+        clock.now = 101.0001
+        next(iter(wire.shared.pool.open)).data_received(OK)
         assert [(answer.status, answer.failure, answer.unknown) for answer in ends] == [
             (None, "timeout", True)
         ]
@@ -172,7 +181,7 @@ def test_no_phase_before_the_status_outlives_the_deadline(run, script):
             wire = client()
             answer = await post(wire, receiver.url, timeout_s=0.12)
             assert answer.failure == "timeout" and 120_000 <= answer.total_us < 1_000_000
-            await until(lambda: not wire.pool.open)
+            await until(lambda: not wire.shared.pool.open)
             await wire.close()
 
     run(case())
@@ -220,7 +229,9 @@ def test_an_early_answer_stops_the_sending(run):
             wire = client()
             answer = await post(wire, receiver.url, body=b"x" * 50_000_000)
             assert (answer.status, answer.failure, answer.unknown) == (413, None, False)
-            await until(lambda: not wire.pool.open)  # a connection with an unsent rest is not used again
+            await until(
+                lambda: not wire.shared.pool.open
+            )  # a connection with an unsent rest is not used again
             await wire.close()
 
     run(case())
@@ -244,7 +255,7 @@ def test_a_second_answer_nobody_asked_for_closes_the_connection(run):
         async with Receiver(*scripts).running() as receiver:
             wire = client()
             assert (await post(wire, receiver.url)).status == 200
-            await until(lambda: not wire.pool.open)
+            await until(lambda: not wire.shared.pool.open)
             assert ((await post(wire, receiver.url)).status, receiver.connections) == (200, 2)
             await wire.close()
 
@@ -257,7 +268,7 @@ def test_a_connection_that_closed_while_idle_is_not_written_to(run):
             wire = client()
             for count in (1, 2, 3):
                 assert (await post(wire, receiver.url)).status == 200
-                await until(lambda: not wire.pool.open)
+                await until(lambda: not wire.shared.pool.open)
                 assert (receiver.connections, len(receiver.requests)) == (count, count)
             await wire.close()
 
@@ -269,8 +280,8 @@ def test_idle_connections_expire(run):
         async with Receiver((Hear(), Say(OK), Hang())).running() as receiver:
             wire = client(idle_s=0.05)
             await post(wire, receiver.url)
-            assert wire.pool.open
-            await until(lambda: not wire.pool.open)
+            assert wire.shared.pool.open
+            await until(lambda: not wire.shared.pool.open)
             await wire.close()
 
     run(case())
@@ -284,7 +295,7 @@ def test_idle_connections_are_bounded_per_origin_and_in_all(run):
             await asyncio.gather(
                 *(post(wire, one.url) for _ in range(6)), *(post(wire, two.url) for _ in range(6))
             )
-            await until(lambda: len(wire.pool.open) == 4)
+            await until(lambda: len(wire.shared.pool.open) == 4)
             assert (one.connections, two.connections) == (6, 6)
             await wire.close()
 
@@ -343,7 +354,7 @@ def test_after_close_everything_is_aborted_and_nothing_is_left(run):
             await wire.close()
             assert {(await task).failure for task in tasks} == {"aborted"}
             assert (await post(wire, receiver.url)).failure == "aborted"
-            assert not wire.pool.open
+            assert not wire.shared.pool.open
 
     run(case())
 
@@ -399,7 +410,7 @@ def test_a_reset_while_idle_is_noticed(run):
         async with Receiver((Hear(), Say(OK), Wait(0.02), Reset())).running() as receiver:
             wire = client()
             await post(wire, receiver.url)
-            await until(lambda: not wire.pool.open)
+            await until(lambda: not wire.shared.pool.open)
             await wire.close()
 
     run(case())
@@ -421,7 +432,7 @@ def test_nothing_said_before_the_request_is_an_answer_to_it(said, failure):
         wire = client(dialer=network)
         answer = await post(wire, "http://8.8.8.8/")
         assert (answer.status, answer.failure, answer.unknown, network.heard) == (None, failure, False, [])
-        await until(lambda: not wire.pool.open)
+        await until(lambda: not wire.shared.pool.open)
         await wire.close()
 
     asyncio.run(case())
@@ -437,7 +448,7 @@ def test_a_failure_is_unknown_exactly_if_a_byte_of_the_body_was_written(left, un
         wire = client(dialer=network)
         task = asyncio.ensure_future(post(wire, "http://8.8.8.8/", timeout_s=0.02))
         await network.spoken_to.wait()
-        next(iter(wire.pool.open)).transport.unwritten = left
+        next(iter(wire.shared.pool.open)).transport.unwritten = left
         answer = await task
         assert (answer.failure, answer.unknown) == ("timeout", unknown)
         await wire.close()

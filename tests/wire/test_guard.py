@@ -297,7 +297,7 @@ def test_a_connection_whose_transport_is_closing_is_not_used_again():
         network = Network()
         wire = client(names={NAME: (PUBLIC,)}, dialer=network, allow_networks=())
         await post(wire, URL)
-        next(iter(wire.pool.open)).transport.is_over = True  # a failed write, not yet told
+        next(iter(wire.shared.pool.open)).transport.is_over = True  # a failed write, not yet told
         answer = await post(wire, URL)
         assert (answer.status, len(network.dialed)) == (200, 2)
         await wire.close()

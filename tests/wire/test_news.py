@@ -49,7 +49,7 @@ def test_what_came_before_a_request_is_no_answer_to_it(loop, news):
         wire = client()
         first = asyncio.ensure_future(post(wire, peer.url))
         old = await peer.answer(first)
-        assert len(wire.pool.open) == 1
+        assert len(wire.shared.pool.open) == 1
         if news is None:
             old.shutdown(socket.SHUT_WR)  # an end is news too: no byte may be written behind it
         else:
@@ -58,7 +58,7 @@ def test_what_came_before_a_request_is_no_answer_to_it(loop, news):
         new = await peer.answer(second)
         assert (second.result().status, second.result().failure) == (200, None)
         assert second.result().connect_us is not None, "a connection of its own"
-        await until(lambda: len(wire.pool.open) == 1)
+        await until(lambda: len(wire.shared.pool.open) == 1)
         assert not heard(old), "nothing was written to the first"
         await wire.close()
         for found in (old, new, peer.listener):

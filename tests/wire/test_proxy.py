@@ -139,7 +139,7 @@ def test_a_hostile_proxy_on_a_real_socket_gains_neither_time_nor_memory(script):
             wire = client(proxy=f"http://127.0.0.1:{receiver.port}")
             answer = await post(wire, "https://127.0.0.2:21001/", connect_timeout_s=0.2)
             await wire.close()
-            await until(lambda: not wire.pool.open)
+            await until(lambda: not wire.shared.pool.open)
             return answer
 
     answer = asyncio.run(case())

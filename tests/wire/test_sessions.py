@@ -43,9 +43,8 @@ def play(receiver, server, *steps, loop="asyncio", ca_file, clock=None):
 
     async def case():
         async with receiver.running(ssl=server):
-            wire = client(names=NAMES, ca_file=ca_file)
             own = Clock()
-            wire.boot = wire.sessions._boot = own.boot
+            wire = client(names=NAMES, ca_file=ca_file, clock=own)
             failures = []
             for step in steps:
                 if isinstance(step, float):
@@ -57,7 +56,7 @@ def play(receiver, server, *steps, loop="asyncio", ca_file, clock=None):
                 failures.append(answer.failure)
                 met.append(server.session_stats()["hits"] > before)
             await wire.close()
-            return failures, len(wire.sessions)
+            return failures, len(wire.shared.sessions)
 
     failures, kept = RUNS[loop](case())
     return met, failures, kept

@@ -146,7 +146,7 @@ def test_an_idle_connection_lives_four_seconds_and_less_if_the_server_says_so():
     async def lifetime(wire, network):
         await post(wire, URL)
         at = asyncio.get_running_loop().time()
-        while wire.pool.open:  # noqa: ASYNC110 (virtual time)
+        while wire.shared.pool.open:  # noqa: ASYNC110 (virtual time)
             await asyncio.sleep(0.01)
         return asyncio.get_running_loop().time() - at
 
@@ -162,7 +162,7 @@ def test_a_thousand_exchanges_on_one_connection_keep_no_timer_each():
     async def case(wire, network):
         for _ in range(1_000):
             await post(wire, URL, timeout_s=5.0)
-        return len(wire.wheel._slots), len(network.dialed)
+        return len(wire.shared.wheel._slots), len(network.dialed)
 
     (slots, dialed), _ = play(case)
     assert slots <= 3 and dialed == 1

@@ -28,7 +28,7 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _UNBRACKETED_SIX = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", re.ASCII)
 
 
-class Manners(Struct, frozen=True):
+class NetworkPolicy(Struct, frozen=True):
     """What an operator allows in a URL, beside the rules for addresses."""
 
     rules: address.Rules = address.Rules()
@@ -65,7 +65,7 @@ class Url(Struct, frozen=True):
         return self.scheme, self.host, self.port
 
 
-def parse(text: str, manners: Manners) -> Url:
+def parse(text: str, policy: NetworkPolicy) -> Url:
     """Read and judge a URL without DNS.
 
     Raises Problem with field `url` and one of the codes url_too_long, url_syntax, url_scheme, url_userinfo,
@@ -83,20 +83,18 @@ def parse(text: str, manners: Manners) -> Url:
     host_text, port_text = _split_host(authority)
     host = hostname.read(host_text)
     port = _port(port_text, scheme)
-    granted = host.literal and address.is_granted(host.text, manners.rules)
+    granted = host.literal and address.is_granted(host.text, policy.rules)
     if not host.literal:
-        refusal = hostname.refusal(
-            host.text, manners.rules, manners.own_hosts, reserved=not manners.allow_http
-        )
+        refusal = hostname.refusal(host.text, policy.rules, policy.own_hosts, reserved=not policy.allow_http)
         if refusal is not None:
             raise refuse("url_host_name", refusal, "use a public host name with at least two labels")
         granted = hostname.is_local(host.text)
-    elif (reason := address.judge(host.text, manners.rules).refused) is not None:
+    elif (reason := address.judge(host.text, policy.rules).refused) is not None:
         raise forbidden_address(reason)
-    if not is_open_port(port, granted=granted) and port not in manners.allow_ports:
+    if not is_open_port(port, granted=granted) and port not in policy.allow_ports:
         raise refuse("url_port", f"port {port} is not open to webhooks",
                      "443, 80 or a port from 1024 on that no well-known other service uses")  # fmt: skip
-    if scheme == "http" and not manners.allow_http:
+    if scheme == "http" and not policy.allow_http:
         raise refuse(
             "https_required", "plain http is not allowed here", "use an https URL, or set SUREHOOK_ALLOW_HTTP"
         )

@@ -16,22 +16,17 @@ from weakref import WeakValueDictionary
 
 from surehook.core.errors import Problem
 from surehook.core.model import EndpointTls
-from surehook.core.url import Manners, Url
+from surehook.core.url import NetworkPolicy, Url
 from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Answer, Request
 from surehook.wire import guard, material, redirect
 from surehook.wire.connection import Connection
-from surehook.wire.contexts import Contexts
 from surehook.wire.dial import Dialer, SystemDialer
-from surehook.wire.exchange import Call
+from surehook.wire.exchange import Call, Origin, Target
 from surehook.wire.opening import Opener
-from surehook.wire.origin import Origin, Target
-from surehook.wire.pool import Pool
-from surehook.wire.sessions import Sessions
 from surehook.wire.settings import WireSettings
-from surehook.wire.wheel import Wheel
+from surehook.wire.shared import Shared
 
-BUFFER_BYTES = 64 * 1024  # read at a time, shared by all connections of the client
 CHECK_S = 5.0  # a registration waits this long for DNS, then lets the name pass
 
 
@@ -49,6 +44,7 @@ class Client:
     dialer    the seam to the network; None: the system's
     settings  rules and bounds
     context   TLS for endpoints that have none of their own; None: the system's authorities and `settings.ca_file`
+    connection  the class of connections
 
     Raises SettingsError where a setting is unusable.
     """
@@ -61,18 +57,18 @@ class Client:
         dialer: Dialer | None = None,
         settings: WireSettings | None = None,
         context: ssl.SSLContext | None = None,
+        connection: type[Connection] = Connection,
     ) -> None:
-        self.settings = settings or WireSettings()
+        settings = settings or WireSettings()
         self.boot = clock.boot
-        self.guard = guard.Guard(self.settings)
-        self.wheel = Wheel(self.boot)
-        self.pool = Pool(self.settings, self.wheel)
-        self.buffer = memoryview(bytearray(BUFFER_BYTES))
+        self.shared = Shared(settings, clock.boot, context)
+        self._guard = guard.Guard(settings)
+        self._pool = self.shared.pool
         self._resolver = resolver
-        self.contexts = Contexts(ca_file=self.settings.ca_file, common=context)
-        self.sessions = Sessions(self.boot)
         self._origins: WeakValueDictionary[tuple[object, ...], Origin] = WeakValueDictionary()
-        self._opener = Opener(self, resolver, dialer or SystemDialer())
+        self._opener = Opener(
+            self.shared, self._guard, resolver, dialer or SystemDialer(), connection=connection
+        )
         self._calls: set[Call] = set()  # on the slow way; those on connections are found through the pool
         self._is_closed = False
 
@@ -80,7 +76,7 @@ class Client:
 
     def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
         return self._target(
-            self.guard.read(url, self.guard.manners(tenant)), tenant, material.own(tls, tenant)
+            self._guard.read(url, self._guard.policy_of(tenant)), tenant, material.own(tls, tenant)
         )
 
     def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
@@ -92,7 +88,7 @@ class Client:
     async def check(self, url: str, *, tenant: str) -> None:
         try:
             async with asyncio.timeout(CHECK_S):
-                await self.guard.check(url, self.guard.manners(tenant), self._resolver)
+                await self._guard.check(url, self._guard.policy_of(tenant), self._resolver)
         except TimeoutError:
             return
 
@@ -100,13 +96,13 @@ class Client:
         material.check(tls, url=url, now=now)
 
     def _target(self, url: Url, tenant: str, own: material.Own | None) -> Target:
-        manners = self.guard.manners(tenant)
+        policy = self._guard.policy_of(tenant)
         if url.scheme != "https":
             own = None
-        key = (*url.origin, id(manners), None if own is None else own.fingerprint)
+        key = (*url.origin, id(policy), None if own is None else own.fingerprint)
         origin = self._origins.get(key)
         if origin is None:
-            origin = self._origins[key] = Origin(url, manners, self.guard.known(url, manners), own, key)
+            origin = self._origins[key] = Origin(url, policy, self._guard.known(url, policy), own, key)
         return Target(url.text, tenant, url, origin, None)
 
     # -- sending ----------------------------------------------------------------------------------------
@@ -128,7 +124,7 @@ class Client:
             call.fail_soon("aborted")
             return
         if origin.idle and (origin.is_known or self._is_still(origin)):
-            connection = self.pool.take(origin)
+            connection = self._pool.take(origin)
             if connection is not None:
                 connection.carry(call)
                 return
@@ -144,9 +140,8 @@ class Client:
         connection = None
         try:
             connection = await self._opener.open(call, origin)
-        except (
-            Exception
-        ) as error:  # a defect of ours or of a foreign resolver: the delivery must not hang on it
+        except Exception as error:
+            # A defect of ours or of a foreign resolver: the delivery must not hang on it.
             asyncio.get_running_loop().call_exception_handler(
                 {"message": "opening failed", "exception": error}
             )
@@ -157,7 +152,7 @@ class Client:
         if connection is None:
             return
         if call.is_over:
-            self.pool.put(connection, self.boot())
+            self._pool.put(connection, self.boot())
         else:
             connection.carry(call)
 
@@ -180,7 +175,7 @@ class Client:
             call.finish(answer)
             return
         try:
-            following = self._following(base, head, self.guard.manners(call.target.tenant))
+            following = self._following(base, head, self._guard.policy_of(call.target.tenant))
         except redirect.Refused:
             answer.failure = "redirect_forbidden"
             call.finish(answer)
@@ -197,8 +192,8 @@ class Client:
         call.connection = None
         self._go(call)
 
-    def _following(self, base: Url, head: bytes, manners: Manners) -> Url:
-        following = self.guard.read(redirect.where(base, head), manners)
+    def _following(self, base: Url, head: bytes, policy: NetworkPolicy) -> Url:
+        following = self._guard.read(redirect.where(base, head), policy)
         if not redirect.may_go(base, following):
             raise redirect.Refused
         return following
@@ -210,18 +205,15 @@ class Client:
         tasks = [call.task for call in self._calls if call.task is not None]
         for call in list(self._calls):
             call.abort()
-        for connection in list(self.pool.open):
+        for connection in list(self._pool.open):
             if connection.call is not None:
                 connection.fail("aborted", self.boot())
-        self.pool.close()
-        self.wheel.close()
+        self._pool.close()
+        self.shared.wheel.close()
         if tasks:
             await asyncio.wait(tasks)
         await asyncio.sleep(0)  # transports say goodbye in the next turn
         await self._resolver.close()
-
-    def new_connection(self, origin: Origin, address: str) -> Connection:
-        return Connection(self, origin, address)
 
 
 def _own_at(call: Call, following: Url) -> material.Own | None:

@@ -9,32 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import select
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from surehook.core.http1.answer import BODY, DONE, HEAD, AnswerReader
 from surehook.core.http1.answer_head import kept_headers
 from surehook.ports.transport import Answer, Failure
 from surehook.wire import causes
+from surehook.wire.exchange import Call, Origin
+from surehook.wire.shared import Shared
 from surehook.wire.wheel import NEVER
-
-if TYPE_CHECKING:
-    from surehook.wire.client import Client
-    from surehook.wire.exchange import Call
-    from surehook.wire.origin import Origin
 
 EARLY_BYTES = 16 * 1024  # kept of what a peer says before it was asked, to name the trouble
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Reads through one buffer of the client's, so that the loop never reads more than that at a time."""
+    """Reads through one buffer of the client, so that the loop never reads more than that at a time."""
 
     __slots__ = (
-        "_client",
         "_early",
         "_first_byte",
         "_is_decided",
         "_listener",
         "_poll",
+        "_shared",
         "address",
         "alarm",
         "call",
@@ -49,8 +46,8 @@ class Connection(asyncio.BufferedProtocol):
         "verified_at",
     )  # fmt: skip
 
-    def __init__(self, client: Client, origin: Origin, address: str) -> None:
-        self._client = client
+    def __init__(self, shared: Shared, origin: Origin, address: str) -> None:
+        self._shared = shared
         self.origin = origin
         self.address = address
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
@@ -72,13 +69,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._client.pool.open.add(self)
+        self._shared.pool.open.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._client.buffer
+        return self._shared.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(self._client.buffer[:nbytes]))
+        self.data_received(bytes(self._shared.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         call = self.call
@@ -88,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         reader = self.reader
         if reader.phase == DONE:
             return
-        now = self._client.boot()
+        now = self._shared.boot()
         if not self._first_byte:
             self._first_byte = now
         phase = reader.feed(data)
@@ -96,18 +93,18 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self._is_decided:
             # The wheel looks in ticks; the deadline does not. What came while we stood still may have come in time.
-            if now > call.deadline and not self._client.wheel.excuses(call.deadline, now):
+            if now > call.deadline and not self._shared.wheel.excuses(call.deadline, now):
                 self.fail("timeout", now)
                 return
             self._is_decided = True
-            self.due = min(call.deadline, now + self._client.settings.body_wait_s)  # once: drips gain no time
+            self.due = min(call.deadline, now + self._shared.settings.body_wait_s)  # once: drips gain no time
             if phase == BODY:
-                self._client.wheel.watch(self)
+                self._shared.wheel.watch(self)
         if phase == BODY:
             if call.wants_body and not self.transport.get_write_buffer_size():
                 return
             reader.cut()  # answered before all was sent, or to be followed elsewhere
-        if len(data) == len(self._client.buffer):
+        if len(data) == len(self._shared.buffer):
             reader.reusable = False  # a full buffer: more may wait behind it, unseen
         self._settle(now)
 
@@ -116,7 +113,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._client.pool.open.discard(self)
+        self._shared.pool.open.discard(self)
         failure = "eof" if exc is None else causes.of_loss(exc)
         if failure == "tls_client_certificate":
             self.refusal = failure
@@ -140,14 +137,14 @@ class Connection(asyncio.BufferedProtocol):
             return
         request = call.request
         if request.permit is not None and not request.permit():
-            self._client.pool.put(self, self._client.boot())
+            self._shared.pool.put(self, self._shared.boot())
             call.fail_soon("aborted")
             return
         self.call = call
         call.connection = self
         self.due = call.deadline
         if self.due < self.alarm:
-            self._client.wheel.watch(self)
+            self._shared.wheel.watch(self)
         body = request.body
         self.transport.write(
             b"%b%b%bcontent-length: %d\r\n\r\n%b"
@@ -167,13 +164,13 @@ class Connection(asyncio.BufferedProtocol):
     def fail_call(self, call: Call, failure: Failure) -> None:
         """`fail`, if that call is still the one carried."""
         if self.call is call:
-            self.fail(failure, self._client.boot())
+            self.fail(failure, self._shared.boot())
 
     def close(self) -> None:
         """Drop the connection at once. TLS says no farewell: a peer could take half a minute to answer it."""
         self.is_fit = False
         self.due = NEVER
-        self._client.pool.forget(self)
+        self._shared.pool.forget(self)
         if self.session_key is not None:
             self._part()
         if self.transport is not None:
@@ -217,9 +214,9 @@ class Connection(asyncio.BufferedProtocol):
     def _part(self) -> None:
         """Keep the TLS session where an answer came over it, drop it where none did."""
         if self.has_answered:
-            self._client.sessions.keep(self)
+            self._shared.sessions.keep(self)
         elif self.session_key is not None:
-            self._client.sessions.forget(self.session_key)
+            self._shared.sessions.forget(self.session_key)
         self.session_key = None
 
     # -- inside -----------------------------------------------------------------------------------------
@@ -255,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
             self._wake()
             return
-        now = self._client.boot()
+        now = self._shared.boot()
         if reader.phase != DONE:
             reader.end()
         if reader.status is not None:
@@ -276,13 +273,13 @@ class Connection(asyncio.BufferedProtocol):
         if reader.reusable and self.is_fit and not self.transport.get_write_buffer_size():
             self._first_byte = 0.0
             self._is_decided = False
-            self._client.pool.put(self, now)
+            self._shared.pool.put(self, now)
             head = reader.head
             reader.reset()
         else:
             head = reader.head
             self.close()
-        self._client.answered(call, answer, head)
+        call.sender.answered(call, answer, head)
 
     def _answer(
         self, call: Call, now: float, *, failure: Failure | None = None, unknown: bool = False

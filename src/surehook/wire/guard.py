@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from surehook.core import address, hostname
 from surehook.core.errors import Problem, SettingsError
-from surehook.core.url import Manners, Url, forbidden_address, parse
+from surehook.core.url import NetworkPolicy, Url, forbidden_address, parse
 from surehook.ports.resolver import Resolver
 from surehook.ports.transport import Failure
 from surehook.wire.settings import WireSettings
@@ -22,50 +22,50 @@ class Guard:
     """Built from settings, never changed: other words need another guard, and with it another client."""
 
     def __init__(self, settings: WireSettings) -> None:
-        self._everybody = self._manners(settings, settings.allow_networks, "allow_networks")
+        self._everybody = self._policy(settings, settings.allow_networks, "allow_networks")
         self._tenants = {
-            tenant: self._manners(settings, settings.allow_networks + networks, "tenant_networks")
+            tenant: self._policy(settings, settings.allow_networks + networks, "tenant_networks")
             for tenant, networks in settings.tenant_networks.items()
         }
 
-    def manners(self, tenant: str) -> Manners:
+    def policy_of(self, tenant: str) -> NetworkPolicy:
         """The rules for one tenant: the same object for the same rules."""
         return self._tenants.get(tenant, self._everybody)
 
-    def read(self, url: str, manners: Manners) -> Url:
+    def read(self, url: str, policy: NetworkPolicy) -> Url:
         """A URL judged as far as text goes. Raises Problem."""
-        return parse(url, manners)
+        return parse(url, policy)
 
-    def judge(self, addresses: Sequence[str], manners: Manners) -> tuple[str, ...]:
+    def judge(self, addresses: Sequence[str], policy: NetworkPolicy) -> tuple[str, ...]:
         """Judge what a name resolved to: canonical addresses to dial, in order, without repeats.
 
         All are judged, at most sixteen are returned. Empty where one is refused, or there is none.
         """
-        judged = [address.judge(text, manners.rules) for text in addresses]
+        judged = [address.judge(text, policy.rules) for text in addresses]
         if any(verdict.refused is not None for verdict in judged):
             return ()
         return tuple(dict.fromkeys(verdict.address for verdict in judged))[:ADDRESSES]
 
-    def known(self, url: Url, manners: Manners) -> tuple[str, ...]:
+    def known(self, url: Url, policy: NetworkPolicy) -> tuple[str, ...]:
         """Addresses that need no resolver: of a literal, or of `localhost` where it is granted."""
         if url.literal:
-            return self.judge((url.host,), manners)
-        return hostname.local_addresses(manners.rules) if hostname.is_local(url.host) else ()
+            return self.judge((url.host,), policy)
+        return hostname.local_addresses(policy.rules) if hostname.is_local(url.host) else ()
 
-    async def check(self, url: str, manners: Manners, resolver: Resolver) -> None:
+    async def check(self, url: str, policy: NetworkPolicy, resolver: Resolver) -> None:
         """Judge a URL for registration. A name that does not resolve now passes: it is judged at each attempt.
 
         Raises Problem.
         """
-        read = self.read(url, manners)
+        read = self.read(url, policy)
         if read.literal or hostname.is_local(read.host):
             return
         resolved = await resolver.resolve(read.host)
-        if resolved.addresses and not self.judge(resolved.addresses, manners):
+        if resolved.addresses and not self.judge(resolved.addresses, policy):
             raise forbidden_address()
 
     @staticmethod
-    def _manners(settings: WireSettings, allow: tuple[str, ...], key: str) -> Manners:
+    def _policy(settings: WireSettings, allow: tuple[str, ...], key: str) -> NetworkPolicy:
         try:
             rules = address.Rules(
                 allow=tuple(map(address.network, allow)),
@@ -74,7 +74,7 @@ class Guard:
             )
         except ValueError as error:
             raise SettingsError(key, str(error), hint="CIDR blocks such as 10.0.0.0/8 or fd00::/8") from error
-        return Manners(
+        return NetworkPolicy(
             rules=rules,
             allow_http=settings.allow_http,
             allow_ports=settings.allow_ports,

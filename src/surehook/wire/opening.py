@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING
 
 from surehook.core import address
 from surehook.ports.resolver import Resolver
@@ -17,13 +16,11 @@ from surehook.wire import causes, proxy
 from surehook.wire.connection import Connection
 from surehook.wire.contexts import Unusable
 from surehook.wire.dial import Dialer
-from surehook.wire.exchange import Call, Opening
-from surehook.wire.origin import Origin
+from surehook.wire.exchange import Call, Carrier, Opening, Origin
+from surehook.wire.guard import Guard
 from surehook.wire.race import race
+from surehook.wire.shared import Shared
 from surehook.wire.wheel import STOOD_S
-
-if TYPE_CHECKING:
-    from surehook.wire.client import Client
 
 _DNS: dict[str, Failure] = {
     "dns_nxdomain": "dns_nxdomain",
@@ -44,22 +41,32 @@ class Stopped(Exception):
 
 
 class Opener:
-    """Opens connections for a client."""
+    """Opens connections for a client. `connection` makes one that is not open yet."""
 
-    def __init__(self, client: Client, resolver: Resolver, dialer: Dialer) -> None:
-        self._client = client
-        self._proxy = None if client.settings.proxy is None else proxy.read(client.settings.proxy)
+    def __init__(
+        self,
+        shared: Shared,
+        guard: Guard,
+        resolver: Resolver,
+        dialer: Dialer,
+        *,
+        connection: type[Connection] = Connection,
+    ) -> None:
+        self._shared = shared
+        self._guard = guard
+        self._connection = connection
+        self._proxy = None if shared.settings.proxy is None else proxy.read(shared.settings.proxy)
         self._resolver = resolver
         self._dialer = dialer
 
-    async def open(self, call: Call, origin: Origin) -> Connection | None:
+    async def open(self, call: Call, origin: Origin) -> Carrier | None:
         """A connection ready to carry `call`, fresh or idle; None where the call was finished with a failure."""
         opening = call.opening = Opening()
-        budget_s = min(call.request.connect_timeout_s, call.deadline - self._client.boot())
+        budget_s = min(call.request.connect_timeout_s, call.deadline - self._shared.boot())
         try:
             async with asyncio.timeout(budget_s) as limit:
                 await self._judge(opening, origin)
-                idle = self._client.pool.take(origin)
+                idle = self._shared.pool.take(origin)
                 if idle is not None:
                     return idle
                 return await self._dial(opening, origin, call.target.tenant)
@@ -74,27 +81,27 @@ class Opener:
         """Set the origin's addresses from one fresh answer."""
         if origin.is_known:
             return
-        started = self._client.boot()
+        started = self._shared.boot()
         resolved = await self._resolver.resolve(origin.url.host)
         opening.dns_us = self._since(started)
         if not resolved.addresses:
             raise Stopped(_DNS.get(resolved.failure or "", "dns_failure"))
         if resolved is not origin.resolved:
-            origin.addresses = self._client.guard.judge(resolved.addresses, origin.manners)
+            origin.addresses = self._guard.judge(resolved.addresses, origin.policy)
             origin.resolved = resolved
         if not origin.addresses:
             raise Stopped("address_forbidden")
 
     async def _dial(self, opening: Opening, origin: Origin, tenant: str) -> Connection:
-        context = self._client.contexts.of(origin.own) if origin.url.scheme == "https" else None
-        started = self._client.boot()
+        context = self._shared.contexts.of(origin.own) if origin.url.scheme == "https" else None
+        started = self._shared.boot()
         opening.phase = "connect_timeout" if self._proxy is None else "proxy_failure"
         connection = await race(
             origin.addresses, lambda judged: self._connect(origin, judged), lambda loser: loser.close()
         )
         opening.connect_us = self._since(started)
         if context is not None:
-            started = self._client.boot()
+            started = self._shared.boot()
             opening.phase = "tls_timeout"
             connection.session_key = (*origin.key, tenant, connection.address)
             await self._secure(connection, origin, context)
@@ -105,16 +112,16 @@ class Opener:
 
     async def _connect(self, origin: Origin, judged: str) -> Connection:
         """One TCP connection to one judged address."""
-        if not self._client.pool.has_room():
+        if not self._shared.pool.has_room():
             raise Stopped("no_resources")
-        self._client.pool.dialing += 1
+        self._shared.pool.dialing += 1
         try:
             return await self._open(origin, judged)
         finally:
-            self._client.pool.dialing -= 1
+            self._shared.pool.dialing -= 1
 
     async def _open(self, origin: Origin, judged: str) -> Connection:
-        connection = self._client.new_connection(origin, judged)
+        connection = self._connection(self._shared, origin, judged)
         if self._proxy is not None:
             await self._tunnel(connection, self._proxy, judged, origin.url.port)
             return connection
@@ -151,10 +158,10 @@ class Opener:
             raise Stopped(refused)
 
     async def _secure(self, connection: Connection, origin: Origin, context: ssl.SSLContext) -> None:
-        sessions, key = self._client.sessions, connection.session_key
+        sessions, key = self._shared.sessions, connection.session_key
         assert key is not None
         earlier = sessions.find(key, context)
-        connection.verified_at = self._client.boot()
+        connection.verified_at = self._shared.boot()
         try:
             if connection.has_spoken_first:
                 raise Stopped("tls_protocol")
@@ -197,7 +204,7 @@ class Opener:
         raise Stopped("peer_mismatch" if was_fit and peer is not None else "connect_reset")
 
     def _since(self, started: float) -> int:
-        return int((self._client.boot() - started) * 1e6)
+        return int((self._shared.boot() - started) * 1e6)
 
 
 def _stood_still(limit: asyncio.Timeout) -> bool:

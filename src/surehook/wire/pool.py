@@ -1,15 +1,10 @@
-"""Open connections: how many there may be, and which wait for another request."""
+"""Open connections: bounds on their number, and those that wait for another request."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from surehook.wire.exchange import Carrier, Origin
 from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
-
-if TYPE_CHECKING:
-    from surehook.wire.connection import Connection
-    from surehook.wire.origin import Origin
 
 
 class Pool:
@@ -19,11 +14,11 @@ class Pool:
     def __init__(self, settings: WireSettings, wheel: Wheel) -> None:
         self._settings = settings
         self._wheel = wheel
-        self._idle: dict[Connection, None] = {}
-        self.open: set[Connection] = set()
+        self._idle: dict[Carrier, None] = {}
+        self.open: set[Carrier] = set()
         self.dialing = 0  # connections that are being opened
 
-    def take(self, origin: Origin) -> Connection | None:
+    def take(self, origin: Origin) -> Carrier | None:
         """An idle connection to one of the origin's judged addresses; those to other addresses are closed."""
         idle = origin.idle
         while idle:
@@ -39,7 +34,7 @@ class Pool:
             connection.close()
         return None
 
-    def put(self, connection: Connection, now: float) -> None:
+    def put(self, connection: Carrier, now: float) -> None:
         """Keep a connection after a clean answer, or close it where there are enough."""
         idle = connection.origin.idle
         keep_s = self._settings.idle_s
@@ -57,14 +52,14 @@ class Pool:
         if connection.due < connection.alarm:
             self._wheel.watch(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Carrier) -> None:
         """Take a connection out of the idle ones, where it is among them."""
         if connection in self._idle:
             del self._idle[connection]
             connection.origin.idle.remove(connection)
 
     def has_room(self) -> bool:
-        """Whether one more connection may be opened; an idle one is closed for it where need be."""
+        """One more connection may be opened; an idle one is closed for it where need be."""
         if len(self.open) + self.dialing < self._settings.connections:
             return True
         if not self._idle:

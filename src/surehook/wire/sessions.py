@@ -18,10 +18,8 @@ from __future__ import annotations
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from surehook.wire.connection import Connection
+from surehook.wire.exchange import Carrier
 
 KEPT = 1_024  # sessions, about 4 KiB each with the peer's chain inside; the oldest goes first
 VERIFIED_S = 600.0
@@ -53,8 +51,8 @@ class Sessions:
         """The next handshake with this peer is a full one."""
         self._kept.pop(key, None)
 
-    def keep(self, connection: Connection) -> None:
-        """Keep what a closing connection can be gone on from."""
+    def keep(self, connection: Carrier) -> None:
+        """Keep the session of a closing connection, where another can go on from it."""
         key = connection.session_key
         found = connection.transport.get_extra_info("ssl_object")
         if key is None or found is None:
