@@ -28,7 +28,7 @@ AGAIN_S = 600.0  # from one beginning of a kind and code to the next: every chan
 
 
 class Begun(Struct):
-    """A beginning, and from when on it is kept."""
+    """A fact that began something, and the time from which it is kept."""
 
     kept_at: float
     keeping: asyncio.Task[None]
@@ -38,8 +38,8 @@ class Begun(Struct):
 class Noticing:
     """ports.Telemetry: passes every fact on, and keeps those of `ENDS` in the ledger as well.
 
-    The last notice of a kind says what holds. So an end is kept where its beginning was; and a beginning that comes too soon
-    after another is kept later, unless it has ended by then: then neither is.
+    The last notice of a kind tells the present state. So an end is kept if its beginning was, and a beginning that follows
+    another too soon is kept later, or not at all if it has ended by then.
     """
 
     def __init__(self, telemetry: Telemetry, engine: Engine, *, boot: Callable[[], float]) -> None:
@@ -75,7 +75,7 @@ class Noticing:
             delivery=None,
             detail=", ".join(f"{field} {value}" for field, value in fields.items()),
         )
-        # Until the ledger, of which it may tell, is back.
+        # Retried until the ledger, which the notice may be about, is back.
         return engine.loops.keep("notice", partial(self._keep, notice, at))
 
     async def _keep(self, notice: Notice, at: float) -> None:

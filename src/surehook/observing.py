@@ -1,4 +1,4 @@
-"""Ties what watches a serving process: its pulse, its disk, the traffic at its door, its metrics."""
+"""Watches over a serving process: its pulse, its disk, the traffic at its door, its metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def observe(
     settings: Settings,
     always: Mapping[str, Any],
 ) -> None:
-    """Begin to watch, among the engine's loops. `always`: what tells this process from others."""
+    """Begin to watch, among the engine's loops. `always`: labels that tell this process from others."""
     clock = SystemClock()
     noticing = Noticing(telemetry, engine, boot=clock.boot)
     services.traffic.telemetry = engine.outage.telemetry = noticing

@@ -1,4 +1,4 @@
-"""What a scrape of `/metrics` shows of a process: the one place that knows engine, door and machine."""
+"""The snapshot of a process for `/metrics`: the one place that knows engine, door and machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLICE = 5_000  # endpoints looked at between two turns of the loop: about a mill
 async def snapshot(
     engine: Engine, traffic: Traffic, callers: Connections, pulse: Pulse, *, role: str, ledger: str
 ) -> Snapshot:
-    """The counters as a scrape shows them; what is a state rather than a counter is looked at now."""
+    """Counters as they are, and states as of now."""
     endpoints = await _endpoints(engine)
     size = await _asked(engine.ledger.size_bytes)
     dead_letters = await _asked(engine.ledger.dead_letter_count)
@@ -100,4 +100,4 @@ async def _asked(count: Callable[[], Awaitable[int | None]]) -> int | None:
     try:
         return await count()
     except LedgerError:
-        return None  # a scrape says what it can while the ledger is away
+        return None  # the ledger is away: the scrape goes on without this value

@@ -13,7 +13,7 @@ from msgspec.json import decode
 
 from surehook.cli.faults import CommandError
 from surehook.cli.listening import split_place
-from surehook.client.calls import Call, Place
+from surehook.client.calls import Call, ServerUrl
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import Answer
 from surehook.client.sockets import Sockets
@@ -38,8 +38,8 @@ class Listening:
         self.url = self.first.split()[2]
 
     def post(self, body: bytes = BODY, *, path: str | None = None, **headers: str) -> Answer:
-        place = Place.of(self.url)
-        wire = Sockets(Place(place.url, False, place.host, place.port, ""), timeout_s=5)
+        place = ServerUrl.of(self.url)
+        wire = Sockets(ServerUrl(place.url, False, place.host, place.port, ""), timeout_s=5)
         signed = sign(SECRET, "evt_1", BODY) | {"host": "x", "connection": "close"} | headers
         try:
             return wire.exchange(Call("POST", path or place.prefix or "/", body), signed)
@@ -114,7 +114,7 @@ def test_without_a_secret_it_says_that_nothing_is_checked() -> None:
 def test_it_behaves_as_told(args: tuple[str, ...], status: int | None) -> None:
     with listening("0", *args) as it:
         if status is None:
-            place = Place.of(it.url)
+            place = ServerUrl.of(it.url)
             with pytest.raises(Unreachable):
                 Sockets(place, timeout_s=0.2).exchange(Call("POST", "/", BODY), {"host": "x"})
         else:

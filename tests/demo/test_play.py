@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from surehook.client.calls import Call, Place
+from surehook.client.calls import Call, ServerUrl
 from surehook.client.sockets import Sockets
 from surehook.core.errors import Problem
 from surehook.core.policy import parse_policy
@@ -96,16 +96,16 @@ def test_the_stage_has_four_that_listen_a_road_and_one_that_refuses_and_remember
     receivers = Receivers(free_port())
     receivers.start()
     try:
-        place = Place.of(receivers.urls["healthy"])
-        wire = Sockets(Place(place.url, False, place.host, place.port, ""), timeout_s=5)
+        place = ServerUrl.of(receivers.urls["healthy"])
+        wire = Sockets(ServerUrl(place.url, False, place.host, place.port, ""), timeout_s=5)
         reply = wire.exchange(
             Call("POST", place.prefix, b"{}"), {"host": "x", "webhook-delivery-id": "dlv_1"}
         )
-        road = Place.of(receivers.urls["inbox"])
+        road = ServerUrl.of(receivers.urls["inbox"])
         socket.create_connection((road.host, road.port), timeout=5).close()
         wire.close()
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", Place.of(receivers.urls["refusing"]).port), timeout=5)
+            socket.create_connection(("127.0.0.1", ServerUrl.of(receivers.urls["refusing"]).port), timeout=5)
         seen = receivers.seen()
     finally:
         receivers.stop()

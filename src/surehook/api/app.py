@@ -28,7 +28,7 @@ from surehook.api.table import CALLS
 from surehook.api.traffic import ROUTE
 from surehook.core.errors import Problem
 
-# A route takes every method and refuses itself: else `GET /v1/events/batch` would be an event named `batch`.
+# A route takes every method and refuses some itself: otherwise `GET /v1/events/batch` would be an event named `batch`.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -44,7 +44,7 @@ def build(services: Services) -> Starlette:
         middleware=[Middleware(Guard, keys=services.keys, needs_key=needs_key, signed=signed)],
         exception_handlers={HTTPException: _not_routed},
     )
-    # Another address is another resource here; Starlette takes this choice in no argument.
+    # A path with a slash more is another path; Starlette has no argument for that choice.
     app.router.redirect_slashes = False
     return app
 
@@ -53,7 +53,7 @@ def build(services: Services) -> Starlette:
 
 
 def _call_routes(services: Services) -> list[Route]:
-    """One route a path, so that a wrong method is told all the right ones; fixed paths before patterns."""
+    """One route for each path, so that a wrong method is answered with all the right ones; fixed paths before patterns."""
     by_path: dict[str, list[Call]] = {}
     for call in CALLS:
         by_path.setdefault(call.path, []).append(call)
@@ -79,7 +79,7 @@ def _methods(services: Services, calls: list[Call]) -> Endpoint:
 
 
 async def _answered(call: Call, services: Services, request: Request) -> Response:
-    """One call from request to answer. Nothing but a cancellation leaves here as an exception."""
+    """Answer one call. No exception but a cancellation leaves this function."""
     assert call.handle is not None
     try:
         asked = await call.read(services, request)

@@ -1,6 +1,6 @@
-"""One line of log for each change of the configuration: what, which fields, by which key, from where.
+"""One log line for each change of the configuration: the call, the fields, the key and the address.
 
-Names of fields only, never their values: among them are secrets, and whatever customers write into headers.
+Only names of fields, never their values, among which are secrets and anything that customers put into headers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tell(call: Call, asked: Asked, answer: Answer, request: Request) -> None:
 
 
 def _written(body: object) -> list[str] | None:
-    """What was written. A body leaves out what it does not say, by UNSET in a change and by its default elsewhere."""
+    """Names of the fields that were given. A field that was not is UNSET in a change, and has its default elsewhere."""
     if not isinstance(body, Struct):
         return None
     defaults = _defaults(type(body))
@@ -48,5 +48,5 @@ def _written(body: object) -> list[str] | None:
 
 @cache
 def _defaults(kind: type[Struct]) -> dict[str, Any]:
-    """Asked once of each kind: finding out what its annotations mean cost as much as the rest of a call."""
+    """Defaults by field, cached: resolving the annotations of a type cost as much as the rest of a call."""
     return {field.encode_name: field.default for field in fields(kind)}

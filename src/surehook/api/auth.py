@@ -1,4 +1,4 @@
-"""Who is calling: `Authorization: Bearer KEY`, compared by digest.
+"""Authentication of callers: `Authorization: Bearer KEY`, compared by digest.
 
 Keys are random and long, so a plain SHA-256 is enough, and looking a digest up in a set tells nothing about how
 much of a key was right. A key in the query string is refused even where it is right: it has been written to
@@ -27,23 +27,23 @@ KEY_PARAMETERS = frozenset(
 
 
 class Keys:
-    """The digests of all valid keys: those of the settings and those of the book."""
+    """The digests of all valid keys: those of the settings and those of the ledger."""
 
     def __init__(self, registry: Registry, *, own: Iterable[str] = ()) -> None:
         self._registry = registry
         self._own = {digest(key.encode()): OF_SETTINGS for key in own}
         self._digests: Mapping[bytes, str] = self._own  # with the name of each
         self._version = -1
-        # Read the book's keys where its version has changed.
+        # Read the keys of the ledger if its version has changed.
         self.load = Shared(self._load)
 
     def admits(self, authorization: bytes | None) -> bool:
-        """Whether this value of `Authorization` carries a key known in memory. No waiting: for the hot path."""
+        """True if this value of `Authorization` carries a key known in memory. Never waits: for the hot path."""
         key = bearer(authorization)
         return key is not None and digest(key) in self._digests
 
     async def check(self, authorization: bytes | None) -> bool:
-        """Like `admits`; before it says no to a key it reads the book again, for the key may be new."""
+        """Like `admits`, but reads the ledger again before it refuses a key, since the key may be new."""
         key = bearer(authorization)
         if key is None:
             return False
@@ -53,7 +53,7 @@ class Keys:
         return found in self._digests
 
     def name(self, authorization: bytes | None) -> str | None:
-        """What the key that this value carries is called; None where it is none."""
+        """The name of the key that this value carries; None if it carries none."""
         key = bearer(authorization)
         return None if key is None else self._digests.get(digest(key))
 
@@ -69,12 +69,12 @@ class Keys:
 
 
 def digest(key: bytes) -> bytes:
-    """What is kept of a key."""
+    """The form in which a key is stored."""
     return hashlib.sha256(key).digest()
 
 
 def bearer(authorization: bytes | None) -> bytes | None:
-    """The key in a value of `Authorization`, or None where it is of another kind."""
+    """The key in a value of `Authorization`; None if it is of another scheme."""
     if authorization is None or len(authorization) > KEY_BYTES:
         return None
     scheme, _, key = authorization.partition(b" ")
@@ -82,13 +82,13 @@ def bearer(authorization: bytes | None) -> bytes | None:
 
 
 def authorization_of(scope: MutableMapping[str, Any]) -> bytes | None:
-    """The one `Authorization` header of a request; None where there is none, or more than one."""
+    """The only `Authorization` header of a request; None if there is none, or more than one."""
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     return values[0] if len(values) == 1 else None
 
 
 def has_key_in_query(query: bytes, keys: Keys) -> bool:
-    """Whether the query names a key, or holds one under any name."""
+    """True if the query has a parameter named like a key, or a key under any name."""
     for part in query.split(b"&") if query else ():
         name, _, value = part.partition(b"=")
         if unquote_to_bytes(name).decode("utf-8", "replace").lower() in KEY_PARAMETERS:
@@ -117,7 +117,7 @@ class Guard:
     """ASGI: lets a request pass that carries a key, or asks for something open.
 
     Everything under `/v1` needs a key, and so do the paths of `needs_key`; the paths of `signed` judge a signature
-    themselves. What is not there at all goes on to be told so.
+    themselves. Unknown paths pass, and are refused by the router.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Bodies of management calls: bounded, strict, and refused with the field that is at fault.
 
-A value is never bent to fit: `"1"` is no number, `true` is no 1, an unknown field is not dropped. The content
-type is not asked for, since the key in `Authorization` cannot be sent by a foreign page; a compressed body is
-refused (415), for its size could not be bounded before it is unpacked.
+Values are never coerced: `"1"` is not a number, `true` is not 1, an unknown field is not dropped. The content
+type is ignored, since a foreign page cannot send the key in `Authorization`; a compressed body is refused (415),
+because its size could not be bounded before it is unpacked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def read(request: Request, *, limit: int) -> bytes:
 
 
 def decode(data: bytes, body: type[B], *, empty: bool = False) -> Steps[B]:
-    """The value a body means, in steps. `empty`: no body at all means `{}`. Raises Problem with the field at fault."""
+    """Decode a body in steps. `empty`: no body at all means `{}`. Raises Problem with the field at fault."""
     if not data.strip():
         if not empty:
             raise Problem("invalid_json", "the body is empty", hint="send a JSON object", status=400)
@@ -130,7 +130,7 @@ def _refused(error: msgspec.ValidationError, body: type[Struct], value: dict[str
 
 
 def _in_words(path: str, body: type[Struct]) -> str | None:
-    """What a text at this path has to be, as its description says; None where it has none."""
+    """The requirement on a text at this path, from its description; None if it has none."""
     for field in msgspec.structs.fields(body):
         if field.encode_name == path:
             meant = msgspec.inspect.type_info(field.type)
@@ -154,7 +154,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
 
 
 def _choices(path: str, body: type[Struct]) -> str | None:
-    """A hint: the values that a closed list at this path has; None where there is none."""
+    """A hint: the values of the closed list at this path; None if there is none."""
     *above, last = path.split(".")
     found: list[str] = []
     for here in _structs_at(above, body):
@@ -172,13 +172,13 @@ def _choices(path: str, body: type[Struct]) -> str | None:
 
 
 def _fields_at(path: list[str], body: type[Struct]) -> list[str]:
-    """The field names of the object at a path inside a body; those of the body where the path leads elsewhere."""
+    """Field names of the object at a path inside a body; those of the body itself if there is no object."""
     here = _structs_at(path, body) or [body]
     return list(dict.fromkeys(field.encode_name for one in here for field in msgspec.structs.fields(one)))
 
 
 def _structs_at(path: list[str], body: type[Struct]) -> list[type[Struct]]:
-    """The objects that may stand at a path inside a body; none where the path leads to something else."""
+    """The object types possible at a path inside a body; none if the path leads to something else."""
     here: list[type[Struct]] = [body]
     for step in path:
         types = [field.type for one in here for field in msgspec.structs.fields(one) if field.name == step]

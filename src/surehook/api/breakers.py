@@ -1,4 +1,4 @@
-"""/v1/breakers: which URLs are left alone, and what a person may do about it."""
+"""/v1/breakers: URLs that are left alone, and the two things a person may do about it."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ async def _by_hand(asked: Asked, act: Callable[[Engine, str, str], Awaitable[Bre
 
 
 def held(engine: Engine, endpoint: bytes) -> HeldShape | None:
-    """The open breaker that holds the endpoint's deliveries back; None where none does."""
+    """The open breaker that holds the endpoint's deliveries back, or None."""
     route = engine.directory.routes.get(endpoint)
     if route is None or route.breaker.is_closed:
         return None
     breaker = route.breaker
     if breaker.reason != "key" and route.breaker_policy is None:
-        return None  # others with its URL heed it
+        return None  # it holds back other endpoints with this URL, not this one
     return HeldShape(breaker.state, breaker.reason or "failures", render(breaker.probe_at))  # type: ignore[arg-type]
 
 
@@ -79,7 +79,7 @@ def _shown(view: BreakerView, parked: Mapping[tuple[bytes, str], int]) -> Breake
 
 
 def _place(view: BreakerView) -> bytes:
-    """Where a breaker stands in the list: by its opening, and by its name where that is equal."""
+    """Position of a breaker in the list: by its opening, then by its name."""
     named = hashlib.sha256(f"{view.tenant}\0{view.url}".encode()).digest()
     return (view.opened_at or 0).to_bytes(8, "big") + named[:8]
 

@@ -1,4 +1,4 @@
-"""A call: one row of the table that routes, the OpenAPI document and the tests are made from."""
+"""A call: one row of the table from which routes, the OpenAPI document and tests are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surehook.ports.registry import Page
 
 
 class Asked(Struct):
-    """One request, read and judged: what a handler works with."""
+    """One request as a handler gets it: read and validated."""
 
     services: Services
     caller: bytes  # its key, as it was given
@@ -50,7 +50,7 @@ class Asked(Struct):
         return Answer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
 
     def query_filters(self) -> dict[str, Any]:
-        """The values of the query that say which rows."""
+        """The parameters of the query that select rows."""
         return {name: value for name, value in self.query.items() if name not in ("limit", "cursor")}
 
 
@@ -93,7 +93,7 @@ class Call(Struct, frozen=True, kw_only=True):
         return (*self.query, *query.PAGED) if self.is_list else self.query
 
     async def read(self, services: Services, request: Request) -> Asked:
-        """Judge a request: query first, then the body. Raises Problem."""
+        """Read and validate a request: query first, then the body. Raises Problem."""
         values, texts = query.parse(request.scope["query_string"], self.parameters)
         asked = Asked(
             services=services,

@@ -1,9 +1,9 @@
-"""Cursors: where the next page begins, as an opaque text that only fits the list it came from.
+"""Cursors: the position of the next page, as an opaque text that only fits the list it came from.
 
 The text is base64url of four bytes of check and the position itself. The check covers the list's name and the
 filters of the question, so a cursor of another list, of another tenant's page, or an invented one is refused
-(422) and never quietly answered with the wrong rows. It is no secret and protects nothing: what a caller may
-see is decided by the key.
+(422) and never quietly answered with the wrong rows. It is not a secret and protects nothing: the key decides what
+a caller may see.
 """
 
 from __future__ import annotations

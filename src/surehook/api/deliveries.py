@@ -56,8 +56,8 @@ async def cancel(asked: Asked) -> Answer:
 
 
 def shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
-    """A delivery; while a breaker has it parked its `due_at` is that of the next probe, else null: the time at which it was
-    due when it was parked says nothing any more."""
+    """A delivery as the API shows it. The `due_at` of a parked one is outdated: it becomes the time of the next probe where a
+    breaker holds the delivery, else null."""
     if seen.state == "parked":
         seen = replace(seen, due_at=_probe_at(asked.services.engine, seen))
     return show.delivery(seen)
@@ -71,7 +71,7 @@ def _probe_at(engine: Engine, seen: DeliveryView) -> int | None:
 
 
 def _newest(history: list[Attempt], *, limit: int, after: bytes | None) -> Page:
-    """A page of a history, newest first. The position is how many entries lie before the page's end."""
+    """A page of a history, newest first. The position is the number of entries before the end of the page."""
     end = len(history) if after is None else min(len(history), int.from_bytes(after, "big"))
     start = max(0, end - limit)
     position = start.to_bytes(PLACE_BYTES, "big") if start else None

@@ -124,7 +124,7 @@ async def _all_compiled(
 
 
 async def _in_turns(asked: Asked, written: dict[str, Any]) -> Compiled:
-    """The largest takes a quarter of a second."""
+    """Compile a schema in turns: the largest takes a quarter of a second."""
     return await asked.services.turns.run(asked.caller, compile_in_steps(msgspec.json.encode(written)))
 
 

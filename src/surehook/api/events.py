@@ -1,5 +1,5 @@
-"""/v1/events: what was accepted. Publishing itself is answered in front of the application (`ingest.py`) and is
-described here, so that the document is whole."""
+"""/v1/events: accepted events. Publishing is answered in front of the application (`ingest.py`); it is described here
+so that the document is complete."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def _find(asked: Asked) -> Event:
 
 
 async def _page(asked: Asked, where: EventFilter) -> Page:
-    """Read in pieces, so that a page of large events does not fill memory."""
+    """One page, read in pieces so that large events do not fill memory."""
     found: list[Event] = []
     after, size = asked.after, 0
     while len(found) < asked.limit and size < PAGE_BYTES:
@@ -101,7 +101,7 @@ EVENT_FILTERS = (
     query.instant("since", "Accepted at this instant or later."),
     query.instant("until", "Accepted before this instant."),
 )
-# What one event can be refused for, on its own or as an item of a batch.
+# Reasons to refuse one event, on its own or as an item of a batch.
 EVENT_PROBLEMS = (
     "unknown_tenant", "unknown_event_type", "invalid_event_type", "schema_mismatch", "schema_too_costly", "invalid_schema",
     "unknown_schema_version", "bad_id", "bad_time", "too_long", "event_id_ahead", "event_id_too_old", "event_id_conflict",

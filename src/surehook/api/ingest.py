@@ -1,7 +1,7 @@
 """The hot door: POST /v1/events and /v1/events/batch, straight on ASGI in front of the application.
 
 Routing, dependency injection and response models cost more than the whole decoding of an event, so the two
-ingest routes do without them. Everything else, the OpenAPI document included, is the application's.
+ingest routes do without them. The application answers everything else, the OpenAPI document included.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# What reading one event of a batch, and judging it, cost beside its bytes and its schema's steps (core/steps.py).
+# Cost of reading one event of a batch and of judging it, beside its bytes and the steps of its schema (core/steps.py).
 ITEM_COST, JUDGE_COST = 2 * 1024, 512
 
-# A comma in fewer bytes than this is none between events.
+# With more commas than one in so many bytes, most are not between events.
 DENSE_BYTES = 8
 
-# Up to so many bytes an event is small whatever it holds: a tenth of a millisecond where it is lists in lists.
+# Up to so many bytes an event is cheap whatever it holds: at most a tenth of a millisecond, for nested lists.
 GLANCE_BYTES = 1024
 
-PROBES = frozenset({"/healthz", "/readyz"})  # small, and who asks has little patience
+PROBES = frozenset({"/healthz", "/readyz"})  # cheap, and their callers have little patience
 JSON_TYPE = (b"content-type", b"application/json")
 
 
 class Taking(Protocol):
-    """What ingest needs of the engine."""
+    """The engine, as far as ingest needs it."""
 
     def now(self) -> int: ...
     async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]: ...
@@ -97,7 +97,7 @@ class Ingest:
             limit = limits.EVENT_BODY_BYTES if route == self._one else limits.BATCH_BODY_BYTES
             key = await self._check(scope, limit)
             content = await route(key, await _body(receive, limit), authorization_of(scope) or b"")
-        except Exception as error:  # the door's last resort: whatever it is becomes a problem, never a trace
+        except Exception as error:  # the last resort: any error becomes a problem, never a traceback
             await _refuse(scope, send, error)
             return
         scope[problems.STATUS] = 202
@@ -106,7 +106,8 @@ class Ingest:
         await send({"type": "http.response.body", "body": content})
 
     async def _check(self, scope: Scope, limit: int) -> bytes | None:
-        """Who is calling, and the Idempotency-Key; a body that says to be over `limit` is not begun. Raises Problem."""
+        """Authenticate the caller and return the Idempotency-Key; a body announced as longer than `limit` is refused unread.
+        Raises Problem."""
         if scope["query_string"]:
             problem = key_in_query(scope, self._keys)
             if problem is not None:
@@ -116,7 +117,7 @@ class Ingest:
         announced = b""
         for name, value in scope["headers"]:
             if name == b"authorization":
-                # Two readers could take one of two for the key each: who gives two has none.
+                # Two readers could each take another one for the key: two headers count as none.
                 authorization = value if authorization is None else b""
             elif name == b"content-length":
                 announced = value
@@ -150,7 +151,7 @@ class Ingest:
         judging = self._cost(event)
         if reading + judging <= SMALL_COST:
             self._turns.passed()
-        # The answer is made from this very word: memory may know better later.
+        # The answer is made from this very refusal: memory may know better later.
         refusal = self._judge(event) if judging <= SMALL_COST else await self._judge_in_turn(event, caller)
         if refusal is not None:
             await self._engine.current()
@@ -169,7 +170,7 @@ class Ingest:
                 hint="give each item its idempotency_key",
             )  # fmt: skip
         items = await self._turns.run(caller, _decoding(raw), cost=_cost_of_batch(raw))
-        del raw  # events have their data; what waits for its commit holds no more than that
+        del raw  # events hold their data; nothing more is kept while they wait for their commit
         judged = await self._judged(items, caller)
         if any(isinstance(each, Problem) for each in judged):
             await self._engine.current()
@@ -187,13 +188,13 @@ class Ingest:
         )
 
     async def _judged(self, items: Sequence[EventIn | Problem], caller: bytes) -> list[EventIn | Problem]:
-        """Each event, or what is against it."""
+        """Each event, or the reason to refuse it."""
         costs = [0 if isinstance(item, Problem) else self._cost(item) for item in items]
         line = _line(caller, next((item for item in items if not isinstance(item, Problem)), None))
         return await self._turns.run(line, self._judging(items, costs), cost=sum(costs))
 
     def _cost(self, event: EventIn) -> int:
-        """Of judging an event: a step of its schema is half the unit of costs."""
+        """Cost of judging an event: a step of its schema is half the unit of costs."""
         return JUDGE_COST + min(self._engine.weight(event) // 2, SLICE_COST)
 
     def _judging(
@@ -206,7 +207,7 @@ class Ingest:
         return judged
 
     def _judge(self, event: EventIn) -> Problem | None:
-        """What memory says against an event: its tenant, its type and that one's schema, the time in its id."""
+        """The reason to refuse an event, as far as memory knows: tenant, type, schema, the time in its id."""
         if event.id is not None:
             try:
                 idempotency.check_event_id(
@@ -219,7 +220,7 @@ class Ingest:
 
 
 def _decoding(raw: bytes | memoryview) -> Steps[list[EventIn | Problem]]:
-    """The events of a batch, in steps of which the cost is told."""
+    """Decode the events of a batch in steps; yields the cost of each."""
     items: list[EventIn | Problem] = []
     for item in (yield from envelope.split_in_steps(raw)):
         items.append(
@@ -232,12 +233,13 @@ def _decoding(raw: bytes | memoryview) -> Steps[list[EventIn | Problem]]:
 
 
 def _line(caller: bytes, first: EventIn | None) -> bytes:
-    """Whose turn it is to have events judged: one key may be that of many tenants. That of the first event's in a batch."""
+    """The line in which events wait to be judged: by caller and tenant, since one key may serve many tenants. The first
+    event of a batch decides."""
     return caller if first is None else b"%b %b" % (caller, first.tenant.encode())
 
 
 def _cost_of_batch(raw: bytes | memoryview) -> int:
-    """Of reading a batch; where it is all commas, of saying what is wrong with each item as well."""
+    """Cost of reading a batch; of one that is mostly commas, also the cost of a refusal for each item."""
     cost = READ * len(raw)
     if len(raw) <= SMALL_COST // READ and (commas := bytes(raw).count(b",")) > len(raw) // DENSE_BYTES:
         cost += ITEM_COST * commas
@@ -245,7 +247,7 @@ def _cost_of_batch(raw: bytes | memoryview) -> int:
 
 
 def _answering(judged: Sequence[EventIn | Problem], answers: Sequence[Taken | Problem]) -> Steps[bytes]:
-    """The answer to a batch; `answers` are to those events with which nothing was wrong."""
+    """The answer to a batch; `answers` belong to those events that were not refused before."""
     parts: list[bytes] = []
     rest = iter(answers)
     for each in judged:
@@ -285,8 +287,8 @@ def _problem_bytes(problem: Problem) -> bytes:
 async def _body(receive: Receive, limit: int) -> bytes | memoryview:
     """The whole body, at most `limit` bytes. Raises Problem `body_too_large` as soon as it is longer.
 
-    A large one is put together as it comes, in memory that is made as it is written to: to join eight MiB at their end was a
-    slice of four to twenty milliseconds, most of them for the pages.
+    A large body is put together as it comes, in memory that is allocated as it is written: joining eight MiB at the end
+    held the loop for four to twenty milliseconds, most of them page faults.
     """
     parts, size, is_last = list[bytes](), 0, False
     large: mmap.mmap | None = None

@@ -1,4 +1,4 @@
-"""/v1/lanes: how the sending stands at this moment."""
+"""/v1/lanes: the state of sending at this moment."""
 
 from __future__ import annotations
 

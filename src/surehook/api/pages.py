@@ -48,7 +48,7 @@ def docs() -> str:
 
 @cache
 def problem(code: str) -> str:
-    """What one code means and which calls answer with it."""
+    """The page of one code: its meaning, and the calls that answer with it."""
     status, title = CODES[code]
     calls = [
         f"<li><code>{call.method} {escape(call.path)}</code></li>"
@@ -134,7 +134,7 @@ def _field_rows(schema: dict[str, Any], document: dict[str, Any], prefix: str) -
 
 
 def _kinds(schema: dict[str, Any], document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A schema, or those that it may be."""
+    """A schema, or its alternatives."""
     schema = _resolved(schema, document)
     for each in schema.get("anyOf", ()):
         yield from _kinds(each, document)
@@ -147,7 +147,7 @@ def _is_said(schema: dict[str, Any]) -> bool:
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """A schema, or what it refers to."""
+    """A schema, or the one it refers to."""
     name = schema.get("$ref", "").removeprefix(openapi.REF)
     found: dict[str, Any] = document["components"]["schemas"][name] if name else schema
     return found

@@ -23,7 +23,7 @@ class Preview(Struct, forbid_unknown_fields=True):
 
 
 async def list_all(asked: Asked) -> Answer:
-    """All profiles, in their own order: the list is short and never changes, so its page is whole or cut by limit."""
+    """All profiles in their own order. The list is short and constant, so one page is enough, cut by the limit."""
     names = list(PROFILES)
     start = 0 if asked.after is None else int.from_bytes(asked.after, "big")
     end = min(len(names), start + asked.limit)
@@ -41,7 +41,7 @@ async def get(asked: Asked) -> Answer:
 
 
 async def preview(asked: Asked) -> Answer:
-    """In turns: a hundred steps take half a millisecond."""
+    """The schedule of a policy, computed in turns: a hundred steps take half a millisecond."""
     given = asked.body.policy
     return Answer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
 

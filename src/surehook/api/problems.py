@@ -1,11 +1,10 @@
-"""The one error map: an error becomes problem+json (RFC 9457), and that an answer.
+"""The one error map: errors become problem+json (RFC 9457) and answers.
 
 Every refusal has a stable `code` of the table in `codes.py`. `type` is `/problems/CODE`, which every server serves as a
 page, so it works without the outside world.
 
-Rooms below raise `Problem` (the caller's fault, with field and hint) or one of the ledger's errors (ours, for
-now; its outage is told by whoever counts); whatever else arrives here is a defect: it is logged in full and shown as
-`internal`, nothing more.
+Rooms below raise `Problem` (the caller's fault, with field and hint) or an error of the ledger (ours and temporary;
+outages are reported elsewhere). Anything else is a defect: it is logged in full and shown as `internal`.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ log = logging.getLogger("surehook.api")
 
 TYPE_PREFIX = "/problems/"
 MEDIA_TYPE = "application/problem+json"
-# In a request's scope, for whoever counts: the code that it was refused with, and the status of its answer (always where
-# events are published, where reading it off the messages would cost more than counting it).
+# Keys in a request's scope, for the counters: the code of its refusal, and the status of its answer (always set for
+# publishes, where reading it off the messages would cost more than counting).
 PROBLEM, STATUS = "surehook.problem", "surehook.status"
-# … and what the ledger said, where it could not answer.
+# … and the error of the ledger, where it could not answer.
 OF_LEDGER = "surehook.ledger"
-# The ledger's troubles are short (a lock, a takeover); a full disk is asked about more slowly.
+# Troubles of the ledger are short (a lock, a takeover); a full disk lasts longer.
 RETRY_AFTER_S = 1
 RETRY_AFTER_OF = {"disk_full": 30}
 
@@ -103,7 +102,7 @@ def rendered(error: Exception) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
 
 
 class Refused(Response):
-    """An answer that leaves the code of its problem, and the ledger's own error, in the request's scope, for whoever counts."""
+    """A refusal that leaves its code and the error of the ledger in the request's scope, for the counters."""
 
     def __init__(self, error: BaseException, refusal: Refusal, headers: dict[str, str]) -> None:
         super().__init__(
@@ -126,7 +125,7 @@ def refuse(error: BaseException, headers: dict[str, str] | None = None, *, chang
 
 
 def of_ledger(error: BaseException) -> str | None:
-    """The ledger's own words, where it is away; a full disk is told by those who watch it."""
+    """The error of a ledger that cannot answer; a full disk is reported by those who watch it."""
     return str(error) if isinstance(error, LedgerError) and not isinstance(error, LedgerFull) else None
 
 

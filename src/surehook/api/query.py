@@ -1,6 +1,6 @@
 """Query parameters: declared, typed, and refused when unknown, repeated or unusable.
 
-A filter that is misspelt and ignored answers with other rows than were asked for, so nothing is ignored.
+Ignoring a misspelt filter would return other rows than were asked for, so nothing is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIMIT_DEFAULT = 50
 
 
 class Parameter(Struct, frozen=True):
-    """One query parameter: how its text becomes a value (`read` raises Problem), and its JSON Schema."""
+    """One query parameter: the reader of its text (`read` raises Problem), and its JSON Schema."""
 
     name: str
     about: str
@@ -157,5 +157,5 @@ PAGED = (LIMIT, CURSOR)
 
 
 def filters(texts: Mapping[str, str]) -> dict[str, str]:
-    """The part of a question that says which rows, not how many: what a cursor is bound to."""
+    """The parameters that select rows, not their number: a cursor is bound to these."""
     return {name: value for name, value in texts.items() if name not in ("limit", "cursor")}

@@ -1,4 +1,4 @@
-"""Doors of processes that do not serve all of the API: what is elsewhere is refused in words, not with a 404.
+"""Doors of processes that serve a part of the API: the rest is refused with an explanation, not with a 404.
 
 worker    only /healthz, /readyz and /metrics
 console   everything but the two publishing calls
@@ -15,7 +15,7 @@ PUBLISHING = frozenset({"/v1/events", "/v1/events/batch"})
 
 
 class RoleDoor:
-    """ASGI: refuses what this role does not serve; `app` has the rest."""
+    """ASGI: refuses calls that this role does not serve, and passes the others to `app`."""
 
     def __init__(self, app: App, role: str) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""What the HTTP door needs of the house behind it.
+"""Everything behind the HTTP door that it needs.
 
 `Engine` is the sender as far as the door sees it; `delivery.engine.Engine` satisfies it, and the tests of the
 door hand in a small one of their own. `Services` holds it together with the keys and the management side's
@@ -27,7 +27,7 @@ SCRAPES = b"/metrics"  # in the place of a key: all of them together are one cal
 
 class Metrics(Protocol):
     async def rendering(self) -> Steps[bytes]:
-        """What there is now in the Prometheus text format, version 0.0.4, to be written in steps."""
+        """The present values in the Prometheus text format, version 0.0.4, written in steps."""
         ...
 
 
@@ -44,15 +44,15 @@ class Engine(Manager, Protocol):
     def outage(self) -> Outage: ...
 
     def look_after(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it from time to time, some seconds apart, as the engine does what it looks at itself."""
+        """Do this work every few seconds, among the engine's own regular work."""
         ...
 
     def ready(self) -> str | None:
-        """None where requests are welcome (ledger reachable, lease held), else the reason in a few words."""
+        """The reason not to send requests here, in a few words; None if they are welcome (ledger reachable, lease held)."""
         ...
 
     def warning(self) -> str | None:
-        """What an operator should see to although requests are welcome (a lane that nobody serves); else None."""
+        """A condition that an operator should look at although requests are welcome (a lane that nobody serves), or None."""
         ...
 
     def lanes(self) -> Sequence[int]:
@@ -60,11 +60,11 @@ class Engine(Manager, Protocol):
         ...
 
     async def lane_counts(self) -> Sequence[LaneCount]:
-        """What waits where; where that is much, as it was counted last."""
+        """Waiting deliveries by lane; as of the last count where there are many."""
         ...
 
     async def parked_counts(self) -> Mapping[tuple[bytes, str], int]:
-        """What is parked, by endpoint and reason; where that is much, as it was counted last."""
+        """Parked deliveries by endpoint and reason; as of the last count where there are many."""
         ...
 
     def in_flight(self) -> Mapping[str, int]:
@@ -92,20 +92,20 @@ class Services:
         self.reasons: list[Callable[[], str | None]] = [engine.ready, self.traffic.refusing]
 
     async def _scrape(self) -> bytes:
-        """What `/metrics` answers with."""
+        """The answer of `/metrics`."""
         return await self.turns.run(SCRAPES, await self.engine.metrics.rendering())
 
     def ready(self) -> str | None:
-        """None where a publish would be taken, else the reason in a few words."""
+        """The reason why a publish would be refused now, in a few words, or None."""
         return next((reason for each in self.reasons if (reason := each()) is not None), None)
 
     async def start(self, *, resume: bool = True) -> None:
-        """Read the keys, and (`resume`: no other process can be walking them) go on with the replays that a restart
-        interrupted. What another process left is found by `replays.look`."""
+        """Read the keys; with `resume` continue the replays that a restart interrupted, which needs that no other process can
+        be working on them. `replays.look` finds those that another process left."""
         await self.keys.load()
         if resume:
             await self.replays.resume()
 
     async def stop(self) -> None:
-        """End the background work; what it was about stands in the book."""
+        """End the background work; the ledger knows how far it is."""
         await self.chores.stop()

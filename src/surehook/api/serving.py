@@ -24,7 +24,7 @@ class Sender(Engine, Taking, Protocol):
 
 
 class Door(Struct):
-    """The API, ready to be served. `new_key` is the admin key that was made for an empty book."""
+    """The API, ready to be served. `new_key` is the admin key that was made for an empty ledger."""
 
     app: App
     services: Services
@@ -40,7 +40,7 @@ async def open_door(
     makes_key: bool = True,
     sole: bool = True,
 ) -> Door:
-    """The application over a started engine. Without a key in the settings an empty book gets one, shown once, by
+    """The application over a started engine. Without a key in the settings an empty ledger gets one, shown once, by
     the process that `makes_key`. `sole`: the ledger admits one process at a time."""
     new_key = None
     if makes_key and own_key is None and not await engine.ledger.keys():

@@ -1,4 +1,4 @@
-"""From the values of the rooms below to the shapes of answers."""
+"""Conversion of values from the rooms below to the shapes of answers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def signing(secrets: Iterable[Secret]) -> list[shapes.SecretShape]:
 
 
 def _authentication(seen: Authentication | None) -> shapes.AuthenticationShown | None:
-    """Without its secrets: each type takes over what it names, and nothing else."""
+    """Authentication without its secrets: each type takes over the fields it names, and nothing else."""
     if isinstance(seen, Basic):
         return shapes.BasicShownShape(seen.username)
     if isinstance(seen, Bearer):
@@ -159,7 +159,7 @@ def receipt(seen: Word) -> shapes.ReceiptShape:
 
 
 def attempt(seen: Attempt, policy: Policy | None) -> shapes.AttemptShape:
-    """`policy` is what holds for its endpoint now, None where that is gone."""
+    """`policy` is the present one of its endpoint; None if that is gone."""
     return shapes.AttemptShape(
         id=ids.text(ids.ATTEMPT, attempt_id(seen)),
         delivery=ids.text(ids.DELIVERY, seen.delivery),
@@ -190,7 +190,7 @@ def attempt(seen: Attempt, policy: Policy | None) -> shapes.AttemptShape:
 
 
 def attempt_id(seen: Attempt) -> bytes:
-    """A history line has no id of its own in the book: it is made from what names the line, the same every time."""
+    """The id of an attempt, which the ledger does not store: derived from what identifies the row, so the same every time."""
     named = hashlib.sha256(b"%b %d %b" % (seen.delivery, seen.number, seen.kind.encode())).digest()
     return ids.uuid7(seen.started_at, named[:10])
 

@@ -69,9 +69,9 @@ def _id(asked: Asked) -> str:
 
 
 async def judge_empty(asked: Asked, answer: Answer) -> None:
-    """An empty list for a tenant that does not exist is a question about a misspelt name. Raises Problem.
+    """Refuse to answer an empty list for a tenant that does not exist: its name was probably misspelt. Raises Problem.
 
-    Lists with something in them are not judged: a deleted tenant's history stays to be read.
+    A list that is not empty passes, since the history of a deleted tenant stays readable.
     """
     tenant = asked.query.get("tenant")
     if tenant is not None and isinstance(answer.value, ListShape) and not answer.value.data:

@@ -1,8 +1,8 @@
-"""What comes to the door and what becomes of it: requests by route and status with their time, and refusals.
+"""Traffic at the door: requests by route and status with their time, and refusals that go on.
 
 Routes are the templates of the table of calls, so strangers cannot make labels. A refusal that comes by the thousand is
-told when it begins and when it is over, with its count; a refused key with the address that it came from. What the ledger
-refuses is told by whoever judges whether it is away (delivery/outage.py): others meet it as well.
+reported when it begins and when it is over, with its count; a refused key with the address that it came from. Refusals
+of the ledger are reported by delivery/outage.py, since others meet them as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHUT = {
 
 
 class Accepted(Struct):
-    """What was accepted at one path: the hot way is counted in two steps."""
+    """Accepted requests of one path: the hot path is counted in two steps."""
 
     times: Histogram
     count: int = 0
@@ -115,7 +115,7 @@ class Traffic:
             self.telemetry.fact("key.refused", address=address)
 
     def _shut_by(self, code: str, now: int) -> None:
-        """A publish was refused: the first of a row of them, or one more."""
+        """Note a refused publish: the first of several in a row, or one more."""
         shut = self._shut
         if shut is None or now - shut.last >= QUIET_MS:
             self._shut = Episode(code, now, now)
@@ -123,7 +123,7 @@ class Traffic:
             shut.name, shut.last = code, now
 
     def look(self) -> None:
-        """Tell what is over. Once a second."""
+        """Report what is over. Once a second."""
         now = self._now()
         for episode in self._refusals.over(now=now):
             lasted_s = (episode.last - episode.since) / 1000
@@ -133,7 +133,7 @@ class Traffic:
                 self.telemetry.fact("key.refusals_ended", address=episode.name, refused=episode.count)
 
     def refusing(self) -> str | None:
-        """Why every publish has been refused for a while; None where one went through or none was asked for."""
+        """The reason why every publish has been refused for a while; None if one went through or none came."""
         now, shut = self._now(), self._shut
         if shut is None or now - shut.last >= QUIET_MS:
             return None

@@ -1,7 +1,7 @@
 """Turns of costly work: one slice of one caller's work at a time, and time for everybody else in between.
 
-Whatever is known beforehand to keep the loop for longer than a small request does (a large body, a payload that a schema judges
-long, a schema that is compiled, a scrape) is done here, in steps where it has any. After a slice the loop is free for
+Work that is known beforehand to hold the loop for longer than a small request does (a large body, a payload that takes long to
+validate, the compilation of a schema, a scrape) is done here, in steps where it has any. After a slice the loop is free for
 as long as the slice took, and for some turns: however much of it callers ask for, half of the time is others'. Small things
 never wait.
 
@@ -51,8 +51,8 @@ class Turns:
         self._passed_at = -OTHERS_S
 
     async def run(self, caller: bytes, work: Steps[T], *, cost: int = SLICE_COST, begins: bool = True) -> T:
-        """What comes of work that is done in steps and looks as if it cost so much; at once where that is little. Raises
-        Overloaded or TenantOverloaded where too much waits, unless it `begins` nothing: something has been done already."""
+        """Do work in steps in its turn and return its result; at once if its estimated `cost` is small. Raises Overloaded or
+        TenantOverloaded if too much waits, unless `begins` is False: part of the work is done already."""
         if cost <= SMALL_COST:
             return at_once(work)
         came, done = self._now(), 0
@@ -69,7 +69,7 @@ class Turns:
                 self._leave(caller, self._now() - begun)
 
     async def once(self, caller: bytes, work: Callable[[], T], *, cost: int = SLICE_COST) -> T:
-        """What comes of work that is one step."""
+        """Do work that has a single step in its turn and return its result."""
         if cost <= SMALL_COST:
             return work()
 
@@ -101,9 +101,8 @@ class Turns:
         try:
             await turn
         except asyncio.CancelledError:
-            if (
-                turn.done() and not turn.cancelled() and turn.exception() is None
-            ):  # it was told at the same moment
+            # It was told at the same moment.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._give()
             raise
         finally:
@@ -119,7 +118,7 @@ class Turns:
             raise Overloaded("too much costly work waits for its turn")
 
     def _leave(self, caller: bytes, took: float) -> None:
-        """The slice is over: whoever is next begins when others have had their time."""
+        """End a slice: the next one begins when others have had their time."""
         took = min(took, MOST_S)
         loop = asyncio.get_running_loop()
         if took > LONG_S and self._now() - self._passed_at < OTHERS_S:
@@ -141,7 +140,7 @@ class Turns:
             self._give()
 
     def _give(self) -> None:
-        """Tell who is next, and put its caller behind the others."""
+        """Let the next work begin, and put its caller behind the others."""
         self._is_busy = False
         for caller in [caller for caller in self._lines if caller not in self._resting]:
             line = self._lines.pop(caller)

@@ -1,8 +1,8 @@
-"""Calls that are not publishes begin a few at a time, and the loop rests in between.
+"""Admission of calls that are not publishes: a few at a time, with rests of the event loop in between.
 
-A crowd of them comes at one moment, when each has its own connection: without this, all began in one turn of the event loop,
-a third of a millisecond each, and the publishes that came with them waited for the last. Callers, told by their keys, take
-turns. What waits is a connection that serves nobody else, so the more there are the more begin at a time.
+Crowds of them arrive at one moment, each on its own connection. Without this all would begin in one turn of the event loop,
+a third of a millisecond each, and publishes that came with them would wait for the last. Callers, told apart by their keys,
+take turns. A waiting call holds a connection that serves nobody else, so the more wait, the more begin at a time.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any
 
 from surehook.client import calls
-from surehook.client.calls import Call, Place, Sent
+from surehook.client.calls import Call, Sent, ServerUrl
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.streams import Streams
 
@@ -61,9 +61,9 @@ class AsyncClient:
         clock: Callable[[], float] = time.time,
         chance: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._place = Place.of(url)
+        self._server = ServerUrl.of(url)
         self._key = key
-        self._wire = Streams(self._place, timeout_s, connections)
+        self._wire = Streams(self._server, timeout_s, connections)
         self._patience_s = patience_s
         self._sleep = sleep
         self._monotonic = monotonic
@@ -127,7 +127,7 @@ class AsyncClient:
         await self.close()
 
     async def _do(self, call: Call, type: Any = Any) -> Any:
-        headers = calls.headers_of(self._place, self._key, call)
+        headers = calls.headers_of(self._server, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat, doubt = 0, None
         while True:

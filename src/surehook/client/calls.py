@@ -1,4 +1,4 @@
-"""What both clients say to the server and how they read its answers. Pure: time and chance are handed in."""
+"""Requests of both clients, and the meaning of their answers. Pure: time and randomness are handed in."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Call(Struct, frozen=True):
     repeatable: bool = False
 
 
-class Place(Struct, frozen=True):
-    """Where the server is."""
+class ServerUrl(Struct, frozen=True):
+    """The URL of the server, taken apart."""
 
     url: str
     secure: bool
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True):
     prefix: str
 
     @classmethod
-    def of(cls, url: str) -> Place:
+    def of(cls, url: str) -> ServerUrl:
         """Raises ValueError where `url` is not http:// or https:// with a host."""
         from urllib.parse import urlsplit
 
@@ -65,10 +65,10 @@ class Place(Struct, frozen=True):
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
 
-def headers_of(place: Place, key: str | None, call: Call) -> dict[str, str]:
-    """Everything a request carries beside its body."""
+def headers_of(server: ServerUrl, key: str | None, call: Call) -> dict[str, str]:
+    """All headers of a request."""
     headers = {
-        "host": place.authority,
+        "host": server.authority,
         "user-agent": f"surehook-client/{__version__}",
         "accept": "application/json",
     }
@@ -190,7 +190,7 @@ def wait_before_repeat(
 
 
 def is_doubtful(error: Refused | Unreachable) -> bool:
-    """Whether the request may have taken effect all the same."""
+    """True if the request may have taken effect all the same."""
     return error.maybe_done if isinstance(error, Unreachable) else error.code == "outcome_unknown"
 
 
@@ -209,7 +209,7 @@ def _json(value: Any) -> bytes:
 
 
 def _has_no_number(value: Any) -> bool:
-    """Whether a float of it is none that JSON knows."""
+    """True if it holds a float that JSON does not have."""
     if isinstance(value, float):
         return not isfinite(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Why there was no answer, in words: the one place where errors of sockets, names and TLS are told apart."""
+"""Reasons for a missing answer in words: the one place where errors of sockets, names and TLS are told apart."""
 
 from __future__ import annotations
 

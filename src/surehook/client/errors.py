@@ -1,4 +1,4 @@
-"""What can go wrong between an application and the server.
+"""Errors between an application and the server.
 
 SurehookError
 └── ClientError

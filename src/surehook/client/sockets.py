@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
-from surehook.client.calls import Call, Place
+from surehook.client.calls import Call, ServerUrl
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
@@ -21,14 +21,14 @@ READ_BYTES = 64 * 1024
 class Sockets:
     """The connections of one client. Threads may call `exchange` at the same time."""
 
-    def __init__(self, place: Place, timeout_s: float) -> None:
-        self._place = place
+    def __init__(self, server: ServerUrl, timeout_s: float) -> None:
+        self._server = server
         self._timeout_s = timeout_s
         self._idle: deque[socket.socket] = deque()  # append and pop are atomic
 
     def exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
         """One request, one answer. Raises Unreachable."""
-        data = render(call.method, self._place.prefix + call.path, headers, call.body)
+        data = render(call.method, self._server.prefix + call.path, headers, call.body)
         deadline = time.monotonic() + self._timeout_s
         while True:
             connection, is_fresh = self._connect(deadline)
@@ -42,7 +42,7 @@ class Sockets:
                 if is_stale and call.repeatable:
                     continue
                 raise Unreachable(
-                    self._place.url, cause_of(error, self._timeout_s), maybe_done=True
+                    self._server.url, cause_of(error, self._timeout_s), maybe_done=True
                 ) from None
             except BaseException:
                 connection.close()
@@ -65,22 +65,22 @@ class Sockets:
             kept.close()
 
     def _open(self, deadline: float) -> socket.socket:
-        place = self._place
+        server = self._server
         try:
-            connection = socket.create_connection((place.host, place.port), timeout=_left(deadline))
+            connection = socket.create_connection((server.host, server.port), timeout=_left(deadline))
             with contextlib.suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if not place.secure:
+            if not server.secure:
                 return connection
             import ssl
 
             try:
-                return ssl.create_default_context().wrap_socket(connection, server_hostname=place.host)
+                return ssl.create_default_context().wrap_socket(connection, server_hostname=server.host)
             except BaseException:
                 connection.close()
                 raise
         except OSError as error:
-            raise Unreachable(place.url, cause_of(error, self._timeout_s), maybe_done=False) from None
+            raise Unreachable(server.url, cause_of(error, self._timeout_s), maybe_done=False) from None
 
     def _keep(self, connection: socket.socket, answer: Answer) -> None:
         if answer.keep and len(self._idle) < IDLE_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from surehook.client.calls import Call, Place
+from surehook.client.calls import Call, ServerUrl
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
@@ -18,15 +18,15 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Streams:
     """The connections of one client, idle ones newest last."""
 
-    def __init__(self, place: Place, timeout_s: float, connections: int) -> None:
-        self._place = place
+    def __init__(self, server: ServerUrl, timeout_s: float, connections: int) -> None:
+        self._server = server
         self._timeout_s = timeout_s
         self._turns = asyncio.Semaphore(connections)  # so there are never more idle ones either
         self._idle: list[Connection] = []
 
     async def exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
         """One request, one answer. Raises Unreachable."""
-        data = render(call.method, self._place.prefix + call.path, headers, call.body)
+        data = render(call.method, self._server.prefix + call.path, headers, call.body)
         async with self._turns:
             while True:
                 answer = await self._attempt(call, data)
@@ -57,7 +57,7 @@ class Streams:
             ):
                 return None
             cause = cause_of(error, self._timeout_s)
-            raise Unreachable(self._place.url, cause, maybe_done=connection is not None) from None
+            raise Unreachable(self._server.url, cause, maybe_done=connection is not None) from None
         except BaseException:
             if connection is not None:
                 connection[1].close()
@@ -77,13 +77,15 @@ class Streams:
         return None
 
     async def _open(self) -> Connection:
-        place = self._place
-        if not place.secure:
-            return await asyncio.open_connection(place.host, place.port)
+        server = self._server
+        if not server.secure:
+            return await asyncio.open_connection(server.host, server.port)
         import ssl
 
         context = ssl.create_default_context()
-        return await asyncio.open_connection(place.host, place.port, ssl=context, server_hostname=place.host)
+        return await asyncio.open_connection(
+            server.host, server.port, ssl=context, server_hostname=server.host
+        )
 
 
 async def _converse(connection: Connection, data: bytes, parser: IncomingAnswer) -> Answer:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from surehook.client import calls
-from surehook.client.calls import Call, Place, Sent
+from surehook.client.calls import Call, Sent, ServerUrl
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.sockets import Sockets
 
@@ -65,9 +65,9 @@ class Client:
         clock: Callable[[], float] = time.time,
         chance: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._place = Place.of(url)
+        self._server = ServerUrl.of(url)
         self._key = key
-        self._wire = Sockets(self._place, timeout_s)
+        self._wire = Sockets(self._server, timeout_s)
         self._patience_s = patience_s
         self._sleep = sleep
         self._monotonic = monotonic
@@ -139,7 +139,7 @@ class Client:
         self.close()
 
     def _do(self, call: Call, type: Any = Any) -> Any:
-        headers = calls.headers_of(self._place, self._key, call)
+        headers = calls.headers_of(self._server, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat, doubt = 0, None
         while True:

@@ -11,7 +11,7 @@ from typing import IO, Any
 from msgspec.json import decode
 
 from surehook.client import Client, Refused, Unreachable
-from surehook.client.calls import Place, request
+from surehook.client.calls import ServerUrl, request
 from surehook.client.sockets import Sockets
 from surehook.demo.memory import Memory
 from surehook.demo.process import Child, DemoError, end
@@ -106,7 +106,7 @@ class Receivers:
 
 def ask(url: str, method: str, path: str, body: Any = None, *, timeout_s: float = 10.0) -> bytes:
     """The body of one answer. Raises Unreachable."""
-    wire = Sockets(Place.of(url), timeout_s)
+    wire = Sockets(ServerUrl.of(url), timeout_s)
     try:
         return wire.exchange(request(method, path, json=body), {"host": "control"}).body
     finally:

@@ -25,8 +25,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 class ByteBudget:
-    """How many bytes of bodies may be held at once. Large bodies leave a part to single events, so that callers of
-    batches cannot use up what everybody needs."""
+    """A bound on the bytes of bodies held at once. Large bodies leave a part to single events, so that callers of batches
+    cannot use up everybody's share."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -34,7 +34,7 @@ class ByteBudget:
         self.used = 0
 
     def take(self, count: int, *, of: int) -> bool:
-        """Take bytes for a body that has `of` in all; whether there was room."""
+        """Take bytes for a body that has `of` in all; True if there was room."""
         limit = self.large_limit if of > limits.EVENT_BODY_BYTES else self.limit
         if self.used + count > limit:
             return False

@@ -62,7 +62,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._linger_bytes = limits.LINGER_BYTES
         self._has_left = False
 
-    # -- what the loop calls ----------------------------------------------------------------------------
+    # -- called by the loop -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -221,7 +221,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return 0 if self.exchange is None else self.exchange.body_size
 
     def is_behind(self, age: int) -> bool:
-        """Whether the body in hand will not be through in its time, at its pace of so many ticks."""
+        """True if the body in hand, at its pace so far, will not be complete in time."""
         if self.exchange is None or self.exchange.reserved <= limits.READ_BYTES:
             return False
         return self.exchange.body_size * self.connections.bounds.body < self.exchange.reserved * age

@@ -1,4 +1,4 @@
-"""Every open connection, in the line of what it waits for; each line is in the order of arrival.
+"""Every open connection, in a line by what it waits for; each line is in the order of arrival.
 
     idle      between two requests
     heads     a head has begun, or the connection has and no byte has come
@@ -31,7 +31,7 @@ TELL_TICKS = 60  # between two log lines about refusals of one reason
 
 
 class Connections:
-    """Who is connected, what all of them hold, and what was refused (`refused`, by reason, since the start)."""
+    """All connections, the bytes that they hold, and refusals (`refused`, by reason, since the start)."""
 
     def __init__(self, bounds: Bounds, telemetry: Telemetry) -> None:
         self.bounds = bounds
@@ -56,7 +56,7 @@ class Connections:
     # -- coming and going -------------------------------------------------------------------------------
 
     def admit(self, connection: HttpConnection) -> bool:
-        """Take a new connection in; whether there was room, or could be made."""
+        """Take a new connection in; True if there was room, or could be made."""
         self.open += 1
         self.heads[connection] = self.tick
         connection.line = self.heads
@@ -81,8 +81,8 @@ class Connections:
         return [connection for line in lines for connection in line]
 
     def _make_room(self, newcomer: HttpConnection) -> bool:
-        """End the connection that is missed least: one of many that are ending anyway, else the oldest of the larger
-        crowd of those that wait for a request or for the rest of its head."""
+        """End the connection that matters least: one of many that are ending anyway, else the oldest of those that wait for a
+        request or of those that wait for the rest of a head, whichever are more."""
         if len(self.ending) > limits.CONNECTIONS_REFUSED:
             next(iter(self.ending)).abort()
             return True

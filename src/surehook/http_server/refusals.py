@@ -1,4 +1,4 @@
-"""What callers are told whom the server refuses by itself."""
+"""Answers to callers that the server refuses by itself."""
 
 from __future__ import annotations
 

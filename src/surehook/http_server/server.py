@@ -1,4 +1,4 @@
-"""Listens, ticks once a second, and stops in order."""
+"""The server: listens, ticks once a second, and stops in order."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class HttpServer:
             exchange.release()
 
     async def pass_time(self) -> None:
-        """End for ever whoever has waited too long. Whoever keeps this running hears of its defects."""
+        """End connections that have waited too long, for ever. The task that runs this sees its defects."""
         while True:
             await asyncio.sleep(TICK_S)
             self.date = self._date()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, structs
 
-from surehook.client.calls import Call, Place, headers_of, retry_after_s
+from surehook.client.calls import Call, ServerUrl, headers_of, retry_after_s
 from surehook.client.http1 import Answer
 from surehook.core import ids, receipt_message
 from surehook.inbox.owing import Owing
@@ -107,7 +107,7 @@ class Letters:
             chance=self.bits(10),
         )
         call = Call("POST", "", body, headers, repeatable=True)
-        return call, headers_of(Place.of(self.to(letter.source).url), None, call)
+        return call, headers_of(ServerUrl.of(self.to(letter.source).url), None, call)
 
     def answered(self, letter: Letter, answer: Answer) -> list[Owed]:
         """Which of its receipts have to be told again, with the time for that."""

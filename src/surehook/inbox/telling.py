@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
-from surehook.client.calls import Place
+from surehook.client.calls import ServerUrl
 from surehook.client.errors import Unreachable
 from surehook.client.sockets import Sockets
 from surehook.client.streams import Streams
@@ -99,7 +99,7 @@ class Teller:
     def _wire(self, source: str) -> Sockets:
         if source not in self._wires:
             to = self._letters.to(source)
-            self._wires[source] = Sockets(Place.of(to.url), to.timeout_s)
+            self._wires[source] = Sockets(ServerUrl.of(to.url), to.timeout_s)
         return self._wires[source]
 
 
@@ -154,7 +154,7 @@ class AsyncTeller:
     def _wire(self, source: str) -> Streams:
         if source not in self._wires:
             to = self._letters.to(source)
-            self._wires[source] = Streams(Place.of(to.url), to.timeout_s, CONNECTIONS)
+            self._wires[source] = Streams(ServerUrl.of(to.url), to.timeout_s, CONNECTIONS)
         return self._wires[source]
 
     async def _wait(self, seconds: float) -> None:

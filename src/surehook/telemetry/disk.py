@@ -1,4 +1,4 @@
-"""Watches the free disk of the ledger: told when it falls to its floor, or to half of it, and when it is above again."""
+"""Watch over the free disk of the ledger: reports when it falls to its floor, or to half of it, and when it is above again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DiskWatch:
             self._telemetry.fact("disk.floor_left", **told)
 
     def reason(self) -> str | None:
-        """Why no event is taken; None where there is room."""
+        """The reason why no event is taken; None if there is room."""
         if self._is_short:
             return "the disk is below half of its floor: events are refused, and nothing is sent, until some space is freed"
         if self._is_low:

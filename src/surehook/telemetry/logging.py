@@ -33,11 +33,11 @@ class LoggingTelemetry:
         self._lines.put(level_of(name), name, told, kind=name)
 
     def say(self, text: str) -> None:
-        """A sentence about this program's processes, for who watches them."""
+        """Log a sentence about the processes of this program, for people who watch them."""
         self._lines.put(logging.WARNING, text, {}, kind="say")
 
     def flush(self) -> None:
-        """Tell what was suppressed, where nothing else was logged since."""
+        """Report what was suppressed, if nothing else was logged since."""
         self._lines.flush()
 
 
@@ -48,8 +48,8 @@ def level_of(name: str) -> int:
 
 
 def configure(level: str, form: str, *, clock: Clock, **always: Any) -> LoggingTelemetry:
-    """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal). `always`: what
-    every line says of where it comes from."""
+    """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal). `always`: fields of
+    every line, which tell this process from others."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     least = logging.getLevelNamesMapping()[level.upper()]
     lines = Lines(sys.stderr, clock=clock, least=least, console=console, always=always)

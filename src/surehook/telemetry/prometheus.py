@@ -37,7 +37,7 @@ class Buckets(Protocol):
 
 
 class Snapshot(Struct, frozen=True):
-    """What a scrape shows. Counters are since the start of the process; depths are as of the last count."""
+    """The values of one scrape. Counters are since the start of the process; depths are as of the last count."""
 
     accepted: int
     attempts: Mapping[tuple[str, str], int]  # (lane, outcome)

@@ -1,4 +1,4 @@
-"""A beat ten times a second that feels how the process does: how late its loop is, and whether it runs out of room.
+"""A beat ten times a second that watches the process: the lateness of its loop, and its file descriptors.
 
 The loop's lateness is what every request and every delivery waits for besides its own work. A shortage is told when it
 begins and when it is over, with a margin between, so that it cannot flicker.
@@ -50,7 +50,7 @@ class Pulse:
                 self.look()
 
     def look(self) -> None:
-        """What is done once a second. A look that fails is told by its own error and stops no other."""
+        """Do everything that is due once a second. A look that fails is reported, and stops no other."""
         self._count_descriptors()
         for look in self._looks:
             try:

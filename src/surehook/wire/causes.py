@@ -1,4 +1,4 @@
-"""Foreign errors into the closed set of `ports/transport.py`, at the one edge they come in by."""
+"""Translation of foreign errors into the closed set of `ports/transport.py`, at the one edge they come in by."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAME = frozenset({62, 63, 64})  # host name, e-mail, address mismatch
 
 
 def of_connect(error: OSError, address: str) -> Failure:
-    """Why a TCP connection did not come to be."""
+    """The failure of a TCP connection that was not established."""
     number = error.errno
     if number == errno.ECONNREFUSED:
         return "connect_refused"
@@ -38,7 +38,7 @@ def of_connect(error: OSError, address: str) -> Failure:
 
 
 def of_tls(error: Exception) -> Failure:
-    """Why a TLS handshake failed."""
+    """The failure of a TLS handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _EXPIRED:
             return "tls_expired"
@@ -54,7 +54,7 @@ def of_tls(error: Exception) -> Failure:
 
 
 def of_loss(error: Exception) -> Failure:
-    """Why an open connection ended. In TLS 1.3 the server looks at a client certificate after our side of the
+    """The failure of an open connection. In TLS 1.3 the server looks at a client certificate after our side of the
     handshake is over, so its refusal comes as an alert in the place of the answer."""
     return "tls_client_certificate" if _is_about_our_certificate(error) else "reset"
 

@@ -31,7 +31,7 @@ CHECK_S = 5.0  # a registration waits this long for DNS, then lets the name pass
 
 
 class Boot(Protocol):
-    """What is needed of ports.clock.Clock."""
+    """ports.clock.Clock, as far as it is needed here."""
 
     def boot(self) -> float: ...
 
@@ -39,11 +39,11 @@ class Boot(Protocol):
 class Client:
     """Made without a loop; belongs to the loop it is first used on.
 
-    clock     measures deadlines and phases
-    resolver  names to addresses
-    dialer    the seam to the network; None: the system's
-    settings  rules and bounds
-    context   TLS for endpoints that have none of their own; None: the system's authorities and `settings.ca_file`
+    clock       measures deadlines and phases
+    resolver    names to addresses
+    dialer      the seam to the network; None: the system's
+    settings    rules and bounds
+    context     TLS for endpoints that have none of their own; None: the system's authorities and `settings.ca_file`
     connection  the class of connections
 
     Raises SettingsError where a setting is unusable.
@@ -132,7 +132,7 @@ class Client:
         call.task = asyncio.get_running_loop().create_task(self._reach(call, origin))
 
     def _is_still(self, origin: Origin) -> bool:
-        """Whether the addresses judged last are those of the answer that is valid now."""
+        """True if the addresses judged last are those of the DNS answer that is valid now."""
         resolved = self._resolver.cached(origin.url.host)
         return resolved is not None and resolved is origin.resolved
 

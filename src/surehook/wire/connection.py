@@ -194,13 +194,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def has_spoken_first(self) -> bool:
-        """Whether the peer said something before it was asked."""
+        """True if the peer sent something before a request."""
         return bool(self._early)
 
     def has_news(self) -> bool:
-        """Whether bytes or an end wait in the kernel that the loop has not told of yet.
+        """True if bytes or an end wait in the kernel that the loop has not reported yet.
 
-        What came before a request is no answer to it, and an end seen now means that no byte needs to be written.
+        Bytes that came before a request are no answer to it, and an end seen now means that nothing needs to be written.
         """
         if self._poll is None:
             socket = self.transport.get_extra_info("socket")
@@ -229,14 +229,14 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _refuse_early(self, call: Call) -> None:
-        """The peer spoke before it was asked. No answer then is valid (RFC 9112 section 9.2), whatever it says: a 200
-        would call an event delivered of which no byte has left."""
+        """Fail a call whose peer spoke before it was asked. No such answer is valid (RFC 9112 section 9.2), whatever it says: a
+        200 would call an event delivered of which no byte has left."""
         failure = self.early_failure()
         self.close()
         call.fail_soon(failure)
 
     def early_failure(self) -> Failure:
-        """What to call what the peer said before it was asked; `connect_reset` where it said nothing and left."""
+        """The name for what the peer sent before it was asked; `connect_reset` if it sent nothing and left."""
         if not self._early:
             return "connect_reset"
         self.reader.feed(self._early)
@@ -261,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             self.fail(reader.failure or failure, now)
 
     def _settle(self, now: float) -> None:
-        """The reader is done: hand the answer over and keep the connection if it is clean."""
+        """Hand the complete answer over, and keep the connection if it is clean."""
         call, reader = self.call, self.reader
         assert call is not None
         if reader.failure is not None:
@@ -311,5 +311,5 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def _body_has_left(self, size: int) -> bool:
-        """Whether a byte of the body may have been written. After a reset the transport no longer knows: then yes."""
+        """True if a byte of the body may have been written; also after a reset, when the transport no longer knows."""
         return self.transport.get_write_buffer_size() < max(size, 1)

@@ -20,7 +20,7 @@ SMALL_KIB, LARGE_KIB = 24, 2_200  # measured; large: with the system's authoriti
 
 
 class Unusable(Exception):
-    """No context can be made of a setting that was accepted once; `failure` names what a call fails with."""
+    """A setting that was accepted once makes no context any more; calls fail with `failure`."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)

@@ -19,7 +19,7 @@ ADDRESSES = 16  # dialled at most, of one answer; all of the answer is judged
 
 
 class Guard:
-    """Built from settings, never changed: other words need another guard, and with it another client."""
+    """Built from settings and never changed: other rules need another guard, and with it another client."""
 
     def __init__(self, settings: WireSettings) -> None:
         self._everybody = self._policy(settings, settings.allow_networks, "allow_networks")
@@ -37,9 +37,9 @@ class Guard:
         return parse(url, policy)
 
     def judge(self, addresses: Sequence[str], policy: NetworkPolicy) -> tuple[str, ...]:
-        """Judge what a name resolved to: canonical addresses to dial, in order, without repeats.
+        """Judge the addresses of a name: the canonical ones to dial, in order, without repeats.
 
-        All are judged, at most sixteen are returned. Empty where one is refused, or there is none.
+        All are judged, at most sixteen are returned. Empty if one is refused, or there is none.
         """
         judged = [address.judge(text, policy.rules) for text in addresses]
         if any(verdict.refused is not None for verdict in judged):

@@ -33,7 +33,7 @@ READING_TURNS = 8  # of the loop: poll, read, the socket's end, the end of TLS, 
 
 
 class Stopped(Exception):
-    """The opening ends here; `failure` is the name of the reason."""
+    """Ends the opening; `failure` is the name of the reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -71,7 +71,7 @@ class Opener:
                     return idle
                 return await self._dial(opening, origin, call.target.tenant)
         except TimeoutError:
-            # What the receiver did while we stood still nobody knows, and nothing was sent: as if it had not begun.
+            # Nobody knows what the receiver did while we stood still, and nothing was sent: as if it had not begun.
             call.fail("aborted" if not call.hops and _stood_still(limit) else opening.phase)
         except (Stopped, Unusable) as stop:
             call.fail(stop.failure)
@@ -195,7 +195,7 @@ class Opener:
 
     @staticmethod
     def _compare(connection: Connection, judged: str, port: int) -> None:
-        """The peer must be whom we dialled: a transparent proxy or odd routing could have put another there."""
+        """Make sure that the peer is the one we dialled: a transparent proxy or odd routing could have put another there."""
         peer = connection.transport.get_extra_info("peername")
         if peer is not None and address.canonical(str(peer[0])) == judged and peer[1] == port:
             return
@@ -208,6 +208,6 @@ class Opener:
 
 
 def _stood_still(limit: asyncio.Timeout) -> bool:
-    """Whether a limit that has run out did so while nothing ran."""
+    """True if a limit ran out while the process stood still."""
     at = limit.when()
     return at is not None and asyncio.get_running_loop().time() - at > STOOD_S

@@ -3,7 +3,7 @@
 The target is judged before the proxy hears of it, and the proxy is told the judged address, not the name:
 a second look-up behind our back could lead elsewhere. No other proxy is ever used; the environment is not asked.
 
-What its answer to CONNECT means, in at most 16 KiB and within the attempt's time to connect:
+Its answer to CONNECT has at most 16 KiB and comes within the attempt's time to connect. It means:
 
     2xx, and nothing behind the head   the tunnel is open
     5xx                                it could not connect: the endpoint's trouble, `proxy_unreachable`. Behind a proxy
@@ -33,7 +33,7 @@ _SETTING = re.compile(
 
 
 class Proxy(Struct, frozen=True):
-    """Where the proxy is. `address` is None where the host is a name, which is asked of the resolver, unjudged."""
+    """The address of the proxy. `address` is None if the host is a name, which is resolved without being judged."""
 
     host: str
     port: int
@@ -63,7 +63,8 @@ def read(setting: str) -> Proxy:
 
 
 def refusal(reply: bytes) -> Failure | None:
-    """Why a reply with a complete head opens no tunnel, or None. Bytes behind the head would be somebody else's answer."""
+    """The reason why a reply with a complete head opens no tunnel, or None. Bytes behind the head would be somebody else's
+    answer."""
     read = HEAD.match(reply)
     if read is None:
         return "proxy_failure"

@@ -1,4 +1,4 @@
-"""Which answers are followed, and where to. Pure; the guard judges the result like any other URL.
+"""Redirects: the answers that are followed, and their destination. Pure; the guard judges the result like any other URL.
 
 `strict`: 307 and 308, which keep method and body by definition. `yousign`: also 301, 302 and 303, with the
 same method and body, as that platform documents. A hop never goes from https to http. The endpoint's own
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 def asks(status: int, head: bytes, style: str) -> bool:
-    """Whether an answer asks for a hop that the style follows."""
+    """True if an answer asks for a hop that the style follows."""
     return status in FOLLOWED[style] and bool(fields(head, b"location"))
 
 
@@ -43,7 +43,7 @@ def where(base: Url, head: bytes) -> str:
 
 
 def may_go(base: Url, following: Url) -> bool:
-    """Whether the hop keeps or raises the protection of the connection."""
+    """True if the hop keeps or raises the protection of the connection."""
     return base.scheme == following.scheme or following.scheme == "https"
 
 

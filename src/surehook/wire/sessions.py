@@ -1,4 +1,4 @@
-"""TLS sessions to go on from, so that another connection to the same peer costs about half a handshake.
+"""TLS sessions for resumption, so that another connection to the same peer costs about half a handshake.
 
 A resumed handshake shows no certificate, so nothing is verified in it: it rests on the full handshake that the
 session came from. Hence the rules:
@@ -28,7 +28,7 @@ Key = tuple[object, ...]
 
 
 class Sessions:
-    """Measured on the client's boot clock."""
+    """Sessions by key, aged on the client's boot clock."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot
@@ -38,7 +38,7 @@ class Sessions:
         return len(self._kept)
 
     def find(self, key: Key, context: ssl.SSLContext) -> tuple[ssl.SSLSession, float] | None:
-        """A session for this key, and when its full handshake was."""
+        """A session for this key, and the time of its full handshake."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -48,7 +48,7 @@ class Sessions:
         return kept[0], kept[2]
 
     def forget(self, key: Key) -> None:
-        """The next handshake with this peer is a full one."""
+        """Drop the session: the next handshake with this peer is a full one."""
         self._kept.pop(key, None)
 
     def keep(self, connection: Carrier) -> None:

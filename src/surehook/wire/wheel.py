@@ -65,7 +65,7 @@ class Wheel:
             self._arm(0.0)
 
     def excuses(self, due: float, now: float) -> bool:
-        """Whether nobody could have looked at this instant: the process stood still. `now` is by the wheel's clock."""
+        """True if nothing could have run at this instant, because the process stood still. `now` is by the wheel's clock."""
         return due <= self._stood_until or (self._timer is not None and now - self._rings_at > STOOD_S)
 
     def close(self) -> None:

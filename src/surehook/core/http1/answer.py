@@ -1,7 +1,7 @@
 """The bytes of an answer, read strictly and under caps. Knows no socket, no clock, no loop.
 
-A `Reader` is fed what arrives and says how far it is. Whatever is outside the grammar of RFC 9112 in a way
-that two readers could understand differently ends it with a failure: bare CR or LF, folded lines, space
+An `AnswerReader` is fed the bytes that arrive and returns its phase. Anything outside the grammar of RFC 9112 that
+two readers could understand differently ends it with a failure: bare CR or LF, folded lines, space
 before a colon, control characters, two lengths, a length beside chunked, codings other than chunked.
 
 Once the final status and its headers are complete, nothing in the body changes the verdict. A body that is
@@ -9,9 +9,9 @@ too long, comes in too many pieces, breaks off or is badly chunked is kept as fa
 connection is not used again.
 
 Heads are matched by one regular expression instead of a general parser: it is the strict grammar itself,
-and matching a common head costs about a microsecond. What a head says follows from its bytes alone, and a busy
-receiver says the same again and again: where an answer begins with the very head of one before on its connection,
-and is as long as that one was, nothing is read anew.
+and matching a common head costs about a microsecond. A head means the same whenever it has the same bytes, and a busy
+receiver repeats itself: an answer that begins with the very head of the one before on its connection, and is as long
+as that one was, is not parsed again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from surehook.core.http1.answer_head import Fault, HeadCaps
 INTERIMS = 5  # 1xx answers before the final one
 SAME_HEAD_BYTES = 1024  # of a head that is remembered for the answers after it
 
-HEAD, BODY, DONE = 0, 1, 2  # what is awaited; DONE: complete, given up, or failed
+HEAD, BODY, DONE = 0, 1, 2  # the phase: what is awaited; DONE: complete, given up, or failed
 
 _INTERIM_TAKEN = frozenset({100, 102, 103})
 _BODYLESS = frozenset({204, 304})
@@ -92,7 +92,7 @@ class AnswerReader:
 
     @property
     def held_bytes(self) -> int:
-        """How much of the answer is in memory now."""
+        """Bytes of the answer that are in memory now."""
         chunks = 0 if self._chunks is None else self._chunks.held_bytes
         return len(self._buffer) + len(self._kept) + len(self.head) + len(self.body) + chunks
 
@@ -112,7 +112,7 @@ class AnswerReader:
         return self._take(data)
 
     def end(self) -> None:
-        """The connection ended (or waiting for the body did): settle with what there is."""
+        """Settle with what there is, since the connection ended."""
         if self.phase == BODY:
             self._finish(complete=self.left is None and self._chunks is None, reusable=False)
         elif self.phase == HEAD:
@@ -162,7 +162,7 @@ class AnswerReader:
         return self._heads(data)
 
     def _partial(self) -> int:
-        """Judge a head that is not complete: what cannot become one is refused now, not at the deadline."""
+        """Judge an incomplete head: one that cannot become valid is refused now, not at the deadline."""
         failure, self._line_at, self._line_number = heads.examine(
             self._buffer, self._caps, self._line_at, self._line_number
         )

@@ -1,8 +1,8 @@
-"""A chunked body (RFC 9112 section 7.1), taken apart as its bytes arrive.
+"""A chunked body of an answer (RFC 9112 section 7.1), taken apart as its bytes arrive.
 
-What a body says is shown to people and never decides, so this decoder only has to be bounded and honest: it
-stops at the first byte that is out of place. Chunk extensions and trailers are legal and skipped, but mark
-the body as not plain, and a connection that carried one is not used again.
+A body never decides about a delivery, so this decoder only has to be bounded and honest: it stops at the first byte
+that is out of place. Chunk extensions and trailers are legal and skipped, but mark
+the body as not plain, and a connection that carried one is not used again unless its peer is trusted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
 
 
 class Chunks:
-    """`feed` until it says complete or broken; `kept` is the decoded body up to `kept_max` bytes. One in more than
+    """Feed it until it is complete or broken; `kept` is the decoded body up to `kept_max` bytes. A body in more than
     `pieces_max` chunks and trailers is broken off: a chunk of one byte costs as much work as one of a kilobyte."""
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Chunks:
         return len(self._buffer) + len(self.kept)
 
     def feed(self, data: bytes) -> bool | None:
-        """True: complete. False: broken. None: more is needed."""
+        """Take bytes: True if the body is complete, False if it is broken, None if more is needed."""
         if self._buffer:
             data = bytes(self._buffer) + data
             self._buffer.clear()

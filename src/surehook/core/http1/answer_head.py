@@ -1,4 +1,4 @@
-"""The grammar of an answer's head (RFC 9112 sections 4 and 5), its caps, and names for what breaks them."""
+"""The grammar of an answer's head (RFC 9112 sections 4 and 5), its caps, and the names of its faults."""
 
 from __future__ import annotations
 

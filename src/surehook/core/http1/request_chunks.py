@@ -30,7 +30,7 @@ _AT_SIZE, _AT_DATA, _AT_DATA_END, _AT_TRAILER, _DONE = range(5)
 
 
 class ChunkReader:
-    """`feed` it until `done`."""
+    """Reads one body: feed it until `done`."""
 
     __slots__ = ("_count", "_left", "_line", "_overhead", "_state", "_trailers", "size")
 
@@ -81,8 +81,8 @@ class ChunkReader:
         return data[at:]
 
     def _whole(self, data: bytes, at: int, parts: list[bytes], most: int) -> int:
-        """Take the small chunks without extensions that begin here and are here whole, so many at most; where the next one
-        begins. A quarter of what they cost line by line."""
+        """Take complete small chunks without extensions, at most so many, and return where the next chunk begins. Costs a quarter
+        of taking them line by line."""
         begun, size, count = at, 0, len(parts)
         for _ in range(most):
             stop = data.find(b"\r\n", at, at + 5)

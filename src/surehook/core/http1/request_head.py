@@ -1,4 +1,4 @@
-"""The head of a request (RFC 9112 sections 2 to 6): a strict grammar, its caps, and what it says of the body.
+"""The head of a request (RFC 9112 sections 2 to 6): a strict grammar, its caps, and the length of the body.
 
 Two readers of one request must never differ about where it ends, so whatever can be read in two ways is refused: a
 bare line feed, a folded line, a space before a colon, `Content-Length` twice or beside `Transfer-Encoding`, any
