@@ -6,7 +6,6 @@ Only names of fields, never their values, among which are secrets and anything t
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -15,6 +14,7 @@ from starlette.requests import Request
 from surehook.api.auth import authorization_of
 from surehook.api.bodies import given
 from surehook.api.calls import Answer, Asked, Call
+from surehook.api.json_object import JsonObject
 
 KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type", "breakers": "breaker"}
 NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})
@@ -47,6 +47,6 @@ def _written(body: object) -> list[str] | None:
 
 
 @cache
-def _defaults(kind: type[Struct]) -> dict[str, Any]:
+def _defaults(kind: type[Struct]) -> JsonObject:
     """Defaults by field, cached: resolving the annotations of a type cost as much as the rest of a call."""
     return {field.encode_name: field.default for field in fields(kind)}

@@ -8,8 +8,7 @@ every log on its way.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -81,7 +80,7 @@ def bearer(authorization: bytes | None) -> bytes | None:
     return (key.strip() or None) if scheme.lower() == b"bearer" else None
 
 
-def authorization_of(scope: MutableMapping[str, Any]) -> bytes | None:
+def authorization_of(scope: Scope) -> bytes | None:
     """The only `Authorization` header of a request; None if there is none, or more than one."""
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     return values[0] if len(values) == 1 else None
@@ -102,7 +101,7 @@ def unauthorized(detail: str = "the request has no valid API key") -> Problem:
     return Problem("unauthorized", detail, hint="Authorization: Bearer KEY", status=401)
 
 
-def key_in_query(scope: MutableMapping[str, Any], keys: Keys) -> Problem | None:
+def key_in_query(scope: Scope, keys: Keys) -> Problem | None:
     """The refusal of a request whose query string has a key, which is taken out of the scope: access logs are
     written from it."""
     if not has_key_in_query(scope.get("query_string", b""), keys):

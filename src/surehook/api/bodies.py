@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
+from surehook.api.json_object import JsonObject
 from surehook.core import json_text, limits
 from surehook.core.errors import Problem
 from surehook.core.steps import Steps
@@ -67,7 +68,7 @@ def decode(data: bytes, body: type[B], *, empty: bool = False) -> Steps[B]:
         raise _refused(error, body, value) from None
 
 
-def given(body: Struct) -> dict[str, Any]:
+def given(body: Struct) -> JsonObject:
     """The fields of a change that were written, `null` included."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}
 
@@ -77,7 +78,7 @@ def stored(value: object) -> bytes | None:
     return None if value is None else msgspec.json.encode(value)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
@@ -108,7 +109,7 @@ class _Constant(Exception):
     """NaN or an infinity was met."""
 
 
-def _constant(word: str) -> Any:
+def _constant(word: str) -> object:
     raise _Constant(word)
 
 
@@ -116,7 +117,7 @@ def _too_large(limit: int) -> Problem:
     return Problem("body_too_large", f"the body is larger than {limit:,} bytes", status=413)
 
 
-def _refused(error: msgspec.ValidationError, body: type[Struct], value: dict[str, Any]) -> Problem:
+def _refused(error: msgspec.ValidationError, body: type[Struct], value: JsonObject) -> Problem:
     fault = json_text.fault(error)
     hint = _did_you_mean(fault.path, body) if fault.code == "unknown_field" else _choices(fault.path, body)
     path = fault.path

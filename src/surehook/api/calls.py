@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from surehook.api import bodies, cursors, query
 from surehook.api.auth import authorization_of
+from surehook.api.json_object import JsonObject
 from surehook.api.query import LIMIT_DEFAULT, Parameter
 from surehook.api.services import Services
 from surehook.api.shapes import ListShape
@@ -49,7 +50,7 @@ class Asked(Struct):
         """A list of shapes and the position after it."""
         return Answer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
 
-    def query_filters(self) -> dict[str, Any]:
+    def query_filters(self) -> JsonObject:
         """The parameters of the query that select rows."""
         return {name: value for name, value in self.query.items() if name not in ("limit", "cursor")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from surehook.api import breakers, query, show
 from surehook.api.bodies import given, stored
 from surehook.api.calls import Answer, Asked, Call
+from surehook.api.json_object import JsonObject
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
 from surehook.core.authentication import Authentication
@@ -29,7 +30,7 @@ EventTypes = Annotated[
     ),
 ]
 PolicyReference = Annotated[
-    str | dict[str, Any] | None,
+    str | JsonObject | None,
     Meta(
         description="A profile's name, an object that starts from one and says what differs, or null "
         "for the event type's policy, else `standard`."

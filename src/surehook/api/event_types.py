@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -11,6 +11,7 @@ from surehook.api import show
 from surehook.api.bodies import given, stored
 from surehook.api.calls import Answer, Asked, Call
 from surehook.api.endpoints import Description, PolicyReference
+from surehook.api.json_object import JsonObject
 from surehook.api.shapes import EventTypeShape
 from surehook.core import limits, subscription
 from surehook.core.errors import Problem
@@ -27,7 +28,7 @@ Name = Annotated[
     ),
 ]
 Schema = Annotated[
-    dict[str, Any],
+    JsonObject,
     Meta(
         description="JSON Schema of `data`: an event that is not as it says is refused. It stands alone: references "
         "lead to places within it. Draft 2020-12, unless `$schema` names another."
@@ -104,13 +105,11 @@ async def change(asked: Asked) -> Answer:
     return Answer(show.event_type(changed))
 
 
-async def _compiled(asked: Asked, written: dict[str, Any] | None) -> Compiled | None:
+async def _compiled(asked: Asked, written: JsonObject | None) -> Compiled | None:
     return None if written is None else await _in_turns(asked, written)
 
 
-async def _all_compiled(
-    asked: Asked, written: dict[str, dict[str, Any]] | None
-) -> dict[str, Compiled] | None:
+async def _all_compiled(asked: Asked, written: dict[str, JsonObject] | None) -> dict[str, Compiled] | None:
     if written is None:
         return None
     found = {}
@@ -123,7 +122,7 @@ async def _all_compiled(
     return found
 
 
-async def _in_turns(asked: Asked, written: dict[str, Any]) -> Compiled:
+async def _in_turns(asked: Asked, written: JsonObject) -> Compiled:
     """Compile a schema in turns: the largest takes a quarter of a second."""
     return await asked.services.turns.run(asked.caller, compile_in_steps(msgspec.json.encode(written)))
 

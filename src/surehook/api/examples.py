@@ -5,8 +5,7 @@ Ids are real ones of an instant in 2026; the receivers are example domains.
 
 from __future__ import annotations
 
-from typing import Any
-
+from surehook.api.json_object import JsonObject
 from surehook.core import hints
 
 _EVENT = "evt_06a3xq4zvw70f9m2k8c5d1h3ja"
@@ -27,7 +26,7 @@ PATH = {
     "policies": "standard",
 }
 
-HEADER_PARAMETERS: dict[str, list[dict[str, Any]]] = {
+HEADER_PARAMETERS: dict[str, list[JsonObject]] = {
     "publish": [
         {
             "name": "Idempotency-Key",
@@ -38,7 +37,7 @@ HEADER_PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ]
 }
 
-BODIES: dict[str, Any] = {
+BODIES: JsonObject = {
     "publish": {"tenant": "acme", "type": "document.signed", "subject": "doc_1", "data": {"document": "doc_1"}},
     "publish_batch": [
         {"tenant": "acme", "type": "document.sent", "data": {"document": "doc_1"}},
@@ -75,7 +74,7 @@ _POLICY = {
     "adaptive": True, "headers": {"retry_count": None, "delivery_id": None},
 }  # fmt: skip
 
-SHAPES: dict[str, Any] = {
+SHAPES: JsonObject = {
     "Accepted": {"id": _EVENT, "deliveries": 2},
     "Tenant": {"id": "acme", "name": "Acme", "strict": False, "created_at": _AT},
     "EventType": {
@@ -146,7 +145,7 @@ SHAPES: dict[str, Any] = {
 }  # fmt: skip
 
 # An event of a batch that was not taken, beside others that were.
-REFUSED_EVENT: dict[str, Any] = {
+REFUSED_EVENT: JsonObject = {
     "type": "/problems/missing_field", "title": "A field is missing", "status": 422, "code": "missing_field",
     "detail": "type is missing", "field": "type",
 }  # fmt: skip

@@ -12,6 +12,7 @@ from surehook import __version__
 from surehook.api import examples, problems
 from surehook.api.calls import Call
 from surehook.api.codes import CODES, status_of
+from surehook.api.json_object import JsonObject
 from surehook.api.problems import ProblemShape
 from surehook.api.query import Parameter
 from surehook.api.table import CALLS
@@ -31,7 +32,7 @@ _PATTERN = re.compile(r"\{(\w+)\}")
 
 
 @cache
-def document() -> dict[str, Any]:
+def document() -> JsonObject:
     return {
         "openapi": "3.1.0",
         "info": {"title": "surehook", "version": __version__, "description": ABOUT},
@@ -76,15 +77,15 @@ def codes(call: Call) -> list[str]:
 # -- paths --------------------------------------------------------------------------------------------------
 
 
-def _paths() -> dict[str, Any]:
-    paths: dict[str, Any] = {}
+def _paths() -> JsonObject:
+    paths: JsonObject = {}
     for call in CALLS:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
     return paths
 
 
-def _operation(call: Call) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _operation(call: Call) -> JsonObject:
+    operation: JsonObject = {
         "operationId": call.name,
         "tags": [_tag(call)],
         "summary": call.about,
@@ -106,19 +107,19 @@ def _operation(call: Call) -> dict[str, Any]:
     return operation
 
 
-def _body(call: Call) -> dict[str, Any]:
+def _body(call: Call) -> JsonObject:
     assert call.body is not None
-    schema: dict[str, Any] = {"$ref": REF + _name(call.body)}
+    schema: JsonObject = {"$ref": REF + _name(call.body)}
     if call.name == "publish_batch":
         schema = {"type": "array", "maxItems": 1000, "items": schema}
-    media: dict[str, Any] = {"schema": schema}
+    media: JsonObject = {"schema": schema}
     if call.name in examples.BODIES:
         media["example"] = examples.BODIES[call.name]
     return {"required": not call.body_optional, "content": {"application/json": media}}
 
 
-def _answers(call: Call) -> dict[str, Any]:
-    answers: dict[str, Any] = {}
+def _answers(call: Call) -> JsonObject:
+    answers: JsonObject = {}
     for status, shape in call.answers.items():
         if shape is None:
             answers[str(status)] = {"description": "Done."}
@@ -129,7 +130,7 @@ def _answers(call: Call) -> dict[str, Any]:
                 "content": {"text/plain": {"schema": {"type": "string"}}},
             }
             continue
-        schema: dict[str, Any] = {"$ref": REF + _name(shape)}
+        schema: JsonObject = {"$ref": REF + _name(shape)}
         example = examples.SHAPES.get(_name(shape))
         if call.is_list:
             schema = _list_of(schema)
@@ -145,7 +146,7 @@ def _answers(call: Call) -> dict[str, Any]:
     return answers
 
 
-def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
+def _list_of(schema: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "properties": {"data": {"type": "array", "items": schema}, "next": {"type": ["string", "null"]}},
@@ -153,14 +154,14 @@ def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _refusals(call: Call) -> dict[str, Any]:
+def _refusals(call: Call) -> JsonObject:
     by_status: dict[int, list[str]] = {}
     for code in codes(call):
         by_status.setdefault(status_of(code), []).append(code)
     return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
 
 
-def _refusal(status: int, found: list[str]) -> dict[str, Any]:
+def _refusal(status: int, found: list[str]) -> JsonObject:
     return {
         "description": "; ".join(f"`{code}`: {CODES[code][1]}" for code in found),
         "content": {
@@ -172,7 +173,7 @@ def _refusal(status: int, found: list[str]) -> dict[str, Any]:
     }
 
 
-def _problem(code: str) -> dict[str, Any]:
+def _problem(code: str) -> JsonObject:
     status, title = CODES[code]
     return {
         "type": problems.TYPE_PREFIX + code, "title": title, "status": status, "code": code,
@@ -180,11 +181,11 @@ def _problem(code: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> JsonObject:
     return {"name": parameter.name, "in": "query", "description": parameter.about, "schema": parameter.schema}
 
 
-def _path_parameter(call: Call, name: str) -> dict[str, Any]:
+def _path_parameter(call: Call, name: str) -> JsonObject:
     return {
         "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
         "example": examples.PATH.get(call.path.split("/")[2], "standard"),
@@ -208,9 +209,9 @@ def _types() -> list[Any]:
     return list(found)
 
 
-def _schemas() -> dict[str, Any]:
+def _schemas() -> JsonObject:
     _, schemas = msgspec.json.schema_components(_types(), ref_template=REF + "{name}")
-    renamed: dict[str, Any] = _tidied(schemas)
+    renamed: JsonObject = _tidied(schemas)
     schemas = {name.removesuffix("Shape"): schema for name, schema in renamed.items()}
     assert len(schemas) == len(renamed), "what is sent and what is answered have one name"
     for name, example in examples.SHAPES.items():
@@ -232,7 +233,7 @@ def _tidied(value: Any) -> Any:
     return value
 
 
-def _bare(title: Any) -> Any:
+def _bare(title: object) -> object:
     return title.removesuffix("Shape") if isinstance(title, str) else _tidied(title)
 
 

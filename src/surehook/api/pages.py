@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from html import escape
-from typing import Any
 
 from surehook.api import openapi, problems
 from surehook.api.codes import CODES
+from surehook.api.json_object import JsonObject
 from surehook.api.table import CALLS
 
 HEADERS = {
@@ -64,7 +64,7 @@ def problem(code: str) -> str:
     )
 
 
-def _section(tag: str, document: dict[str, Any]) -> str:
+def _section(tag: str, document: JsonObject) -> str:
     calls = [
         _operation(method, path, operation, document)
         for path, methods in document["paths"].items()
@@ -74,7 +74,7 @@ def _section(tag: str, document: dict[str, Any]) -> str:
     return f'<h2 id="{escape(tag)}">{escape(tag)}</h2>{"".join(calls)}'
 
 
-def _operation(method: str, path: str, operation: dict[str, Any], document: dict[str, Any]) -> str:
+def _operation(method: str, path: str, operation: JsonObject, document: JsonObject) -> str:
     parts = [f"<p>{_code(operation['description'])}</p>"] if "description" in operation else []
     if "security" in operation:
         parts.append("<p>No key is needed.</p>")
@@ -95,7 +95,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], document: dict
     )
 
 
-def _parameters(parameters: list[dict[str, Any]]) -> str:
+def _parameters(parameters: list[JsonObject]) -> str:
     rows = "".join(
         f"<tr><td><code>{escape(each['name'])}</code></td><td>{escape(each['in'])}</td>"
         f"<td>{_code(each.get('description', ''))}</td><td><code>{escape(_short(each['schema']))}</code></td></tr>"
@@ -104,7 +104,7 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
     return f"<table><tr><th>parameter</th><th>in</th><th>meaning</th><th>values</th></tr>{rows}</table>"
 
 
-def _fields(schema: dict[str, Any], document: dict[str, Any], prefix: str = "") -> str:
+def _fields(schema: JsonObject, document: JsonObject, prefix: str = "") -> str:
     """A table of the fields of a body, those of objects inside it with their path."""
     rows = "".join(_field_rows(schema, document, prefix))
     return (
@@ -114,7 +114,7 @@ def _fields(schema: dict[str, Any], document: dict[str, Any], prefix: str = "") 
     )
 
 
-def _field_rows(schema: dict[str, Any], document: dict[str, Any], prefix: str) -> Iterator[str]:
+def _field_rows(schema: JsonObject, document: JsonObject, prefix: str) -> Iterator[str]:
     schema = _resolved(schema.get("items", schema), document)
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
@@ -133,7 +133,7 @@ def _field_rows(schema: dict[str, Any], document: dict[str, Any], prefix: str) -
                 yield from _field_rows(each, document, f"{prefix}{name}.") if "properties" in each else ()
 
 
-def _kinds(schema: dict[str, Any], document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _kinds(schema: JsonObject, document: JsonObject) -> Iterator[JsonObject]:
     """A schema, or its alternatives."""
     schema = _resolved(schema, document)
     for each in schema.get("anyOf", ()):
@@ -142,14 +142,14 @@ def _kinds(schema: dict[str, Any], document: dict[str, Any]) -> Iterator[dict[st
         yield schema
 
 
-def _is_said(schema: dict[str, Any]) -> bool:
+def _is_said(schema: JsonObject) -> bool:
     return "description" in schema and "properties" not in schema
 
 
-def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+def _resolved(schema: JsonObject, document: JsonObject) -> JsonObject:
     """A schema, or the one it refers to."""
     name = schema.get("$ref", "").removeprefix(openapi.REF)
-    found: dict[str, Any] = document["components"]["schemas"][name] if name else schema
+    found: JsonObject = document["components"]["schemas"][name] if name else schema
     return found
 
 
@@ -161,7 +161,7 @@ def _problems() -> str:
     return f'<h2 id="problems">problems</h2><table><tr><th>code</th><th>status</th><th>meaning</th></tr>{rows}</table>'
 
 
-def _short(schema: dict[str, Any]) -> str:
+def _short(schema: JsonObject) -> str:
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     kind = schema.get("type", "")
@@ -172,7 +172,7 @@ def _short(schema: dict[str, Any]) -> str:
     return " ".join(word for word in words if word)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return f"<pre>{escape(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
 
 

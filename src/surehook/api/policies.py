@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from surehook.api.calls import Answer, Asked, Call
+from surehook.api.json_object import JsonObject
 from surehook.api.policy_schema import PolicyDocument, PreviewDocument
 from surehook.api.shapes import PreviewShape
 from surehook.core.errors import Problem
@@ -18,7 +19,7 @@ from surehook.core.profiles import PROFILES
 
 class Preview(Struct, forbid_unknown_fields=True):
     policy: Annotated[
-        str | dict[str, Any], Meta(description="A profile's name, or an object that starts from one.")
+        str | JsonObject, Meta(description="A profile's name, or an object that starts from one.")
     ]
 
 
@@ -46,7 +47,7 @@ async def preview(asked: Asked) -> Answer:
     return Answer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
 
 
-def _preview(given: str | dict[str, Any]) -> PreviewShape:
+def _preview(given: str | JsonObject) -> PreviewShape:
     policy = parse_policy(given, PROFILES)
     return PreviewShape(policy_json(policy), timeline(policy))
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 from msgspec import Struct
 
 from surehook.api.bodies import did_you_mean
+from surehook.api.json_object import JsonObject
 from surehook.core import ids, instants, limits, subscription
 from surehook.core.errors import Problem
 
@@ -26,10 +27,10 @@ class Parameter(Struct, frozen=True):
     name: str
     about: str
     read: Callable[[str], Any]
-    schema: dict[str, Any]
+    schema: JsonObject
 
 
-def parse(query: bytes, known: tuple[Parameter, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+def parse(query: bytes, known: tuple[Parameter, ...]) -> tuple[JsonObject, dict[str, str]]:
     """The values by name, and the texts they came from. Raises Problem with the parameter as `field`."""
     texts = _texts(query, [parameter.name for parameter in known])
     values = {

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
+from surehook.api.json_object import JsonObject
 from surehook.core.model import AttemptKind, EndpointStatus, Method, OutcomeName, Reason, State
 from surehook.core.receipt import Stage, Wanted
 
@@ -266,5 +267,5 @@ class AcceptedShape(Struct, frozen=True):
 
 
 class PreviewShape(Struct, frozen=True):
-    policy: dict[str, Any]
-    timeline: list[dict[str, Any]]
+    policy: JsonObject
+    timeline: list[JsonObject]

@@ -7,8 +7,7 @@ of the ledger are reported by delivery/outage.py, since others meet them as well
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Awaitable
 
 from msgspec import Struct
 
@@ -72,7 +71,7 @@ class Traffic:
     def _now(self) -> int:
         return int(self.now() * 1000)
 
-    def end(self, scope: MutableMapping[str, Any], status: int, began: float) -> None:
+    def end(self, scope: Scope, status: int, began: float) -> None:
         """A request has been answered."""
         ended = self.now()
         took_ms = int((ended - began) * 1000)
@@ -96,7 +95,7 @@ class Traffic:
         if status in (401, 429, 503):
             self._refused(scope, status)
 
-    def _refused(self, scope: MutableMapping[str, Any], status: int) -> None:
+    def _refused(self, scope: Scope, status: int) -> None:
         code, now = scope.get(PROBLEM, str(status)), self._now()
         if code == "not_ready":
             return
@@ -152,16 +151,15 @@ class Watched:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         began = self._traffic.now()
-        if (
-            scope["method"] == "POST" and scope["path"] in PUBLISHING
-        ):  # whoever answers these says so in the scope
+        if scope["method"] == "POST" and scope["path"] in PUBLISHING:
+            # Whoever answers these leaves the status in the scope.
             try:
                 return await self._app(scope, receive, send)
             finally:
                 self._traffic.end(scope, scope.get(STATUS, HUNG_UP), began)
         status = HUNG_UP
 
-        def counted(message: MutableMapping[str, Any]) -> Any:
+        def counted(message: Scope) -> Awaitable[None]:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
