@@ -56,6 +56,8 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 def serve_own(port: int) -> None:
+    from surehook.http_server.bounds import Bounds
+    from surehook.http_server.connections import Connections
     from surehook.http_server.server import HttpServer
 
     class Silent:
@@ -63,7 +65,10 @@ def serve_own(port: int) -> None:
 
     async def run() -> None:
         server = HttpServer(
-            app, render=lambda error: (500, [], b""), now=lambda: time.time_ns() // 10**6, telemetry=Silent()
+            app,
+            Connections(Bounds(), Silent()),
+            render=lambda error: (500, [], b""),
+            now=lambda: time.time_ns() // 10**6,
         )
         with socket.create_server(("127.0.0.1", port), backlog=1024) as listening:
             listening.setblocking(False)

@@ -24,7 +24,7 @@ from lab.bench.lists_sqlite import NOW, RARE_ENDPOINT, RARE_TENANT, RARE_TYPE, T
 from surehook.api import app as application
 from surehook.api.auth import Keys
 from surehook.api.services import Services
-from surehook.api.traffic import Watched
+from surehook.api.traffic import Traffic, Watched
 from surehook.bootstrap import open_transport
 from surehook.cli import examining, examining_services
 from surehook.cli.finding import Finding
@@ -147,14 +147,15 @@ async def opened(ledger: Any, cpu_s: Callable[[], float]) -> AsyncIterator[Door]
         host=process.here(), telemetry=telemetry, settings=EngineSettings(lanes=()),
     )  # fmt: skip
     await engine.loader.reload()
-    services = Services(engine, Keys(ledger, own=[KEY]))
-    await services.start(resume=False)
     pulse = Pulse(clock=clock, telemetry=telemetry, descriptors=lambda: (0, 1))
     callers = Connections(Bounds(), telemetry)
-    engine.metrics = PrometheusMetrics(
-        partial(snapshot, engine, services.traffic, callers, pulse, role="api", ledger="bench")
+    traffic = Traffic(clock=clock, telemetry=telemetry, outage=engine.outage)
+    metrics = PrometheusMetrics(
+        partial(snapshot, engine, traffic, callers, pulse, role="api", ledger="bench")
     )
-    door = Watched(application.build(services), services.traffic)
+    services = Services(engine, Keys(ledger, own=[KEY]), traffic=traffic, metrics=metrics)
+    await services.start(resume=False)
+    door = Watched(application.build(services), traffic)
     transport = httpx.ASGITransport(app=door)
     headers = {"authorization": f"Bearer {KEY}"}
     async with httpx.AsyncClient(

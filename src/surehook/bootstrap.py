@@ -71,9 +71,9 @@ async def _serve(
     """One process, which is a `child` where several share the socket."""
     from surehook.telemetry.logging import configure
 
-    always = {} if child is None else {"process": child.number}
+    labels = {} if child is None else {"process": str(child.number)}
     clock = SystemClock()
-    telemetry = configure(settings.log_level, settings.log_format, clock=clock, **always)
+    telemetry = configure(settings.log_level, settings.log_format, clock=clock, **labels)
     ledger = open_ledger(settings)
     broker, handing = open_broker(settings, ledger)
     engine = Engine(
@@ -107,26 +107,27 @@ async def _serve(
         from surehook.api.problems import rendered
         from surehook.api.serving import open_door
         from surehook.callers import bounds
+        from surehook.http_server.connections import Connections
         from surehook.http_server.server import HttpServer
-        from surehook.observing import observe
+        from surehook.observing import observers
 
+        connections = Connections(bounds(settings, telemetry), telemetry)
+        watch = observers(engine, connections, telemetry, settings=settings, labels=labels)
         door = await open_door(
             engine,
             own_key=settings.api_key,
+            traffic=watch.traffic,
+            metrics=watch.metrics,
             metrics_open=settings.metrics_open,
+            reasons=(watch.disk.reason,),
             role=settings.role,
             makes_key=settings.role != "worker" and (child is None or child.number == 0),
             sole=settings.is_sqlite,
         )
-        server = HttpServer(
-            door.app,
-            render=rendered,
-            now=clock.now,
-            telemetry=telemetry,
-            bounds=bounds(settings, telemetry),
-        )
+        server = HttpServer(door.app, connections, render=rendered, now=clock.now)
         stop.of(server)
-        observe(engine, door.services, server, telemetry, settings=settings, always=always)
+        engine.loops.keep("pulse", watch.pulse.run)
+        engine.loops.keep("callers", server.pass_time)
         gc.collect()
         gc.freeze()
         serving = asyncio.ensure_future(server.serve([bound]))

@@ -1,17 +1,18 @@
-"""Watches over a serving process: its pulse, its disk, the traffic at its door, its metrics."""
+"""Everything that watches a serving process: its pulse, its disk, the traffic at its door, its metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-from surehook.api.services import Services
+from msgspec import Struct
+
+from surehook.api.traffic import Traffic
 from surehook.config import Settings
 from surehook.delivery.engine import Engine
 from surehook.host import vitals
 from surehook.host.clock import SystemClock
-from surehook.http_server.server import HttpServer
+from surehook.http_server.connections import Connections
 from surehook.noticing import Noticing
 from surehook.scrape import snapshot
 from surehook.telemetry.disk import DiskWatch
@@ -20,34 +21,40 @@ from surehook.telemetry.prometheus import PrometheusMetrics
 from surehook.telemetry.pulse import Pulse
 
 
-def observe(
+class Observers(Struct):
+    """Made after the engine and before the door, which counts its traffic and serves the metrics."""
+
+    traffic: Traffic
+    disk: DiskWatch
+    pulse: Pulse
+    metrics: PrometheusMetrics
+
+
+def observers(
     engine: Engine,
-    services: Services,
-    server: HttpServer,
+    connections: Connections,
     telemetry: LoggingTelemetry,
     *,
     settings: Settings,
-    always: Mapping[str, Any],
-) -> None:
-    """Begin to watch, among the engine's loops. `always`: labels that tell this process from others."""
+    labels: Mapping[str, str],
+) -> Observers:
+    """Make them. `labels`: of every metric, which tell this process from others."""
     clock = SystemClock()
     noticing = Noticing(telemetry, engine, boot=clock.boot)
-    services.traffic.telemetry = engine.outage.telemetry = noticing
+    # An outage is a durable notice too, which is kept by the engine that it happens to.
+    engine.outage.telemetry = noticing
+    traffic = Traffic(clock=engine.clock, telemetry=noticing, outage=engine.outage)
     disk = DiskWatch(engine.ledger.room, noticing)
     disk.look()
-    services.reasons.append(disk.reason)
     pulse = Pulse(
         clock=clock,
         telemetry=noticing,
         descriptors=vitals.descriptors,
-        looks=(disk.look, services.traffic.look, telemetry.flush),
+        looks=(disk.look, traffic.look, telemetry.flush),
     )
     ledger = "sqlite" if settings.is_sqlite else "postgresql"
-    engine.metrics = PrometheusMetrics(
-        partial(
-            snapshot, engine, services.traffic, server.connections, pulse, role=settings.role, ledger=ledger
-        ),
-        always={name: str(value) for name, value in always.items()},
+    metrics = PrometheusMetrics(
+        partial(snapshot, engine, traffic, connections, pulse, role=settings.role, ledger=ledger),
+        always=labels,
     )
-    engine.loops.keep("pulse", pulse.run)
-    engine.loops.keep("callers", server.pass_time)
+    return Observers(traffic, disk, pulse, metrics)

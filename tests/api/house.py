@@ -18,7 +18,7 @@ from lab.sim.entropy import SimEntropy
 from surehook.api import app
 from surehook.api.auth import Keys
 from surehook.api.services import Services
-from surehook.api.traffic import Watched
+from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
@@ -145,7 +145,6 @@ class SmallEngine:
         self.tokens = Tokens(
             transport=self.transport, clock=self.clock, telemetry=self.telemetry, defect=_fail
         )
-        self.metrics = Metrics()
         self.watch = Watch()
         self.caller_calls = CallerCalls()
         self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
@@ -214,10 +213,19 @@ class House:
         self.runner = asyncio.Runner()
         self.ledger = ledger or MemoryLedger()
         self.engine = SmallEngine(self.ledger)
-        self.services = Services(self.engine, Keys(self.ledger, own=[KEY]), **options)
+        self.services = self.new_services(**options)
         self.app = app.build(self.services)
         self.door = Watched(self.app, self.services.traffic)
         self.run(self._open())
+
+    def new_traffic(self) -> Traffic:
+        engine = self.engine
+        return Traffic(clock=engine.clock, telemetry=engine.telemetry, outage=engine.outage)
+
+    def new_services(self, **options: Any) -> Services:
+        """Services as another process on this ledger would have them."""
+        keys = Keys(self.ledger, own=[KEY])
+        return Services(self.engine, keys, traffic=self.new_traffic(), metrics=Metrics(), **options)
 
     async def _open(self) -> None:
         await self.ledger.open(now=START)

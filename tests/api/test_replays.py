@@ -9,14 +9,12 @@ import pytest
 from msgspec import json
 
 from lab.ledger.ledger import MemoryLedger
-from surehook.api.auth import Keys
-from surehook.api.services import Services
 from surehook.api.serving import open_door
 from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
 from surehook.delivery import replay, resend
 from surehook.ports.registry import Page
-from tests.api.house import KEY, House
+from tests.api.house import KEY, House, Metrics
 
 ON_SQLITE = True
 
@@ -209,7 +207,7 @@ def test_a_job_goes_on_after_a_restart_and_replays_nothing_twice(house: House) -
     first = house.run(house.services.replays._page(job))
     assert first.created == replay.PAGE_ROWS
 
-    again = Services(house.engine, Keys(house.ledger, own=[KEY]))
+    again = house.new_services()
     house.run(again.start())
     house.run(again.chores.idle())
     rows = []
@@ -227,7 +225,7 @@ def test_two_nodes_that_walk_one_job_make_and_count_everything_once(house: House
     made = filled(house, replay.PAGE_ROWS * 2 + 5)
     idle(house)
     job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
-    others = [Services(house.engine, Keys(house.ledger, own=[KEY])) for _ in range(3)]
+    others = [house.new_services() for _ in range(3)]
 
     async def walk() -> None:
         await asyncio.gather(*(other.replays.resume() for other in others))
@@ -243,7 +241,7 @@ def test_a_look_takes_over_a_job_that_stands_still_and_no_other(house: House) ->
     idle(house)
     walker = house.services.replays
     job = house.run(walker.begin({"state": "dead"}, dry_run=False))
-    other = Services(house.engine, Keys(house.ledger, own=[KEY]))
+    other = house.new_services()
     house.run(other.start(resume=False))
     house.run(other.replays.look())
     further = house.run(walker._page(job))
@@ -262,7 +260,11 @@ def test_a_door_on_a_ledger_of_several_walks_what_a_dead_node_left(
     filled(house, 1)
     idle(house)
     job = house.run(house.services.replays.begin({"state": "dead"}, dry_run=False))
-    door = house.run(open_door(house.engine, own_key=KEY, metrics_open=False, role=role, sole=False))
+    door = house.run(
+        open_door(
+            house.engine, own_key=KEY, traffic=house.new_traffic(), metrics=Metrics(), role=role, sole=False
+        )
+    )
     for _ in range(2):
         assert house.run(house.ledger.replay(job.id)).state == "running"
         for look in house.engine.looks:

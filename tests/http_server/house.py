@@ -16,6 +16,7 @@ import uvloop
 from surehook.api.problems import rendered
 from surehook.http_server.bounds import Bounds
 from surehook.http_server.connection import HttpConnection
+from surehook.http_server.connections import Connections
 from surehook.http_server.server import HttpServer
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
@@ -136,7 +137,7 @@ class House:
         self.app = Application()
         self.facts = Facts()
         self.server = HttpServer(
-            self.app, render=rendered, now=lambda: 0, telemetry=self.facts, bounds=Bounds(**bounds)
+            self.app, Connections(Bounds(**bounds), self.facts), render=rendered, now=lambda: 0
         )
         self.connections = self.server.connections
         self.callers: list[Caller] = []

@@ -16,7 +16,6 @@ from surehook.api.turns import Turns
 from surehook.core.steps import Steps
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import BreakerView, Manager
-from surehook.delivery.outage import Outage
 from surehook.delivery.replay import Replays
 from surehook.delivery.shared import Shared
 from surehook.ports.reading import LaneCount
@@ -35,13 +34,7 @@ class Engine(Manager, Protocol):
     """The sender, as the door sees it."""
 
     @property
-    def metrics(self) -> Metrics: ...
-
-    @property
     def telemetry(self) -> Telemetry: ...
-
-    @property
-    def outage(self) -> Outage: ...
 
     def look_after(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do this work every few seconds, among the engine's own regular work."""
@@ -79,25 +72,35 @@ class Engine(Manager, Protocol):
 class Services:
     """Handed to `app.build`."""
 
-    def __init__(self, engine: Engine, keys: Keys, *, metrics_open: bool = False) -> None:
-        """`metrics_open`: serve /metrics without a key."""
+    def __init__(
+        self,
+        engine: Engine,
+        keys: Keys,
+        *,
+        traffic: Traffic,
+        metrics: Metrics,
+        metrics_open: bool = False,
+        reasons: Sequence[Callable[[], str | None]] = (),
+    ) -> None:
+        """`metrics_open`: serve /metrics without a key. `reasons`: each may give one why this server is not ready."""
         self.engine = engine
         self.keys = keys
+        self.traffic = traffic
         self.metrics_open = metrics_open
+        self._metrics = metrics
+        self._reasons = (engine.ready, traffic.refusing, *reasons)
         self.turns = Turns(engine.clock.boot)
         self.scrape = Shared(self._scrape)
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)
-        self.traffic = Traffic(clock=engine.clock, telemetry=engine.telemetry, outage=engine.outage)
-        self.reasons: list[Callable[[], str | None]] = [engine.ready, self.traffic.refusing]
 
     async def _scrape(self) -> bytes:
         """The answer of `/metrics`."""
-        return await self.turns.run(SCRAPES, await self.engine.metrics.rendering())
+        return await self.turns.run(SCRAPES, await self._metrics.rendering())
 
     def ready(self) -> str | None:
         """The reason why a publish would be refused now, in a few words, or None."""
-        return next((reason for each in self.reasons if (reason := each()) is not None), None)
+        return next((reason for each in self._reasons if (reason := each()) is not None), None)
 
     async def start(self, *, resume: bool = True) -> None:
         """Read the keys; with `resume` continue the replays that a restart interrupted, which needs that no other process can

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b32encode
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -11,8 +12,8 @@ from surehook.api import app as application
 from surehook.api.auth import Keys, digest
 from surehook.api.ingest import App, Ingest, Taking
 from surehook.api.roles import RoleDoor
-from surehook.api.services import Engine, Services
-from surehook.api.traffic import Watched
+from surehook.api.services import Engine, Metrics, Services
+from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
 from surehook.ports.registry import ApiKey
 
@@ -35,7 +36,10 @@ async def open_door(
     engine: Sender,
     *,
     own_key: str | None,
-    metrics_open: bool,
+    traffic: Traffic,
+    metrics: Metrics,
+    metrics_open: bool = False,
+    reasons: Sequence[Callable[[], str | None]] = (),
     role: str = "all",
     makes_key: bool = True,
     sole: bool = True,
@@ -55,7 +59,9 @@ async def open_door(
             )
         )
     keys = Keys(engine.ledger, own=[] if own_key is None else [own_key])
-    services = Services(engine, keys, metrics_open=metrics_open)
+    services = Services(
+        engine, keys, traffic=traffic, metrics=metrics, metrics_open=metrics_open, reasons=reasons
+    )
     await services.start(resume=sole and role != "worker")
     if role != "worker":
         engine.look_after("replays", services.replays.look)
@@ -68,4 +74,4 @@ async def open_door(
     )
     if role in ("worker", "console"):
         app = RoleDoor(app, role)
-    return Door(Watched(app, services.traffic), services, new_key)
+    return Door(Watched(app, traffic), services, new_key)

@@ -55,7 +55,7 @@ class Traffic:
         self._requests: dict[tuple[str, str, int], int] = {}  # (method, route, status), but for `_hot`
         self._hot = {path: Accepted(Histogram(TIME_MS)) for path in PUBLISHING}
         self.times.update((("POST", path), hot.times) for path, hot in self._hot.items())
-        self.telemetry = telemetry
+        self._telemetry = telemetry
         self._refusals = Episodes(quiet_ms=QUIET_MS)
         self._keys = Episodes(quiet_ms=KEY_QUIET_MS)
         self._outage = outage
@@ -106,12 +106,12 @@ class Traffic:
             if cause is not None:
                 self._outage.met("door", cause)
             elif self._refusals.met(code, now=now):
-                self.telemetry.fact("refusals.began", code=code)
+                self._telemetry.fact("refusals.began", code=code)
             return
         client = scope.get("client")
         address = client[0] if client else "unknown"
         if self._keys.met(address, now=now):
-            self.telemetry.fact("key.refused", address=address)
+            self._telemetry.fact("key.refused", address=address)
 
     def _shut_by(self, code: str, now: int) -> None:
         """Note a refused publish: the first of several in a row, or one more."""
@@ -126,10 +126,12 @@ class Traffic:
         now = self._now()
         for episode in self._refusals.over(now=now):
             lasted_s = (episode.last - episode.since) / 1000
-            self.telemetry.fact("refusals.ended", code=episode.name, refused=episode.count, lasted_s=lasted_s)
+            self._telemetry.fact(
+                "refusals.ended", code=episode.name, refused=episode.count, lasted_s=lasted_s
+            )
         for episode in self._keys.over(now=now):
             if episode.count > 1:
-                self.telemetry.fact("key.refusals_ended", address=episode.name, refused=episode.count)
+                self._telemetry.fact("key.refusals_ended", address=episode.name, refused=episode.count)
 
     def refusing(self) -> str | None:
         """The reason why every publish has been refused for a while; None if one went through or none came."""

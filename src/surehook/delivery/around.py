@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from surehook.core.model import Node
-from surehook.core.steps import Steps
 
 
 class Host(Protocol):
@@ -13,21 +12,3 @@ class Host(Protocol):
 
     def this_node(self, node_id: bytes, *, now: int) -> Node: ...
     def is_gone(self, node: Node) -> bool: ...
-
-
-class Metrics(Protocol):
-    """Renders the engine's counters (telemetry/prometheus.py)."""
-
-    async def rendering(self) -> Steps[bytes]: ...
-
-
-class NoMetrics:
-    """Where nobody asks for metrics."""
-
-    async def rendering(self) -> Steps[bytes]:
-        return _nothing()
-
-
-def _nothing() -> Steps[bytes]:
-    yield 0
-    return b""

@@ -19,7 +19,7 @@ from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, NodeBuried, Problem
 from surehook.core.model import Delivery, Endpoint, Notice
 from surehook.delivery.accept import Accept
-from surehook.delivery.around import Host, Metrics, NoMetrics
+from surehook.delivery.around import Host
 from surehook.delivery.board import breaker_views
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.breakers import UrlBreaker
@@ -101,7 +101,6 @@ class Engine:
         self.telemetry = telemetry
         self.watch = Watch()
         self.caller_calls = CallerCalls()
-        self.metrics: Metrics = NoMetrics()
         self._sole = sole
         self._broker = broker
         self._handing = handing

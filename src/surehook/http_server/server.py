@@ -11,11 +11,9 @@ from email.utils import formatdate
 from typing import Any
 
 from surehook.core.limits import BODY_READ_BYTES, READ_BYTES
-from surehook.http_server.bounds import Bounds
 from surehook.http_server.connection import HttpConnection
 from surehook.http_server.connections import Connections
 from surehook.http_server.exchange import STATUS_LINES, Exchange, Message
-from surehook.ports.telemetry import Telemetry
 
 log = logging.getLogger("surehook.http_server")
 
@@ -39,13 +37,12 @@ class HttpServer:
     def __init__(
         self,
         app: App,
+        connections: Connections,
         *,
         render: Render,
         now: Callable[[], int],
-        telemetry: Telemetry,
-        bounds: Bounds | None = None,
     ) -> None:
-        self.connections = Connections(bounds or Bounds(), telemetry)
+        self.connections = connections
         self.is_stopping = False
         self.small_view = memoryview(bytearray(READ_BYTES))
         self.large_view = memoryview(bytearray(BODY_READ_BYTES))
