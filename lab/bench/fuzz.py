@@ -76,7 +76,7 @@ def check_answer(data: bytes, chance: random.Random) -> None:
         try:
             if redirect.asks(307, reader.head, "strict"):
                 parse(redirect.where(base, reader.head), OPEN)
-        except (redirect.Refused, Problem):
+        except (redirect.RedirectRefused, Problem):
             pass
 
 

@@ -56,7 +56,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 def serve_own(port: int) -> None:
-    from surehook.http_server.bounds import Bounds
+    from surehook.http_server.bounds import ServerBounds
     from surehook.http_server.connections import Connections
     from surehook.http_server.server import HttpServer
 
@@ -66,7 +66,7 @@ def serve_own(port: int) -> None:
     async def run() -> None:
         server = HttpServer(
             app,
-            Connections(Bounds(), Silent()),
+            Connections(ServerBounds(), Silent()),
             render=lambda error: (500, [], b""),
             now=lambda: time.time_ns() // 10**6,
         )

@@ -22,7 +22,7 @@ import httpx
 
 from lab.bench.lists_sqlite import NOW, RARE_ENDPOINT, RARE_TENANT, RARE_TYPE, TENANTS
 from surehook.api import app as application
-from surehook.api.auth import Keys
+from surehook.api.auth import KeyRing
 from surehook.api.services import Services
 from surehook.api.traffic import Traffic, Watched
 from surehook.bootstrap import open_transport
@@ -36,7 +36,7 @@ from surehook.delivery.settings import EngineSettings
 from surehook.host import process
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
-from surehook.http_server.bounds import Bounds
+from surehook.http_server.bounds import ServerBounds
 from surehook.http_server.connections import Connections
 from surehook.scrape import snapshot
 from surehook.telemetry.prometheus import PrometheusMetrics
@@ -148,12 +148,12 @@ async def opened(ledger: Any, cpu_s: Callable[[], float]) -> AsyncIterator[Door]
     )  # fmt: skip
     await engine.loader.reload()
     pulse = Pulse(clock=clock, telemetry=telemetry, descriptors=lambda: (0, 1))
-    callers = Connections(Bounds(), telemetry)
+    callers = Connections(ServerBounds(), telemetry)
     traffic = Traffic(clock=clock, telemetry=telemetry, outage=engine.outage)
     metrics = PrometheusMetrics(
         partial(snapshot, engine, traffic, callers, pulse, role="api", ledger="bench")
     )
-    services = Services(engine, Keys(ledger, own=[KEY]), traffic=traffic, metrics=metrics)
+    services = Services(engine, KeyRing(ledger, own=[KEY]), traffic=traffic, metrics=metrics)
     await services.start(resume=False)
     door = Watched(application.build(services), traffic)
     transport = httpx.ASGITransport(app=door)

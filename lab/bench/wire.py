@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
 
@@ -105,7 +105,7 @@ Sender = Callable[[str, float, str | None], Awaitable[int]]
 
 
 async def by_surehook(url: str, until: float, ca: str | None) -> int:
-    wire = Client(
+    wire = WireClient(
         clock=Boot(),
         resolver=NoNames(),
         settings=WireSettings(allow_http=True, allow_networks=("127.0.0.0/8",), ca_file=ca),

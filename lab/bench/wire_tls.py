@@ -38,7 +38,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
 from surehook.core.model import EndpointTls
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.sessions import Sessions
 from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
@@ -101,12 +101,12 @@ def start_sink(make: Callable[[], asyncio.Protocol], context: ssl.SSLContext) ->
     return child, int(os.read(readable, 16))
 
 
-def client(**settings: Any) -> Client:
+def client(**settings: Any) -> WireClient:
     rules = WireSettings(allow_networks=("127.0.0.0/8",), **settings)
-    return Client(clock=Boot(), resolver=Everywhere(), settings=rules)
+    return WireClient(clock=Boot(), resolver=Everywhere(), settings=rules)
 
 
-async def post_all(wire: Client, targets: list[Any], until: float | None = None) -> int:
+async def post_all(wire: WireClient, targets: list[Any], until: float | None = None) -> int:
     """POST to the targets in order, CONCURRENCY at a time: each once, or round and round until then; how many were
     answered 200. Raises where more than one in a hundred was not (a sink that closes may lose an answer)."""
     over, at, running, lost = asyncio.Event(), 0, 0, 0

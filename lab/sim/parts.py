@@ -34,7 +34,7 @@ from surehook.delivery.engine import Engine
 from surehook.delivery.replay import Replays
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.settings import WireSettings
 
 _TLS = ssl.create_default_context()  # never used to encrypt: the simulated dialer does no TLS
@@ -137,7 +137,7 @@ def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger
     """A server for a fresh process of `machine`."""
     chance = world.seed.stream
     clock = machine.clock
-    transport = Client(
+    transport = WireClient(
         clock=clock,
         resolver=SimResolver(world.names, world.loop, chance(f"resolver {process.name}")),
         dialer=SimDialer(world.network, process),

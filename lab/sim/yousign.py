@@ -28,7 +28,7 @@ from surehook.core import ids
 from surehook.core.envelope import EventIn
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.transport import Answer, Request
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.settings import WireSettings
 
 Mode = Literal["lanes", "single_queue"]
@@ -135,7 +135,7 @@ async def _single_queue(
     """One line, `in_all` workers, one timeout; a failure goes back to the end of the line after its wait."""
     await world.settle_in()
     clock = SimClock(world.loop)
-    client = Client(
+    client = WireClient(
         clock=clock,
         resolver=SimResolver(world.names, world.loop, world.seed.stream("resolver")),
         dialer=SimDialer(world.network, Process("single")),
@@ -250,7 +250,7 @@ def _request(target: Any, number: int, endpoint: int, tries: int) -> Request:
     )
 
 
-async def _send(client: Client, request: Request) -> Answer:
+async def _send(client: WireClient, request: Request) -> Answer:
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     client.send(request, lambda answer: None if done.done() else done.set_result(answer))
     return await done

@@ -176,7 +176,7 @@ def open_broker(settings: Settings, ledger: Book) -> tuple[Broker | None, Handin
 
 def open_transport(settings: Settings, clock: Clock) -> Transport:
     """The wire client under the operator's rules. Raises SettingsError where certificates or proxy are unusable."""
-    from surehook.wire.client import Client
+    from surehook.wire.client import WireClient
     from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import WireSettings
 
@@ -184,7 +184,7 @@ def open_transport(settings: Settings, clock: Clock) -> Transport:
     slots = (settings.slots_first, settings.slots_retry)
     calls = sum(one + beyond(one) for one in slots) + sum(bounds.process for bounds in BOUNDS.values())
     wire = WireSettings.of(settings, calls=calls)
-    return Client(clock=clock, resolver=DnsResolver(clock.boot), settings=wire)
+    return WireClient(clock=clock, resolver=DnsResolver(clock.boot), settings=wire)
 
 
 def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from surehook.config import Settings
 from surehook.host import process
-from surehook.http_server.bounds import Bounds
+from surehook.http_server.bounds import ServerBounds
 from surehook.ports.telemetry import Telemetry
 from surehook.wire.settings import WireSettings
 
 
-def bounds(settings: Settings, telemetry: Telemetry) -> Bounds:
+def bounds(settings: Settings, telemetry: Telemetry) -> ServerBounds:
     """The server's bounds. Where there are too few descriptors for all callers, the log says so."""
     allowed = process.descriptors_allowed()
     deliveries = 0 if settings.role in ("api", "console") else WireSettings().connections
@@ -22,4 +22,4 @@ def bounds(settings: Settings, telemetry: Telemetry) -> Bounds:
             wanted=settings.connections,
             hint="raise the limit of open files (ulimit -n, LimitNOFILE), or lower `connections`",
         )
-    return Bounds(connections=callers, body_bytes=settings.bodies_mb << 20)
+    return ServerBounds(connections=callers, body_bytes=settings.bodies_mb << 20)

@@ -14,7 +14,7 @@ from surehook.core.model import LANES
 from surehook.delivery.engine import Engine
 from surehook.host import vitals
 from surehook.http_server.connections import Connections
-from surehook.telemetry.prometheus import Snapshot
+from surehook.telemetry.prometheus import MetricsSnapshot
 from surehook.telemetry.pulse import Pulse
 
 SLICE = 5_000  # endpoints looked at between two turns of the loop: about a millisecond
@@ -22,7 +22,7 @@ SLICE = 5_000  # endpoints looked at between two turns of the loop: about a mill
 
 async def snapshot(
     engine: Engine, traffic: Traffic, callers: Connections, pulse: Pulse, *, role: str, ledger: str
-) -> Snapshot:
+) -> MetricsSnapshot:
     """Counters as they are, and states as of now."""
     endpoints = await _endpoints(engine)
     size = await _asked(engine.ledger.size_bytes)
@@ -33,7 +33,7 @@ async def snapshot(
     parked: dict[str, int] = {}
     for (_, reason), count in engine.looks.parked_counts.items():
         parked[reason] = parked.get(reason, 0) + count
-    return Snapshot(
+    return MetricsSnapshot(
         accepted=engine.accept.accepted,
         attempts=engine.watch.attempts_by_lane(),
         retries=engine.watch.retries,

@@ -16,7 +16,7 @@ import httpx
 from lab.ledger.ledger import MemoryLedger
 from lab.sim.entropy import SimEntropy
 from surehook.api import app
-from surehook.api.auth import Keys
+from surehook.api.auth import KeyRing
 from surehook.api.services import Services
 from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
@@ -224,7 +224,7 @@ class House:
 
     def new_services(self, **options: Any) -> Services:
         """Services as another process on this ledger would have them."""
-        keys = Keys(self.ledger, own=[KEY])
+        keys = KeyRing(self.ledger, own=[KEY])
         return Services(self.engine, keys, traffic=self.new_traffic(), metrics=Metrics(), **options)
 
     async def _open(self) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from surehook.api.auth import Keys
+from surehook.api.auth import KeyRing
 from surehook.api.ingest import Ingest, _body
-from surehook.api.turns import Turns
+from surehook.api.turns import TurnScheduler
 from surehook.api.turnstile import REST_S
 from surehook.core import limits
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable
@@ -33,8 +33,8 @@ class Door:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        keys = Keys(house.ledger, own=[KEY])
-        self.turns = Turns(house.engine.clock.boot)
+        keys = KeyRing(house.ledger, own=[KEY])
+        self.turns = TurnScheduler(house.engine.clock.boot)
         self._ingest = Ingest(
             self._elsewhere, engine=house.engine, keys=keys, refresh_keys=keys.load, turns=self.turns
         )

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from lab.sim.loop import run
-from surehook.api.turns import BEGIN_S, LONG_S, MOST_S, ONE_IN, PAUSE_TURNS, SMALL_COST, WAITING_MOST, Turns
+from surehook.api.turns import (
+    BEGIN_S,
+    LONG_S,
+    MOST_S,
+    ONE_IN,
+    PAUSE_TURNS,
+    SMALL_COST,
+    WAITING_MOST,
+    TurnScheduler,
+)
 from surehook.core.errors import Overloaded, TenantOverloaded
 from surehook.core.steps import SLICE_COST, Steps
 
@@ -53,7 +62,7 @@ def together(*works: tuple[bytes, int, str]) -> list[str]:
 
     async def main() -> list[str]:
         clock, told = Clock(), list[str]()
-        turns = Turns(clock)
+        turns = TurnScheduler(clock)
         first = asyncio.ensure_future(turns.once(b"", lambda: None))
         tasks = [
             asyncio.ensure_future(turns.run(caller, steps(name, slices, told, clock, 0.0)))
@@ -70,7 +79,7 @@ def together(*works: tuple[bytes, int, str]) -> list[str]:
 def test_of_one_callers_works_those_that_look_small_go_first() -> None:
     async def main() -> None:
         clock, told = Clock(), list[str]()
-        turns = Turns(clock)
+        turns = TurnScheduler(clock)
         costs = {"first": SLICE_COST, "large": 8 * SLICE_COST, "small": SLICE_COST // 2}
         await asyncio.gather(
             *(turns.run(b"one", steps(name, 1, told, clock, 0.0), cost=cost) for name, cost in costs.items())
@@ -95,7 +104,7 @@ def shortest_rest(took: float, *, passed_s: float | None = None) -> float:
 
     async def main() -> float:
         clock, told, at = Clock(), list[str](), list[float]()
-        turns = Turns(clock)
+        turns = TurnScheduler(clock)
 
         def work() -> Steps[None]:
             for _ in steps("slice", 3, told, clock, took):
@@ -132,7 +141,7 @@ def test_while_others_publish_few_of_them_meet_what_is_too_long_of_a_slice(took:
 def test_others_have_several_turns_of_the_loop_after_a_long_slice(took: float, least: int) -> None:
     async def main() -> None:
         clock, told = Clock(), list[str]()
-        turns = Turns(clock)
+        turns = TurnScheduler(clock)
         tasks = [
             asyncio.ensure_future(turns.run(b"one", steps("slice", 2, told, clock, took))) for _ in range(3)
         ]
@@ -156,7 +165,7 @@ def test_others_have_several_turns_of_the_loop_after_a_long_slice(took: float, l
 def test_what_is_small_waits_for_nobody() -> None:
     async def main() -> None:
         clock, told = Clock(), list[str]()
-        turns = Turns(clock)
+        turns = TurnScheduler(clock)
         large = asyncio.ensure_future(turns.run(b"one", steps("large", 3, told, clock, 0.001)))
         await settle()
         await turns.run(b"two", steps("small", 1, told, clock, 0.0), cost=SMALL_COST)
@@ -168,7 +177,7 @@ def test_what_is_small_waits_for_nobody() -> None:
 
 def test_work_that_fails_leaves_the_turn_to_the_next() -> None:
     async def main() -> None:
-        turns = Turns(Clock())
+        turns = TurnScheduler(Clock())
         with pytest.raises(ZeroDivisionError):
             await turns.once(b"one", lambda: 1 // 0)
         async with asyncio.timeout(5):
@@ -179,7 +188,7 @@ def test_work_that_fails_leaves_the_turn_to_the_next() -> None:
 
 def cancelled_in_line(when_told: bool) -> Coroutine[Any, Any, None]:
     async def main() -> None:
-        turns = Turns(Clock())
+        turns = TurnScheduler(Clock())
         await turns._enter(b"one", 0, begins=True)
         waiting = asyncio.ensure_future(turns._enter(b"one", 0, begins=True))
         await settle()
@@ -219,7 +228,7 @@ def beside(loud: list[bytes], took: float, *, caller: bytes, slices: int) -> flo
                 worked += took
                 yield SLICE_COST
 
-        turns = Turns(now)
+        turns = TurnScheduler(now)
 
         async def without_end(name: bytes) -> None:
             while True:
@@ -259,7 +268,7 @@ def test_a_standstill_is_charged_to_nobody() -> None:
     assert shortest_rest(8 * 3600.0, passed_s=0.5) <= ONE_IN * MOST_S + 0.1
 
 
-async def waiting(turns: Turns, names: list[bytes]) -> list[asyncio.Task[None]]:
+async def waiting(turns: TurnScheduler, names: list[bytes]) -> list[asyncio.Task[None]]:
     def work() -> Steps[None]:
         yield SLICE_COST
 
@@ -274,7 +283,7 @@ def refusals(tasks: list[asyncio.Task[None]]) -> list[type[BaseException]]:
 
 def test_who_fills_the_line_is_refused_and_others_are_not() -> None:
     async def main() -> None:
-        turns = Turns(Clock())
+        turns = TurnScheduler(Clock())
         await turns._enter(b"first", 0, begins=True)
         loud = await waiting(turns, [b"loud"] * WAITING_MOST)
         refused = refusals(loud)
@@ -294,7 +303,7 @@ def test_who_fills_the_line_is_refused_and_others_are_not() -> None:
 
 def test_who_waits_too_long_to_begin_is_refused_and_the_others_go_on() -> None:
     async def main() -> None:
-        turns = Turns(asyncio.get_running_loop().time)
+        turns = TurnScheduler(asyncio.get_running_loop().time)
         await turns._enter(b"first", 0, begins=True)
         (late,) = await waiting(turns, [b"one"])
         await asyncio.sleep(BEGIN_S - 1)

@@ -13,9 +13,9 @@ from msgspec.json import decode
 
 from surehook.cli.faults import CommandError
 from surehook.cli.listening import split_place
-from surehook.client.calls import Call, ServerUrl
+from surehook.client.calls import ApiCall, ServerUrl
 from surehook.client.errors import Unreachable
-from surehook.client.http1 import Answer
+from surehook.client.http1 import HttpAnswer
 from surehook.client.sockets import Sockets
 from surehook.core.model import FIRST
 from surehook.core.outcome import classify, succeeds
@@ -37,12 +37,12 @@ class Listening:
         self.first = process.stderr.readline().decode()
         self.url = self.first.split()[2]
 
-    def post(self, body: bytes = BODY, *, path: str | None = None, **headers: str) -> Answer:
+    def post(self, body: bytes = BODY, *, path: str | None = None, **headers: str) -> HttpAnswer:
         place = ServerUrl.of(self.url)
         wire = Sockets(ServerUrl(place.url, False, place.host, place.port, ""), timeout_s=5)
         signed = sign(SECRET, "evt_1", BODY) | {"host": "x", "connection": "close"} | headers
         try:
-            return wire.exchange(Call("POST", path or place.prefix or "/", body), signed)
+            return wire.exchange(ApiCall("POST", path or place.prefix or "/", body), signed)
         finally:
             wire.close()
 
@@ -116,7 +116,7 @@ def test_it_behaves_as_told(args: tuple[str, ...], status: int | None) -> None:
         if status is None:
             place = ServerUrl.of(it.url)
             with pytest.raises(Unreachable):
-                Sockets(place, timeout_s=0.2).exchange(Call("POST", "/", BODY), {"host": "x"})
+                Sockets(place, timeout_s=0.2).exchange(ApiCall("POST", "/", BODY), {"host": "x"})
         else:
             assert it.post().status == status
         code, _, err = it.end()

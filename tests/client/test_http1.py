@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.client.http1 import HEAD_BYTES_MAX, Answer, IncomingAnswer, NotHttp, render
+from surehook.client.http1 import HEAD_BYTES_MAX, HttpAnswer, IncomingAnswer, NotHttp, render
 
 LENGTH = b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
@@ -31,7 +31,7 @@ def test_an_answer_is_the_same_however_its_bytes_are_cut(
         answers = [reader.feed(data[at : at + size]) for at in range(0, len(data), size)]
         assert answers[:-1] == [None] * (len(answers) - 1)
         last = answers[-1]
-        assert isinstance(last, Answer)
+        assert isinstance(last, HttpAnswer)
         assert (last.status, last.body, last.keep) == (status, body, keep)
 
 

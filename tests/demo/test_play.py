@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from surehook.client.calls import Call, ServerUrl
+from surehook.client.calls import ApiCall, ServerUrl
 from surehook.client.sockets import Sockets
 from surehook.core.errors import Problem
 from surehook.core.policy import parse_policy
@@ -99,7 +99,7 @@ def test_the_stage_has_four_that_listen_a_road_and_one_that_refuses_and_remember
         place = ServerUrl.of(receivers.urls["healthy"])
         wire = Sockets(ServerUrl(place.url, False, place.host, place.port, ""), timeout_s=5)
         reply = wire.exchange(
-            Call("POST", place.prefix, b"{}"), {"host": "x", "webhook-delivery-id": "dlv_1"}
+            ApiCall("POST", place.prefix, b"{}"), {"host": "x", "webhook-delivery-id": "dlv_1"}
         )
         road = ServerUrl.of(receivers.urls["inbox"])
         socket.create_connection((road.host, road.port), timeout=5).close()

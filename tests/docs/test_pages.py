@@ -19,7 +19,7 @@ from surehook.core.steps import at_once
 from surehook.delivery.watch import Watch
 from surehook.noticing import ENDS
 from surehook.telemetry.lines import LINES_PER_MIN
-from surehook.telemetry.prometheus import PrometheusMetrics, Snapshot
+from surehook.telemetry.prometheus import MetricsSnapshot, PrometheusMetrics
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
 
 VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
@@ -168,7 +168,7 @@ def _scraped_labels(text: str) -> dict[str, set[str]]:
 async def test_the_metrics_are_those_of_a_scrape():
     watch = Watch()
     one, two = {"a": 1}, {("a", "b"): 1}
-    empty = Snapshot(
+    empty = MetricsSnapshot(
         accepted=0, attempts=two, retries=0, finished=one, notices=one, latency=watch.latency,
         lateness=watch.lateness, in_flight=one, slots=one, depth=two, oldest_due_s=one, unserved=one, parked=one,
         memory_deliveries=0, waiting_events=0, receipts=one, calls=one, calls_begun=one, calls_refused=two,
@@ -178,7 +178,7 @@ async def test_the_metrics_are_those_of_a_scrape():
         loop_lateness=watch.lateness, build=dict.fromkeys(("version", "python", "sqlite", "ledger", "role"), "1"),
     )  # fmt: skip
 
-    async def snapshot() -> Snapshot:
+    async def snapshot() -> MetricsSnapshot:
         return empty
 
     text = at_once(await PrometheusMetrics(snapshot).rendering()).decode()

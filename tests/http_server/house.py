@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from surehook.api.problems import rendered
-from surehook.http_server.bounds import Bounds
+from surehook.http_server.bounds import ServerBounds
 from surehook.http_server.connection import HttpConnection
 from surehook.http_server.connections import Connections
 from surehook.http_server.server import HttpServer
@@ -137,7 +137,7 @@ class House:
         self.app = Application()
         self.facts = Facts()
         self.server = HttpServer(
-            self.app, Connections(Bounds(**bounds), self.facts), render=rendered, now=lambda: 0
+            self.app, Connections(ServerBounds(**bounds), self.facts), render=rendered, now=lambda: 0
         )
         self.connections = self.server.connections
         self.callers: list[Caller] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.connection import Connection
 from surehook.wire.settings import WireSettings
 
@@ -51,13 +51,13 @@ class Names:
         return
 
 
-def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> Client:
+def client(*, names: Mapping[str, Any] | None = None, **settings: Any) -> WireClient:
     dialer = settings.pop("dialer", None)
     clock = settings.pop("clock", BootClock())
     connection = settings.pop("connection", Connection)
     context = settings.pop("context", None if "ca_file" in settings else NOBODY)
     settings = {"allow_http": True, "allow_networks": LOOPBACK} | settings
-    return Client(
+    return WireClient(
         clock=clock,
         resolver=Names(names or {}),
         dialer=dialer,
@@ -74,7 +74,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-async def post(wire: Client, url: str, **request: Any) -> Answer:
+async def post(wire: WireClient, url: str, **request: Any) -> Answer:
     """Send one request and wait for its answer."""
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     fields: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 
 from lab.sim.loop import Process, run
 from surehook.ports.resolver import Resolved
-from surehook.wire.client import Client
+from surehook.wire.client import WireClient
 from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import GRACE_S, NEVER, TICK_S, Wheel
 from tests.wire.network import OK, Network
@@ -38,7 +38,7 @@ def play(case, *, names=None, network=None, **settings):
         loop = asyncio.get_running_loop()
         wires = network or Network()
         resolver = names or Names({"hooks.company.com": (PUBLIC,), "two.company.com": (PUBLIC, OTHER)})
-        wire = Client(
+        wire = WireClient(
             clock=LoopClock(),
             resolver=resolver,
             dialer=wires,
@@ -276,7 +276,7 @@ def frozen(case, seed):
 
         async def later(after_s):
             network = Later((after_s, OK)) if after_s is not None else Unreachable()
-            wire = Client(
+            wire = WireClient(
                 clock=LoopClock(),
                 resolver=Names({"hooks.company.com": (PUBLIC,)}),
                 dialer=network,

@@ -19,8 +19,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, compile_path
 
 from surehook.api import audit, openapi, pages, tenants
-from surehook.api.auth import Guard
-from surehook.api.calls import Call
+from surehook.api.auth import KeyGuard
+from surehook.api.calls import Operation
 from surehook.api.codes import CODES
 from surehook.api.problems import refuse
 from surehook.api.services import Services
@@ -41,7 +41,7 @@ def build(services: Services) -> Starlette:
     signed = frozenset(call.path for call in CALLS if call.signed)
     app = Starlette(
         routes=[*_call_routes(services), *_page_routes()],
-        middleware=[Middleware(Guard, keys=services.keys, needs_key=needs_key, signed=signed)],
+        middleware=[Middleware(KeyGuard, keys=services.keys, needs_key=needs_key, signed=signed)],
         exception_handlers={HTTPException: _not_routed},
     )
     # A path with a slash more is another path; Starlette has no argument for that choice.
@@ -54,7 +54,7 @@ def build(services: Services) -> Starlette:
 
 def _call_routes(services: Services) -> list[Route]:
     """One route for each path, so that a wrong method is answered with all the right ones; fixed paths before patterns."""
-    by_path: dict[str, list[Call]] = {}
+    by_path: dict[str, list[Operation]] = {}
     for call in CALLS:
         by_path.setdefault(call.path, []).append(call)
     return [
@@ -63,7 +63,7 @@ def _call_routes(services: Services) -> list[Route]:
     ]
 
 
-def _methods(services: Services, calls: list[Call]) -> Endpoint:
+def _methods(services: Services, calls: list[Operation]) -> Endpoint:
     by_method = {call.method: call for call in calls if call.handle is not None}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
@@ -78,7 +78,7 @@ def _methods(services: Services, calls: list[Call]) -> Endpoint:
     return endpoint
 
 
-async def _answered(call: Call, services: Services, request: Request) -> Response:
+async def _answered(call: Operation, services: Services, request: Request) -> Response:
     """Answer one call. No exception but a cancellation leaves this function."""
     assert call.handle is not None
     try:

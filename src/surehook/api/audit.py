@@ -13,14 +13,14 @@ from starlette.requests import Request
 
 from surehook.api.auth import authorization_of
 from surehook.api.bodies import given
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.json_object import JsonObject
 
 KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type", "breakers": "breaker"}
 NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})
 
 
-def tell(call: Call, asked: Asked, answer: Answer, request: Request) -> None:
+def tell(call: Operation, asked: ApiRequest, answer: ApiAnswer, request: Request) -> None:
     """Log a call that has changed the configuration; others pass."""
     kind = KINDS.get(call.path.split("/")[2]) if call.path.startswith("/v1/") else None
     if kind is None or call.method == "GET" or call.name in NO_CHANGES:

@@ -25,7 +25,7 @@ KEY_PARAMETERS = frozenset(
 )
 
 
-class Keys:
+class KeyRing:
     """The digests of all valid keys: those of the settings and those of the ledger."""
 
     def __init__(self, registry: Registry, *, own: Iterable[str] = ()) -> None:
@@ -86,7 +86,7 @@ def authorization_of(scope: Scope) -> bytes | None:
     return values[0] if len(values) == 1 else None
 
 
-def has_key_in_query(query: bytes, keys: Keys) -> bool:
+def has_key_in_query(query: bytes, keys: KeyRing) -> bool:
     """True if the query has a parameter named like a key, or a key under any name."""
     for part in query.split(b"&") if query else ():
         name, _, value = part.partition(b"=")
@@ -101,7 +101,7 @@ def unauthorized(detail: str = "the request has no valid API key") -> Problem:
     return Problem("unauthorized", detail, hint="Authorization: Bearer KEY", status=401)
 
 
-def key_in_query(scope: Scope, keys: Keys) -> Problem | None:
+def key_in_query(scope: Scope, keys: KeyRing) -> Problem | None:
     """The refusal of a request whose query string has a key, which is taken out of the scope: access logs are
     written from it."""
     if not has_key_in_query(scope.get("query_string", b""), keys):
@@ -112,7 +112,7 @@ def key_in_query(scope: Scope, keys: Keys) -> Problem | None:
     )
 
 
-class Guard:
+class KeyGuard:
     """ASGI: lets a request pass that carries a key, or asks for something open.
 
     Everything under `/v1` needs a key, and so do the paths of `needs_key`; the paths of `signed` judge a signature
@@ -120,7 +120,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, keys: Keys, needs_key: frozenset[str], signed: frozenset[str]
+        self, app: ASGIApp, *, keys: KeyRing, needs_key: frozenset[str], signed: frozenset[str]
     ) -> None:
         self._app = app
         self._keys = keys

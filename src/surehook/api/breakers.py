@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from surehook.api import show
-from surehook.api.calls import Answer, Asked, Call
-from surehook.api.services import Engine
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.services import ManagementEngine
 from surehook.api.shapes import BreakerShape, HeldShape
 from surehook.core import limits, url
 from surehook.core.instants import render
@@ -34,7 +34,7 @@ class BreakerPlace(Struct, forbid_unknown_fields=True):
     ]
 
 
-async def list_breakers(asked: Asked) -> Answer:
+async def list_breakers(asked: ApiRequest) -> ApiAnswer:
     """Newest opening first. They live in memory, so a page is cut from what is there now."""
     engine = asked.services.engine
     placed = sorted(
@@ -47,21 +47,23 @@ async def list_breakers(asked: Asked) -> Answer:
     return asked.rows([_shown(view, parked) for _, view in page], following)
 
 
-async def probe(asked: Asked) -> Answer:
+async def probe(asked: ApiRequest) -> ApiAnswer:
     return await _by_hand(asked, by_hand.probe)
 
 
-async def close(asked: Asked) -> Answer:
+async def close(asked: ApiRequest) -> ApiAnswer:
     return await _by_hand(asked, by_hand.close)
 
 
-async def _by_hand(asked: Asked, act: Callable[[Engine, str, str], Awaitable[BreakerView]]) -> Answer:
+async def _by_hand(
+    asked: ApiRequest, act: Callable[[ManagementEngine, str, str], Awaitable[BreakerView]]
+) -> ApiAnswer:
     engine = asked.services.engine
     view = await act(engine, asked.body.tenant, asked.body.url)
-    return Answer(_shown(view, await engine.parked_counts()))
+    return ApiAnswer(_shown(view, await engine.parked_counts()))
 
 
-def held(engine: Engine, endpoint: bytes) -> HeldShape | None:
+def held(engine: ManagementEngine, endpoint: bytes) -> HeldShape | None:
     """The open breaker that holds the endpoint's deliveries back, or None."""
     route = engine.directory.routes.get(endpoint)
     if route is None or route.breaker.is_closed:
@@ -85,18 +87,18 @@ def _place(view: BreakerView) -> bytes:
 
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/breakers", name="list_breakers", handle=list_breakers,
         about="Breakers of this server, the latest opened first.", answers={200: BreakerShape}, is_list=True,
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/breakers/probe", name="probe_breaker", handle=probe, body=BreakerPlace,
         about="Make the next probe of an open breaker due now. A breaker that is closed stays as it is.",
         detail="One delivery that is due goes out, by a process that delivers retries, within a second or two. If it "
         "is delivered the breaker closes and what was parked follows; if it fails, the next probe is `probe_after` away.",
         answers={200: BreakerShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/breakers/close", name="close_breaker", handle=close, body=BreakerPlace,
         about="Close a breaker at once, whatever it opened for. A breaker that is closed stays as it is.",
         detail="What was parked for it goes out, slowly at first. Failures from now on are counted anew, and may open it.",

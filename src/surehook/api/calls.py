@@ -20,7 +20,7 @@ from surehook.core.errors import Problem
 from surehook.ports.registry import Page
 
 
-class Asked(Struct):
+class ApiRequest(Struct):
     """One request as a handler gets it: read and validated."""
 
     services: Services
@@ -42,29 +42,29 @@ class Asked(Struct):
             raise Problem("not_found", other or f"there is no {what} with this id", status=404)
         return raw
 
-    def page(self, page: Page, show: Callable[[Any], Any]) -> Answer:
+    def page(self, page: Page, show: Callable[[Any], Any]) -> ApiAnswer:
         """One page of a list."""
         return self.rows([show(value) for value in page.data], page.next)
 
-    def rows(self, data: list[Any], following: bytes | None) -> Answer:
+    def rows(self, data: list[Any], following: bytes | None) -> ApiAnswer:
         """A list of shapes and the position after it."""
-        return Answer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
+        return ApiAnswer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
 
     def query_filters(self) -> JsonObject:
         """The parameters of the query that select rows."""
         return {name: value for name, value in self.query.items() if name not in ("limit", "cursor")}
 
 
-class Answer(Struct):
+class ApiAnswer(Struct):
     value: Any
     status: int = 200
     headers: dict[str, str] | None = None
 
 
-Handler = Callable[[Asked], Awaitable[Answer]]
+Handler = Callable[[ApiRequest], Awaitable[ApiAnswer]]
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path.
 
     answers     status to shape (None: no content); a list's shape is that of its members
@@ -93,10 +93,10 @@ class Call(Struct, frozen=True, kw_only=True):
     def parameters(self) -> tuple[Parameter, ...]:
         return (*self.query, *query.PAGED) if self.is_list else self.query
 
-    async def read(self, services: Services, request: Request) -> Asked:
+    async def read(self, services: Services, request: Request) -> ApiRequest:
         """Read and validate a request: query first, then the body. Raises Problem."""
         values, texts = query.parse(request.scope["query_string"], self.parameters)
-        asked = Asked(
+        asked = ApiRequest(
             services=services,
             caller=authorization_of(request.scope) or b"",
             address=request.url.path,

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from surehook.api import show
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.shapes import DeliveryShape
 from surehook.core import ids, limits
@@ -27,27 +27,27 @@ class NewDismissal(Struct, forbid_unknown_fields=True):
     ]
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.dead_letters(where, limit=asked.limit, after=asked.after)
     return asked.page(page, partial(shown, asked))
 
 
-async def dismiss(asked: Asked) -> Answer:
+async def dismiss(asked: ApiRequest) -> ApiAnswer:
     delivery = asked.id(ids.DELIVERY, "delivery")
     seen = await dead_letters.dismiss(asked.services.engine, delivery, note=asked.body.note)
-    return Answer(show.delivery(seen))
+    return ApiAnswer(show.delivery(seen))
 
 
 FILTERS = tuple(parameter for parameter in DELIVERY_FILTERS if parameter.name != "state")
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/dead-letters", name="list_dead_letters", handle=list_all,
         about="Deliveries that gave up and were neither replayed nor dismissed, newest event first.",
         answers={200: DeliveryShape}, is_list=True, query=FILTERS,
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/dead-letters/{id}/dismiss", name="dismiss_dead_letter", handle=dismiss,
         body=NewDismissal, about="Put a dead letter away with a note. The id is the delivery's.",
         answers={200: DeliveryShape}, problems=("not_found", "not_a_dead_letter"),

@@ -8,8 +8,8 @@ from typing import get_args
 from msgspec.structs import replace
 
 from surehook.api import query, show
-from surehook.api.calls import Answer, Asked, Call
-from surehook.api.services import Engine
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.services import ManagementEngine
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
 from surehook.core.model import Attempt, OutcomeName, State
@@ -26,17 +26,17 @@ ERRORS = tuple(BY_FAILURE)
 PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     where = DeliveryFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
     return asked.page(page, partial(shown, asked))
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(shown(asked, await resending.find(asked.services.engine, _id(asked))))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(shown(asked, await resending.find(asked.services.engine, _id(asked))))
 
 
-async def list_attempts(asked: Asked) -> Answer:
+async def list_attempts(asked: ApiRequest) -> ApiAnswer:
     delivery = _id(asked)
     seen = await resending.find(asked.services.engine, delivery)
     history = await asked.services.engine.ledger.attempts(delivery)
@@ -45,17 +45,17 @@ async def list_attempts(asked: Asked) -> Answer:
     return asked.page(newest, partial(show.attempt, policy=policy))
 
 
-async def resend(asked: Asked) -> Answer:
+async def resend(asked: ApiRequest) -> ApiAnswer:
     seen, is_new = await resending.resend(asked.services.engine, _id(asked))
     shape = shown(asked, seen)
-    return Answer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else Answer(shape)
+    return ApiAnswer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else ApiAnswer(shape)
 
 
-async def cancel(asked: Asked) -> Answer:
-    return Answer(shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
+async def cancel(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
 
 
-def shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
+def shown(asked: ApiRequest, seen: DeliveryView) -> DeliveryShape:
     """A delivery as the API shows it. The `due_at` of a parked one is outdated: it becomes the time of the next probe where a
     breaker holds the delivery, else null."""
     if seen.state == "parked":
@@ -63,7 +63,7 @@ def shown(asked: Asked, seen: DeliveryView) -> DeliveryShape:
     return show.delivery(seen)
 
 
-def _probe_at(engine: Engine, seen: DeliveryView) -> int | None:
+def _probe_at(engine: ManagementEngine, seen: DeliveryView) -> int | None:
     route = engine.directory.routes.get(seen.endpoint)
     if route is None or seen.reason not in ("breaker", "key") or route.breaker.is_closed:
         return None
@@ -78,7 +78,7 @@ def _newest(history: list[Attempt], *, limit: int, after: bytes | None) -> Page:
     return Page(data=history[start:end][::-1], next=position)
 
 
-def _id(asked: Asked) -> bytes:
+def _id(asked: ApiRequest) -> bytes:
     return asked.id(ids.DELIVERY, "delivery")
 
 
@@ -99,21 +99,21 @@ DELIVERY_FILTERS = (
 )
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/deliveries", name="list_deliveries", handle=list_all,
         about="Deliveries, open and finished, newest event first.", answers={200: DeliveryShape}, is_list=True,
         query=DELIVERY_FILTERS,
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/deliveries/{id}", name="get_delivery", handle=get, about="One delivery.",
         answers={200: DeliveryShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/deliveries/{id}/attempts", name="list_attempts", handle=list_attempts,
         about="The history of a delivery, newest entry first.", answers={200: AttemptShape}, is_list=True,
         problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/deliveries/{id}/resend", name="resend_delivery", handle=resend,
         about="Deliver again: a new delivery for a finished one (201), or now instead of later for an open one (200).",
         detail="A replay keeps the event's id and bytes; it has its own delivery id, `replay_of`, and starts with attempt 1. "
@@ -121,7 +121,7 @@ CALLS = (
         "that is delivered (or after `POST /v1/breakers/close`).",
         answers={201: DeliveryShape, 200: DeliveryShape}, problems=("not_found", "endpoint_gone", "event_gone"),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/deliveries/{id}/cancel", name="cancel_delivery", handle=cancel,
         about="Cancel a delivery that is not being sent.", answers={200: DeliveryShape},
         problems=("not_found", "delivery_sending", "delivery_finished"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from surehook.api import breakers, query, show
 from surehook.api.bodies import given, stored
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.json_object import JsonObject
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
@@ -117,7 +117,7 @@ class Rotation(Struct, forbid_unknown_fields=True):
     ] = endpoints.OVERLAP_S
 
 
-async def create(asked: Asked) -> Answer:
+async def create(asked: ApiRequest) -> ApiAnswer:
     body: NewEndpoint = asked.body
     new = endpoints.New(
         tenant=body.tenant,
@@ -134,10 +134,10 @@ async def create(asked: Asked) -> Answer:
     )
     made, secret = await endpoints.create(asked.services.engine, new)
     shape = _shown(asked, made, secret)
-    return Answer(shape, 201, {"location": f"/v1/endpoints/{shape.id}"})
+    return ApiAnswer(shape, 201, {"location": f"/v1/endpoints/{shape.id}"})
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     page = await asked.services.engine.ledger.endpoints(
         tenant=asked.query.get("tenant"),
         status=asked.query.get("status"),
@@ -147,17 +147,17 @@ async def list_all(asked: Asked) -> Answer:
     return asked.page(page, partial(_shown, asked))
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(_shown(asked, await endpoints.find(asked.services.engine, _id(asked))))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(_shown(asked, await endpoints.find(asked.services.engine, _id(asked))))
 
 
-async def list_secrets(asked: Asked) -> Answer:
+async def list_secrets(asked: ApiRequest) -> ApiAnswer:
     engine, id = asked.services.engine, _id(asked)
     await endpoints.find(engine, id)
     return asked.rows(show.signing(await endpoints.signing(engine, id)), None)
 
 
-async def change(asked: Asked) -> Answer:
+async def change(asked: ApiRequest) -> ApiAnswer:
     changes = given(asked.body)
     if "policy" in changes:
         changes["policy"] = stored(changes["policy"])
@@ -166,38 +166,38 @@ async def change(asked: Asked) -> Answer:
     services = asked.services
     if redact.HIDDEN in changes.get("headers", {}).values():
         changes["headers"] = await _with_hidden(asked, changes["headers"])
-    return Answer(
+    return ApiAnswer(
         _shown(asked, await endpoints.change(services.engine, services.chores, _id(asked), changes))
     )
 
 
-async def remove(asked: Asked) -> Answer:
+async def remove(asked: ApiRequest) -> ApiAnswer:
     await endpoints.remove(asked.services.engine, asked.services.chores, _id(asked))
-    return Answer(None, 204)
+    return ApiAnswer(None, 204)
 
 
-async def rotate_secret(asked: Asked) -> Answer:
+async def rotate_secret(asked: ApiRequest) -> ApiAnswer:
     found, secret = await endpoints.rotate_secret(
         asked.services.engine, _id(asked), overlap_s=asked.body.overlap_s
     )
-    return Answer(_shown(asked, found, secret))
+    return ApiAnswer(_shown(asked, found, secret))
 
 
-async def test(asked: Asked) -> Answer:
+async def test(asked: ApiRequest) -> ApiAnswer:
     engine, endpoint = asked.services.engine, _id(asked)
     seen = await testcall.call(engine, endpoint)
     shape = show.attempt(seen, await policy_of(engine, endpoint, testcall.EVENT_TYPE))
     held = breakers.held(engine, endpoint)
     if held is not None and shape.outcome == "delivered":
         shape = replace(shape, hint=hints.HELD)
-    return Answer(shape)
+    return ApiAnswer(shape)
 
 
-def _shown(asked: Asked, seen: Endpoint, made: Secret | None = None) -> EndpointShape:
+def _shown(asked: ApiRequest, seen: Endpoint, made: Secret | None = None) -> EndpointShape:
     return show.endpoint(seen, made, breaker=breakers.held(asked.services.engine, seen.id))
 
 
-async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:
+async def _with_hidden(asked: ApiRequest, written: dict[str, str]) -> dict[str, str]:
     """Headers as they were read from us and are written back: what was shown hidden stays as it is."""
     known = (await endpoints.find(asked.services.engine, _id(asked))).headers
     kept = {name.lower(): value for name, value in known.items() if redact.is_secret(name)}
@@ -207,7 +207,7 @@ async def _with_hidden(asked: Asked, written: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _id(asked: Asked) -> bytes:
+def _id(asked: ApiRequest) -> bytes:
     return asked.id(ids.ENDPOINT, "endpoint")
 
 
@@ -222,22 +222,22 @@ _REFUSALS = (
 )  # fmt: skip
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
         body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Make an endpoint. Its `secret` is shown in this answer and after a rotation only.",
         answers={201: EndpointShape}, problems=("unknown_tenant", "too_many_endpoints", *_REFUSALS),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/endpoints", name="list_endpoints", handle=list_all,
         about="Endpoints, newest first.", answers={200: EndpointShape}, is_list=True,
         query=(query.tenant(), query.one_of("status", STATUSES, "Status of the endpoint.")),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/endpoints/{id}", name="get_endpoint", handle=get, about="One endpoint.",
         answers={200: EndpointShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="PATCH", path="/v1/endpoints/{id}", name="change_endpoint", handle=change, body=EndpointChange,
         body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Change, pause or activate an endpoint. `active` sets `failure_count` to 0 and sends what was parked.",
@@ -245,22 +245,22 @@ CALLS = (
         "is parked goes out when that is delivered (or after `POST /v1/breakers/close`).",
         answers={200: EndpointShape}, problems=("not_found", *_REFUSALS),
     ),
-    Call(
+    Operation(
         method="DELETE", path="/v1/endpoints/{id}", name="delete_endpoint", handle=remove,
         about="Delete an endpoint. Its open deliveries are cancelled, reason `deleted`.", answers={204: None},
         problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/endpoints/{id}/secrets", name="list_secrets", handle=list_secrets,
         about="Which secrets sign now, newest first, and until when. What they are is never shown.",
         answers={200: SecretShape}, is_list=True, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/endpoints/{id}/rotate-secret", name="rotate_secret", handle=rotate_secret,
         body=Rotation, body_optional=True, about="Give an endpoint a new secret; the ones before it sign on for a while.",
         answers={200: EndpointShape}, problems=("not_found", "too_many_secrets"),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/endpoints/{id}/test", name="test_endpoint", handle=test,
         about="Send one signed request (`surehook.test`) now, and answer with what came of it. Nothing is stored.",
         detail="An open breaker neither holds it back nor counts it. One that was delivered makes the next probe due now, and "

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
 from surehook.api.bodies import given, stored
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.endpoints import Description, PolicyReference
 from surehook.api.json_object import JsonObject
 from surehook.api.shapes import EventTypeShape
@@ -69,7 +69,7 @@ class EventTypeChange(Struct, forbid_unknown_fields=True):
     policy: PolicyReference | UnsetType = UNSET
 
 
-async def create(asked: Asked) -> Answer:
+async def create(asked: ApiRequest) -> ApiAnswer:
     new: NewEventType = asked.body
     made = await event_types.create(
         asked.services.engine,
@@ -80,19 +80,19 @@ async def create(asked: Asked) -> Answer:
         policy=stored(new.policy),
         schemas=await _all_compiled(asked, new.schemas),
     )
-    return Answer(show.event_type(made), 201, {"location": f"/v1/event-types/{made.name}"})
+    return ApiAnswer(show.event_type(made), 201, {"location": f"/v1/event-types/{made.name}"})
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     page = await asked.services.engine.ledger.event_types(limit=asked.limit, after=asked.after)
     return asked.page(page, show.event_type)
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(show.event_type(await event_types.find(asked.services.engine, _name(asked))))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(show.event_type(await event_types.find(asked.services.engine, _name(asked))))
 
 
-async def change(asked: Asked) -> Answer:
+async def change(asked: ApiRequest) -> ApiAnswer:
     changes = given(asked.body)
     if "schema" in changes:
         changes["schema"] = await _compiled(asked, changes["schema"])
@@ -102,14 +102,16 @@ async def change(asked: Asked) -> Answer:
         changes["policy"] = stored(changes["policy"])
     services = asked.services
     changed = await event_types.change(services.engine, services.chores, _name(asked), changes)
-    return Answer(show.event_type(changed))
+    return ApiAnswer(show.event_type(changed))
 
 
-async def _compiled(asked: Asked, written: JsonObject | None) -> Compiled | None:
+async def _compiled(asked: ApiRequest, written: JsonObject | None) -> Compiled | None:
     return None if written is None else await _in_turns(asked, written)
 
 
-async def _all_compiled(asked: Asked, written: dict[str, JsonObject] | None) -> dict[str, Compiled] | None:
+async def _all_compiled(
+    asked: ApiRequest, written: dict[str, JsonObject] | None
+) -> dict[str, Compiled] | None:
     if written is None:
         return None
     found = {}
@@ -122,12 +124,12 @@ async def _all_compiled(asked: Asked, written: dict[str, JsonObject] | None) -> 
     return found
 
 
-async def _in_turns(asked: Asked, written: JsonObject) -> Compiled:
+async def _in_turns(asked: ApiRequest, written: JsonObject) -> Compiled:
     """Compile a schema in turns: the largest takes a quarter of a second."""
     return await asked.services.turns.run(asked.caller, compile_in_steps(msgspec.json.encode(written)))
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: ApiRequest) -> str:
     written = asked.path["name"]
     if not subscription.is_event_type(written):
         raise Problem("not_found", "there is no event type with this name", status=404)
@@ -135,7 +137,7 @@ def _name(asked: Asked) -> str:
 
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
         body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
         problems=(
@@ -143,15 +145,15 @@ CALLS = (
             "authentication_conflict",
         ),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/event-types", name="list_event_types", handle=list_all,
         about="Registered event types, newest first.", answers={200: EventTypeShape}, is_list=True,
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/event-types/{name}", name="get_event_type", handle=get, about="One event type.",
         answers={200: EventTypeShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
         body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
         answers={200: EventTypeShape}, problems=(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from surehook.api import query, show
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
 from surehook.core import ids, limits
@@ -48,32 +48,32 @@ class NewBatchEvent(NewEvent, forbid_unknown_fields=True):
     idempotency_key: Annotated[str, Meta(max_length=limits.IDEMPOTENCY_KEY_CHARS)] | None = None
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(show.event(await _find(asked)))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(show.event(await _find(asked)))
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     where = EventFilter(**asked.query_filters())
     if where.idempotency_key is not None and where.tenant is None:
         raise Problem("bad_parameter", "a key is a tenant's: name the tenant too", field="tenant")
     return asked.page(await _page(asked, where), show.event)
 
 
-async def list_deliveries(asked: Asked) -> Answer:
+async def list_deliveries(asked: ApiRequest) -> ApiAnswer:
     event = await _find(asked)
     where = DeliveryFilter(event=event.id, **asked.query_filters())
     page = await asked.services.engine.ledger.deliveries(where, limit=asked.limit, after=asked.after)
     return asked.page(page, partial(shown, asked))
 
 
-async def _find(asked: Asked) -> Event:
+async def _find(asked: ApiRequest) -> Event:
     event = await asked.services.engine.ledger.event(asked.id(ids.EVENT, "event"))
     if event is None:
         raise Problem("not_found", "there is no event with this id", status=404)
     return event
 
 
-async def _page(asked: Asked, where: EventFilter) -> Page:
+async def _page(asked: ApiRequest, where: EventFilter) -> Page:
     """One page, read in pieces so that large events do not fill memory."""
     found: list[Event] = []
     after, size = asked.after, 0
@@ -109,13 +109,13 @@ EVENT_PROBLEMS = (
 )  # fmt: skip
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
         detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "
         "the same again is answered the same, another body is a 409.",
         answers={202: AcceptedShape}, problems=(*EVENT_PROBLEMS, "overloaded", "tenant_overloaded", "disk_full"),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/events/batch", name="publish_batch", body=NewBatchEvent,
         about="Publish up to 1,000 events.",
         detail="The body is a JSON array. The answer has one entry per event, in order: what was accepted, or its problem.",
@@ -123,16 +123,16 @@ CALLS = (
             "too_many_events", "idempotency_key_not_here", "overloaded", "tenant_overloaded", "disk_full",
         ),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/events", name="list_events", handle=list_all, about="Events, newest first.",
         answers={200: EventShape}, is_list=True, query=EVENT_FILTERS,
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/events/{id}", name="get_event", handle=get,
         about="One event. `data` has the bytes that were published.", answers={200: EventShape},
         problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/events/{id}/deliveries", name="list_event_deliveries", handle=list_deliveries,
         about="The deliveries of an event, replays included.", answers={200: DeliveryShape}, is_list=True,
         query=DELIVERY_FILTERS[1:], problems=("not_found",),

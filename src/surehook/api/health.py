@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import HealthShape, ReadyShape
 from surehook.core.errors import Problem
 
 
-async def healthz(asked: Asked) -> Answer:
+async def healthz(asked: ApiRequest) -> ApiAnswer:
     """The process answers; nothing else is asked."""
-    return Answer(HealthShape("ok"))
+    return ApiAnswer(HealthShape("ok"))
 
 
-async def readyz(asked: Asked) -> Answer:
+async def readyz(asked: ApiRequest) -> ApiAnswer:
     reason = asked.services.ready()
     if reason is not None:
         raise Problem("not_ready", reason, status=503)
-    return Answer(ReadyShape("ready", asked.services.engine.warning()))
+    return ApiAnswer(ReadyShape("ready", asked.services.engine.warning()))
 
 
-async def metrics(asked: Asked) -> Answer:
-    return Answer(await asked.services.scrape())
+async def metrics(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(await asked.services.scrape())
 
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/healthz", name="healthz", handle=healthz, about="The process is alive.",
         answers={200: HealthShape}, needs_key=False,
     ),
-    Call(
+    Operation(
         method="GET", path="/readyz", name="readyz", handle=readyz,
         about="The ledger is reachable, the lease held, and not every publish is refused; else 503. "
         "`warning` tells of a lane that no process serves.", answers={200: ReadyShape},
         problems=("not_ready",), needs_key=False,
     ),
-    Call(
+    Operation(
         method="GET", path="/metrics", name="metrics", handle=metrics, about="Prometheus text format.",
         answers={200: bytes},
     ),

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from surehook.api import problems
-from surehook.api.auth import Keys, authorization_of, key_in_query
-from surehook.api.turns import READ, SMALL_COST, Turns
+from surehook.api.auth import KeyRing, authorization_of, key_in_query
+from surehook.api.turns import READ, SMALL_COST, TurnScheduler
 from surehook.api.turnstile import Turnstile
 from surehook.core import envelope, idempotency, ids, json_pieces, limits
 from surehook.core.envelope import EventIn
@@ -42,7 +42,7 @@ PROBES = frozenset({"/healthz", "/readyz"})  # cheap, and their callers have lit
 JSON_TYPE = (b"content-type", b"application/json")
 
 
-class Taking(Protocol):
+class IntakeEngine(Protocol):
     """The engine, as far as ingest needs it."""
 
     def now(self) -> int: ...
@@ -61,10 +61,10 @@ class Ingest:
         self,
         app: App,
         *,
-        engine: Taking,
-        keys: Keys,
+        engine: IntakeEngine,
+        keys: KeyRing,
         refresh_keys: Callable[[], Awaitable[None]],
-        turns: Turns,
+        turns: TurnScheduler,
     ) -> None:
         self._app = app
         self._engine = engine

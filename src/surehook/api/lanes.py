@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from surehook.api import show
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import LaneShape
 from surehook.core.model import LANES
 
 
-async def list_lanes(asked: Asked) -> Answer:
+async def list_lanes(asked: ApiRequest) -> ApiAnswer:
     engine = asked.services.engine
     now = engine.clock.now()
     counts = await engine.lane_counts()
@@ -21,7 +21,7 @@ async def list_lanes(asked: Asked) -> Answer:
 
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/lanes", name="list_lanes", handle=list_lanes,
         about="The two lanes: every unfinished delivery is counted once, as held, ready, scheduled or parked.",
         answers={200: LaneShape}, is_list=True,

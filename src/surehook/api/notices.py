@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from surehook.api import query, show
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.query import Parameter
 from surehook.api.shapes import NoticeShape
 from surehook.core import ids
@@ -22,7 +22,7 @@ KINDS = (
 )  # fmt: skip
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     where = NoticeFilter(**asked.query_filters())
     page = await asked.services.engine.ledger.notices(where, limit=asked.limit, after=asked.after)
     return asked.page(page, show.notice)
@@ -43,7 +43,7 @@ KIND = Parameter(
 )  # fmt: skip
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/notices", name="list_notices", handle=list_all,
         about="What operators and tenants should know, newest first.", answers={200: NoticeShape}, is_list=True,
         query=(

@@ -10,7 +10,7 @@ import msgspec
 
 from surehook import __version__
 from surehook.api import examples, problems
-from surehook.api.calls import Call
+from surehook.api.calls import Operation
 from surehook.api.codes import CODES, status_of
 from surehook.api.json_object import JsonObject
 from surehook.api.problems import ProblemShape
@@ -54,7 +54,7 @@ def document_bytes() -> bytes:
     return msgspec.json.encode(document())
 
 
-def codes(call: Call) -> list[str]:
+def codes(call: Operation) -> list[str]:
     """Every problem a call can answer with."""
     found = [*call.problems]
     if call.needs_key:
@@ -84,7 +84,7 @@ def _paths() -> JsonObject:
     return paths
 
 
-def _operation(call: Call) -> JsonObject:
+def _operation(call: Operation) -> JsonObject:
     operation: JsonObject = {
         "operationId": call.name,
         "tags": [_tag(call)],
@@ -107,7 +107,7 @@ def _operation(call: Call) -> JsonObject:
     return operation
 
 
-def _body(call: Call) -> JsonObject:
+def _body(call: Operation) -> JsonObject:
     assert call.body is not None
     schema: JsonObject = {"$ref": REF + _name(call.body)}
     if call.name == "publish_batch":
@@ -118,7 +118,7 @@ def _body(call: Call) -> JsonObject:
     return {"required": not call.body_optional, "content": {"application/json": media}}
 
 
-def _answers(call: Call) -> JsonObject:
+def _answers(call: Operation) -> JsonObject:
     answers: JsonObject = {}
     for status, shape in call.answers.items():
         if shape is None:
@@ -154,7 +154,7 @@ def _list_of(schema: JsonObject) -> JsonObject:
     }
 
 
-def _refusals(call: Call) -> JsonObject:
+def _refusals(call: Operation) -> JsonObject:
     by_status: dict[int, list[str]] = {}
     for code in codes(call):
         by_status.setdefault(status_of(code), []).append(code)
@@ -185,14 +185,14 @@ def _parameter(parameter: Parameter) -> JsonObject:
     return {"name": parameter.name, "in": "query", "description": parameter.about, "schema": parameter.schema}
 
 
-def _path_parameter(call: Call, name: str) -> JsonObject:
+def _path_parameter(call: Operation, name: str) -> JsonObject:
     return {
         "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
         "example": examples.PATH.get(call.path.split("/")[2], "standard"),
     }  # fmt: skip
 
 
-def _tag(call: Call) -> str:
+def _tag(call: Operation) -> str:
     parts = call.path.split("/")
     return parts[2] if parts[1] == "v1" else "health"
 

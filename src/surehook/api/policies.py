@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.json_object import JsonObject
 from surehook.api.policy_schema import PolicyDocument, PreviewDocument
 from surehook.api.shapes import PreviewShape
@@ -23,7 +23,7 @@ class Preview(Struct, forbid_unknown_fields=True):
     ]
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     """All profiles in their own order. The list is short and constant, so one page is enough, cut by the limit."""
     names = list(PROFILES)
     start = 0 if asked.after is None else int.from_bytes(asked.after, "big")
@@ -32,19 +32,19 @@ async def list_all(asked: Asked) -> Answer:
     return asked.rows([policy_json(PROFILES[name]) for name in names[start:end]], following)
 
 
-async def get(asked: Asked) -> Answer:
+async def get(asked: ApiRequest) -> ApiAnswer:
     policy = PROFILES.get(asked.path["name"])
     if policy is None:
         raise Problem(
             "not_found", "there is no policy with this name", hint="known: " + ", ".join(PROFILES), status=404
         )
-    return Answer(policy_json(policy))
+    return ApiAnswer(policy_json(policy))
 
 
-async def preview(asked: Asked) -> Answer:
+async def preview(asked: ApiRequest) -> ApiAnswer:
     """The schedule of a policy, computed in turns: a hundred steps take half a millisecond."""
     given = asked.body.policy
-    return Answer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
+    return ApiAnswer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
 
 
 def _preview(given: str | JsonObject) -> PreviewShape:
@@ -53,15 +53,15 @@ def _preview(given: str | JsonObject) -> PreviewShape:
 
 
 CALLS = (
-    Call(
+    Operation(
         method="GET", path="/v1/policies", name="list_policies", handle=list_all, about="The named policies.",
         answers={200: PolicyDocument}, is_list=True,
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/policies/{name}", name="get_policy", handle=get, about="One named policy.",
         answers={200: PolicyDocument}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="POST", path="/v1/policies/preview", name="preview_policy", handle=preview, body=Preview,
         about="A policy with its timeline: what a delivery that never succeeds would live through.",
         detail="Waits are without jitter; `jitter_s` is what jitter may add to them.",

@@ -101,7 +101,7 @@ def rendered(error: Exception) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     return refusal(error).rendered()
 
 
-class Refused(Response):
+class ProblemResponse(Response):
     """A refusal that leaves its code and the error of the ledger in the request's scope, for the counters."""
 
     def __init__(self, error: BaseException, refusal: Refusal, headers: dict[str, str]) -> None:
@@ -121,7 +121,7 @@ class Refused(Response):
 
 def refuse(error: BaseException, headers: dict[str, str] | None = None, *, changes: bool = False) -> Response:
     """An error of a call, which `changes` something, as problem+json."""
-    return Refused(error, refusal(error, changes=changes), headers or {})
+    return ProblemResponse(error, refusal(error, changes=changes), headers or {})
 
 
 def of_ledger(error: BaseException) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.core import ids
 from surehook.core.receipt_message import BODY_BYTES, Message
 from surehook.delivery import receipts
@@ -15,13 +15,13 @@ class TakenShape(Struct, frozen=True):
     unknown: list[str]
 
 
-async def take(asked: Asked) -> Answer:
+async def take(asked: ApiRequest) -> ApiAnswer:
     taken = await receipts.take(asked.services.engine, asked.headers, asked.body)
-    return Answer(TakenShape(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
+    return ApiAnswer(TakenShape(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
 
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=Message, body_limit=BODY_BYTES,
         signed=True, needs_key=False, answers={200: TakenShape},
         about="Take receipts from a receiver. Signed with the endpoint's secret; needs no key.",

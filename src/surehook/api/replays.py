@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from surehook.api import show, tenants
-from surehook.api.calls import Answer, Asked, Call
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import ERRORS
 from surehook.api.shapes import ReplayShape
 from surehook.core import ids, limits, subscription
@@ -44,7 +44,7 @@ class NewReplay(Struct, forbid_unknown_fields=True):
     rate: Annotated[Any, Meta(description="Not available in this version.")] = None
 
 
-async def create(asked: Asked) -> Answer:
+async def create(asked: ApiRequest) -> ApiAnswer:
     new: NewReplay = asked.body
     if new.rate is not None:
         raise Problem(
@@ -64,15 +64,15 @@ async def create(asked: Asked) -> Answer:
     if new.filter.tenant is not None:
         await tenants.check_known(asked.services.engine, new.filter.tenant, field="filter.tenant")
     job = show.replay(await asked.services.replays.begin(given, dry_run=new.dry_run))
-    return Answer(job, 202, {"location": f"/v1/replays/{job.id}"})
+    return ApiAnswer(job, 202, {"location": f"/v1/replays/{job.id}"})
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(show.replay(await asked.services.replays.find(asked.id(ids.REPLAY, "replay"))))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(show.replay(await asked.services.replays.find(asked.id(ids.REPLAY, "replay"))))
 
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/replays", name="create_replay", handle=create, body=NewReplay,
         about="Deliver again every finished delivery that a filter matches, as a job.",
         detail="Matched is what had finished when the job was made, was not replayed before nor dismissed, and whose "
@@ -83,7 +83,7 @@ CALLS = (
         problems=("empty_filter", "not_available", "bad_id", "bad_time", "invalid_event_type", "unknown_tenant",
             "too_many_replays"),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/replays/{id}", name="get_replay", handle=get, about="A replay and how far it is.",
         answers={200: ReplayShape}, problems=("not_found",),
     ),

@@ -1,6 +1,6 @@
 """Everything behind the HTTP door that it needs.
 
-`Engine` is the sender as far as the door sees it; `delivery.engine.Engine` satisfies it, and the tests of the
+`ManagementEngine` is the sender as far as the door sees it; `delivery.engine.Engine` satisfies it, and the tests of the
 door hand in a small one of their own. `Services` holds it together with the keys and the management side's
 background work. `start` it after the engine, `stop` it before.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from surehook.api.auth import Keys
+from surehook.api.auth import KeyRing
 from surehook.api.traffic import Traffic
-from surehook.api.turns import Turns
+from surehook.api.turns import TurnScheduler
 from surehook.core.steps import Steps
 from surehook.delivery.chores import Chores
 from surehook.delivery.managing import BreakerView, Manager
@@ -30,7 +30,7 @@ class Metrics(Protocol):
         ...
 
 
-class Engine(Manager, Protocol):
+class ManagementEngine(Manager, Protocol):
     """The sender, as the door sees it."""
 
     @property
@@ -74,8 +74,8 @@ class Services:
 
     def __init__(
         self,
-        engine: Engine,
-        keys: Keys,
+        engine: ManagementEngine,
+        keys: KeyRing,
         *,
         traffic: Traffic,
         metrics: Metrics,
@@ -89,7 +89,7 @@ class Services:
         self.metrics_open = metrics_open
         self._metrics = metrics
         self._reasons = (engine.ready, traffic.refusing, *reasons)
-        self.turns = Turns(engine.clock.boot)
+        self.turns = TurnScheduler(engine.clock.boot)
         self.scrape = Shared(self._scrape)
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)

@@ -9,10 +9,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.api import app as application
-from surehook.api.auth import Keys, digest
-from surehook.api.ingest import App, Ingest, Taking
+from surehook.api.auth import KeyRing, digest
+from surehook.api.ingest import App, Ingest, IntakeEngine
 from surehook.api.roles import RoleDoor
-from surehook.api.services import Engine, Metrics, Services
+from surehook.api.services import ManagementEngine, Metrics, Services
 from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
 from surehook.ports.registry import ApiKey
@@ -20,7 +20,7 @@ from surehook.ports.registry import ApiKey
 NEW_KEY_BYTES = 25  # of chance in a key that the server makes: 200 bits
 
 
-class Sender(Engine, Taking, Protocol):
+class DoorEngine(ManagementEngine, IntakeEngine, Protocol):
     """The engine, as both doors need it."""
 
 
@@ -33,7 +33,7 @@ class Door(Struct):
 
 
 async def open_door(
-    engine: Sender,
+    engine: DoorEngine,
     *,
     own_key: str | None,
     traffic: Traffic,
@@ -58,7 +58,7 @@ async def open_door(
                 created_at=now,
             )
         )
-    keys = Keys(engine.ledger, own=[] if own_key is None else [own_key])
+    keys = KeyRing(engine.ledger, own=[] if own_key is None else [own_key])
     services = Services(
         engine, keys, traffic=traffic, metrics=metrics, metrics_open=metrics_open, reasons=reasons
     )

@@ -17,9 +17,9 @@ from surehook.api import (
     replays,
     tenants,
 )
-from surehook.api.calls import Call
+from surehook.api.calls import Operation
 
-CALLS: tuple[Call, ...] = (
+CALLS: tuple[Operation, ...] = (
     *events.CALLS,
     *deliveries.CALLS,
     *dead_letters.CALLS,

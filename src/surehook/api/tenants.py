@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
 from surehook.api.bodies import did_you_mean, given
-from surehook.api.calls import Answer, Asked, Call
-from surehook.api.services import Engine
+from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.services import ManagementEngine
 from surehook.api.shapes import ListShape, TenantShape
 from surehook.core import limits
 from surehook.core.errors import Problem
@@ -36,39 +36,39 @@ class TenantChange(Struct, forbid_unknown_fields=True):
     strict: Strict | UnsetType = UNSET
 
 
-async def create(asked: Asked) -> Answer:
+async def create(asked: ApiRequest) -> ApiAnswer:
     new: NewTenant = asked.body
     made = await tenants.create(asked.services.engine, tenant=new.id, name=new.name, strict=new.strict)
-    return Answer(show.tenant(made), 201, {"location": f"/v1/tenants/{made.id}"})
+    return ApiAnswer(show.tenant(made), 201, {"location": f"/v1/tenants/{made.id}"})
 
 
-async def list_all(asked: Asked) -> Answer:
+async def list_all(asked: ApiRequest) -> ApiAnswer:
     page = await asked.services.engine.ledger.tenants(limit=asked.limit, after=asked.after)
     return asked.page(page, show.tenant)
 
 
-async def get(asked: Asked) -> Answer:
-    return Answer(show.tenant(await tenants.find(asked.services.engine, _id(asked))))
+async def get(asked: ApiRequest) -> ApiAnswer:
+    return ApiAnswer(show.tenant(await tenants.find(asked.services.engine, _id(asked))))
 
 
-async def change(asked: Asked) -> Answer:
+async def change(asked: ApiRequest) -> ApiAnswer:
     changed = await tenants.change(asked.services.engine, _id(asked), given(asked.body))
-    return Answer(show.tenant(changed))
+    return ApiAnswer(show.tenant(changed))
 
 
-async def remove(asked: Asked) -> Answer:
+async def remove(asked: ApiRequest) -> ApiAnswer:
     await tenants.remove(asked.services.engine, _id(asked))
-    return Answer(None, 204)
+    return ApiAnswer(None, 204)
 
 
-def _id(asked: Asked) -> str:
+def _id(asked: ApiRequest) -> str:
     written = asked.path["id"]
     if not 1 <= len(written) <= limits.TENANT_CHARS:
         raise Problem("not_found", "there is no tenant with this id", status=404)
     return written
 
 
-async def judge_empty(asked: Asked, answer: Answer) -> None:
+async def judge_empty(asked: ApiRequest, answer: ApiAnswer) -> None:
     """Refuse to answer an empty list for a tenant that does not exist: its name was probably misspelt. Raises Problem.
 
     A list that is not empty passes, since the history of a deleted tenant stays readable.
@@ -78,7 +78,7 @@ async def judge_empty(asked: Asked, answer: Answer) -> None:
         await check_known(asked.services.engine, tenant)
 
 
-async def check_known(engine: Engine, tenant: str, *, field: str = "tenant") -> None:
+async def check_known(engine: ManagementEngine, tenant: str, *, field: str = "tenant") -> None:
     """Raise Problem `unknown_tenant` unless there is such a tenant."""
     if tenant in engine.directory.tenants:
         return
@@ -91,24 +91,24 @@ async def check_known(engine: Engine, tenant: str, *, field: str = "tenant") -> 
 
 
 CALLS = (
-    Call(
+    Operation(
         method="POST", path="/v1/tenants", name="create_tenant", handle=create, body=NewTenant,
         about="Make a tenant. The id is yours, or is made here.", answers={201: TenantShape},
         problems=("tenant_exists",),
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/tenants", name="list_tenants", handle=list_all, about="Tenants, newest first.",
         answers={200: TenantShape}, is_list=True,
     ),
-    Call(
+    Operation(
         method="GET", path="/v1/tenants/{id}", name="get_tenant", handle=get, about="One tenant.",
         answers={200: TenantShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="PATCH", path="/v1/tenants/{id}", name="change_tenant", handle=change, body=TenantChange,
         about="Change a tenant.", answers={200: TenantShape}, problems=("not_found",),
     ),
-    Call(
+    Operation(
         method="DELETE", path="/v1/tenants/{id}", name="delete_tenant", handle=remove,
         about="Remove a tenant that has no endpoints and no unfinished deliveries.", answers={204: None},
         problems=("not_found", "tenant_in_use"),

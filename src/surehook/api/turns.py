@@ -38,7 +38,7 @@ T = TypeVar("T")
 _Waiting = tuple[float, int, asyncio.Future[None]]  # its place, a number that no other has, and whom to tell
 
 
-class Turns:
+class TurnScheduler:
     """One for a process. `now`: seconds on a clock that never steps."""
 
     def __init__(self, now: Callable[[], float]) -> None:

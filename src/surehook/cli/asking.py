@@ -6,13 +6,13 @@ from typing import Any
 
 from surehook.cli import under_way
 from surehook.client import Client, Refused
-from surehook.client.calls import Call, is_doubtful
+from surehook.client.calls import ApiCall, is_doubtful
 
 
 class Asking(Client):
     """A client whose requests are known while their answer is not."""
 
-    def _do(self, call: Call, type: Any = Any) -> Any:
+    def _do(self, call: ApiCall, type: Any = Any) -> Any:
         under_way.begun(call)
         try:
             return super()._do(call, type)

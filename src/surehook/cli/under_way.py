@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surehook.client.calls import Call
+    from surehook.client.calls import ApiCall
 
 SHOWN = frozenset({"endpoints", "deliveries", "events"})  # nouns whose commands show one by its id
 LISTED = frozenset({*SHOWN, "tenants", "event-types", "dead-letters", "replays"})
 LEAVES_NOTHING = ("/test",)  # a call that leaves nothing to be found, whether it was made or not
 
-_call: Call | None = None
+_call: ApiCall | None = None
 
 
-def begun(call: Call) -> None:
+def begun(call: ApiCall) -> None:
     """A request leaves now."""
     global _call
     if call.method != "GET" and not call.path.endswith(LEAVES_NOTHING):
@@ -39,7 +39,7 @@ def doubt() -> str | None:
     return f"it may have been done: look with `surehook {_look(_call.path)}`"
 
 
-def _repeat(call: Call) -> str:
+def _repeat(call: ApiCall) -> str:
     """An event is known by its id or its key: the same again is the same event."""
     from msgspec.json import decode
 

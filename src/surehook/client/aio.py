@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any
 
 from surehook.client import calls
-from surehook.client.calls import Call, Sent, ServerUrl
+from surehook.client.calls import ApiCall, Sent, ServerUrl
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.streams import Streams
 
@@ -126,7 +126,7 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _do(self, call: Call, type: Any = Any) -> Any:
+    async def _do(self, call: ApiCall, type: Any = Any) -> Any:
         headers = calls.headers_of(self._server, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat, doubt = 0, None

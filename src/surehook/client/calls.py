@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from surehook import __version__
 from surehook.client.errors import Refused, Unreachable
-from surehook.client.http1 import Answer
+from surehook.client.http1 import HttpAnswer
 from surehook.core import ids
 from surehook.core.limits import IDEMPOTENCY_KEY_CHARS as KEY_CHARS_MAX
 
@@ -28,7 +28,7 @@ class Sent(Struct, frozen=True):
     deliveries: int
 
 
-class Call(Struct, frozen=True):
+class ApiCall(Struct, frozen=True):
     """One request. `repeatable`: doing it twice is the same as doing it once."""
 
     method: str
@@ -65,7 +65,7 @@ class ServerUrl(Struct, frozen=True):
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
 
-def headers_of(server: ServerUrl, key: str | None, call: Call) -> dict[str, str]:
+def headers_of(server: ServerUrl, key: str | None, call: ApiCall) -> dict[str, str]:
     """All headers of a request."""
     headers = {
         "host": server.authority,
@@ -79,7 +79,7 @@ def headers_of(server: ServerUrl, key: str | None, call: Call) -> dict[str, str]
     return headers | call.headers
 
 
-def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, chance: bytes) -> Call:
+def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, chance: bytes) -> ApiCall:
     """Publish one event. Without an idempotency key the event gets its id here, so that a repeat is known."""
     event = {name: value for name, value in fields.items() if value is not None}
     headers = {}
@@ -89,7 +89,7 @@ def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, 
     elif "id" not in event:
         event["id"] = event_id(now_ms, chance)
     event["data"] = Raw(data) if isinstance(data, bytes) else data
-    return Call("POST", "/v1/events", _json(event), headers, repeatable=True)
+    return ApiCall("POST", "/v1/events", _json(event), headers, repeatable=True)
 
 
 def check_key(key: str) -> None:
@@ -98,7 +98,9 @@ def check_key(key: str) -> None:
         raise ValueError(f"an idempotency key is 1 to {KEY_CHARS_MAX} visible ASCII characters")
 
 
-def batches(events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterable[bytes]) -> Iterable[Call]:
+def batches(
+    events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterable[bytes]
+) -> Iterable[ApiCall]:
     """Publish many events in as few requests as the server's bounds allow, in order."""
     lines: list[bytes] = []
     size = 0
@@ -120,12 +122,12 @@ def event_id(now_ms: int, chance: bytes) -> str:
     return ids.text(ids.EVENT, ids.uuid7(now_ms, chance))
 
 
-def request(method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None) -> Call:
+def request(method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None) -> ApiCall:
     """Any other request. None values of the query are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     target = path + ("?" + urlencode(given) if given else "")
     body = b"" if json is None else _json(json)
-    return Call(method, target, body, repeatable=method in ("GET", "DELETE", "PATCH"))
+    return ApiCall(method, target, body, repeatable=method in ("GET", "DELETE", "PATCH"))
 
 
 def segment(value: str) -> str:
@@ -133,7 +135,7 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def read(answer: Answer, type: Any = Any) -> Any:
+def read(answer: HttpAnswer, type: Any = Any) -> Any:
     """The value of an answer (None for an empty one) as `type`. Raises Refused for 4xx and 5xx."""
     if not 200 <= answer.status < 300:
         raise refusal(answer.status, answer.body)
@@ -176,7 +178,7 @@ def sent_each(values: Any) -> list[Sent | Refused]:
 
 
 def wait_before_repeat(
-    call: Call, error: Refused | Unreachable, *, repeat: int, retry_after_s: float | None, fraction: float
+    call: ApiCall, error: Refused | Unreachable, *, repeat: int, retry_after_s: float | None, fraction: float
 ) -> float | None:
     """Seconds until `call` is worth repeating (repeat 1, 2, …), or None where repeating is wrong or useless."""
     if isinstance(error, Unreachable):
@@ -194,7 +196,7 @@ def is_doubtful(error: Refused | Unreachable) -> bool:
     return error.maybe_done if isinstance(error, Unreachable) else error.code == "outcome_unknown"
 
 
-def retry_after_s(answer: Answer) -> float | None:
+def retry_after_s(answer: HttpAnswer) -> float | None:
     """The server's wish in whole seconds (it never sends a date)."""
     written = answer.headers.get("retry-after", "")
     return float(written) if written.isdigit() else None
@@ -220,8 +222,8 @@ def _has_no_number(value: Any) -> bool:
     return any(_has_no_number(getattr(value, name)) for name in fields)
 
 
-def _batch(lines: list[bytes]) -> Call:
-    return Call("POST", "/v1/events/batch", b"[" + b",".join(lines) + b"]", repeatable=True)
+def _batch(lines: list[bytes]) -> ApiCall:
+    return ApiCall("POST", "/v1/events/batch", b"[" + b",".join(lines) + b"]", repeatable=True)
 
 
 def _foreign(status: int) -> Refused:

@@ -39,7 +39,7 @@ class NotHttp(Exception):
     """The bytes that came are no HTTP/1.1 answer, or pass a bound."""
 
 
-class Answer(Struct, frozen=True):
+class HttpAnswer(Struct, frozen=True):
     """Status, lower-case header names, body, and whether the connection may be used again."""
 
     status: int
@@ -66,7 +66,7 @@ class IncomingAnswer:
         self._reader = AnswerReader(CAPS)
         self.has_begun = False  # a byte of it was seen
 
-    def feed(self, data: bytes) -> Answer | None:
+    def feed(self, data: bytes) -> HttpAnswer | None:
         """Take bytes in; the answer when it is complete, else None. Raises NotHttp."""
         self.has_begun = self.has_begun or bool(data)
         reader = self._reader
@@ -80,16 +80,16 @@ class IncomingAnswer:
             raise NotHttp("the answer is too large")
         return None
 
-    def end(self) -> Answer | None:
+    def end(self) -> HttpAnswer | None:
         """The connection has ended: the answer, where its body runs to the end; None: it broke off."""
         self._reader.end()
         return None if self._reader.status is None or self._reader.truncated else self._answer()
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> HttpAnswer:
         reader = self._reader
         assert reader.status is not None
         headers = {}
         for line in reader.head.decode("latin-1").split("\r\n")[:-1]:
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip(" \t")
-        return Answer(reader.status, headers, reader.body, reader.reusable)
+        return HttpAnswer(reader.status, headers, reader.body, reader.reusable)

@@ -9,10 +9,10 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
-from surehook.client.calls import Call, ServerUrl
+from surehook.client.calls import ApiCall, ServerUrl
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
-from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
+from surehook.client.http1 import HttpAnswer, IncomingAnswer, NotHttp, render
 
 IDLE_MAX = 16  # connections kept for the next request; more are closed after use
 READ_BYTES = 64 * 1024
@@ -26,7 +26,7 @@ class Sockets:
         self._timeout_s = timeout_s
         self._idle: deque[socket.socket] = deque()  # append and pop are atomic
 
-    def exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
+    def exchange(self, call: ApiCall, headers: Mapping[str, str]) -> HttpAnswer:
         """One request, one answer. Raises Unreachable."""
         data = render(call.method, self._server.prefix + call.path, headers, call.body)
         deadline = time.monotonic() + self._timeout_s
@@ -82,7 +82,7 @@ class Sockets:
         except OSError as error:
             raise Unreachable(server.url, cause_of(error, self._timeout_s), maybe_done=False) from None
 
-    def _keep(self, connection: socket.socket, answer: Answer) -> None:
+    def _keep(self, connection: socket.socket, answer: HttpAnswer) -> None:
         if answer.keep and len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
@@ -96,7 +96,7 @@ def _is_readable(connection: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _converse(connection: socket.socket, data: bytes, reader: IncomingAnswer, deadline: float) -> Answer:
+def _converse(connection: socket.socket, data: bytes, reader: IncomingAnswer, deadline: float) -> HttpAnswer:
     connection.settimeout(_left(deadline))
     connection.sendall(data)
     while True:

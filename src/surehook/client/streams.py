@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from surehook.client.calls import Call, ServerUrl
+from surehook.client.calls import ApiCall, ServerUrl
 from surehook.client.causes import cause_of
 from surehook.client.errors import Unreachable
-from surehook.client.http1 import Answer, IncomingAnswer, NotHttp, render
+from surehook.client.http1 import HttpAnswer, IncomingAnswer, NotHttp, render
 
 READ_BYTES = 64 * 1024
 
@@ -24,7 +24,7 @@ class Streams:
         self._turns = asyncio.Semaphore(connections)  # so there are never more idle ones either
         self._idle: list[Connection] = []
 
-    async def exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
+    async def exchange(self, call: ApiCall, headers: Mapping[str, str]) -> HttpAnswer:
         """One request, one answer. Raises Unreachable."""
         data = render(call.method, self._server.prefix + call.path, headers, call.body)
         async with self._turns:
@@ -37,7 +37,7 @@ class Streams:
         while self._idle:
             self._idle.pop()[1].close()
 
-    async def _attempt(self, call: Call, data: bytes) -> Answer | None:
+    async def _attempt(self, call: ApiCall, data: bytes) -> HttpAnswer | None:
         """None: a kept connection had been closed by the server before it heard anything."""
         kept = self._take()
         reader = IncomingAnswer()
@@ -88,7 +88,7 @@ class Streams:
         )
 
 
-async def _converse(connection: Connection, data: bytes, parser: IncomingAnswer) -> Answer:
+async def _converse(connection: Connection, data: bytes, parser: IncomingAnswer) -> HttpAnswer:
     reader, writer = connection
     writer.write(data)
     await writer.drain()

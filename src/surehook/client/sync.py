@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from surehook.client import calls
-from surehook.client.calls import Call, Sent, ServerUrl
+from surehook.client.calls import ApiCall, Sent, ServerUrl
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.sockets import Sockets
 
@@ -138,7 +138,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _do(self, call: Call, type: Any = Any) -> Any:
+    def _do(self, call: ApiCall, type: Any = Any) -> Any:
         headers = calls.headers_of(self._server, self._key, call)
         until = self._monotonic() + self._patience_s
         repeat, doubt = 0, None

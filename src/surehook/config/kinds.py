@@ -20,7 +20,7 @@ _IN_QUERY = re.compile(r"([?&]\w*password=)[^&]*", re.IGNORECASE)  # libpq takes
 T = TypeVar("T")
 
 
-class Kind(Struct, Generic[T], frozen=True):
+class SettingKind(Struct, Generic[T], frozen=True):
     """A way to read the text of a setting, and to show its value. `read` raises ValueError for what is not `accepted`."""
 
     accepted: str
@@ -28,23 +28,23 @@ class Kind(Struct, Generic[T], frozen=True):
     show: Callable[[T], str] = str
 
 
-def whole(low: int, high: int) -> Kind[int]:
+def whole(low: int, high: int) -> SettingKind[int]:
     def read(text: str) -> int:
         value = int(text.replace("_", ""))
         if not low <= value <= high:
             raise ValueError
         return value
 
-    return Kind(f"a whole number from {low:,} to {high:,}", read)
+    return SettingKind(f"a whole number from {low:,} to {high:,}", read)
 
 
-def one_of(*words: str) -> Kind[str]:
+def one_of(*words: str) -> SettingKind[str]:
     def read(text: str) -> str:
         if text.lower() not in words:
             raise ValueError
         return text.lower()
 
-    return Kind("one of " + ", ".join(words), read)
+    return SettingKind("one of " + ", ".join(words), read)
 
 
 def _read_flag(text: str) -> bool:
@@ -143,35 +143,37 @@ def _read_path(text: str) -> str:
     return text
 
 
-HOST = Kind("a host name or address", _read_host)
-KEY = Kind(f"{API_KEY_CHARS_MIN} or more visible ASCII characters", _read_key)
-URL = Kind("an http:// or https:// address without a query", _read_url)
-TENANT = Kind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
+HOST = SettingKind("a host name or address", _read_host)
+KEY = SettingKind(f"{API_KEY_CHARS_MIN} or more visible ASCII characters", _read_key)
+URL = SettingKind("an http:// or https:// address without a query", _read_url)
+TENANT = SettingKind("1 to 64 of a-z, 0-9, _ and -", _read_tenant)
 LEVEL = one_of("debug", "info", "warning", "error")
 FORMAT = one_of("auto", "json", "console")
-FLAG = Kind("1 or 0 (also true/false, yes/no, on/off)", _read_flag, _show_flag)
-NETWORKS = Kind(
+FLAG = SettingKind("1 or 0 (also true/false, yes/no, on/off)", _read_flag, _show_flag)
+NETWORKS = SettingKind(
     "networks in CIDR form, separated by commas, such as 10.0.0.0/8,fd00::/8", reach.networks, ",".join
 )
-TENANT_NETWORKS = Kind(
+TENANT_NETWORKS = SettingKind(
     "networks by tenant, such as acme=10.1.0.0/16,10.3.0.0/16;beta=10.2.0.0/16",
     reach.networks_by_tenant,
     reach.shown_by_tenant,
 )
-PREFIXES = Kind(
+PREFIXES = SettingKind(
     "IPv6 prefixes of /32, /40, /48, /56, /64 or /96, separated by commas", reach.nat64_prefixes, ",".join
 )
-HOSTS = Kind("host names, separated by commas; for addresses use deny_networks", reach.host_names, ",".join)
-FILE = Kind("the path of a file", _read_path)
-PROXY = Kind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
+HOSTS = SettingKind(
+    "host names, separated by commas; for addresses use deny_networks", reach.host_names, ",".join
+)
+FILE = SettingKind("the path of a file", _read_path)
+PROXY = SettingKind("http://[user:password@]host:port, with special characters percent-encoded", reach.proxy)
 LISTED = (NETWORKS, PREFIXES, HOSTS)  # may be lists in the file
-REDIS = Kind(
+REDIS = SettingKind(
     "redis://[USER:PASSWORD@]HOST:PORT[/NUMBER], or rediss:// with TLS", _read_redis_url, without_password
 )
-BROKER = Kind(
+BROKER = SettingKind(
     "amqp:// or amqps://USER:PASSWORD@HOST:PORT/VHOST, several of one cluster by commas", _read_broker_url
 )
-DATABASE = Kind(
+DATABASE = SettingKind(
     "sqlite:///FILE (relative), sqlite:////FILE (absolute) or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     _read_database_url,
     without_password,

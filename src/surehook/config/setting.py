@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from surehook.config.kinds import Kind
+from surehook.config.kinds import SettingKind
 
 PREFIX = "SUREHOOK_"
 D = TypeVar("D")
@@ -19,7 +19,7 @@ class Setting(Struct, frozen=True):
     """One line of the list; docs/configuration.md gives the reason of each default."""
 
     name: str
-    kind: Kind[Any]
+    kind: SettingKind[Any]
     unit: str
     meaning: str
     secret: bool = False
@@ -37,7 +37,7 @@ class Setting(Struct, frozen=True):
         return f"(set, {len(text)} characters)" if self.secret else text
 
 
-def setting(default: D, kind: Kind[T], unit: str, meaning: str, *, secret: bool = False) -> T | D:
+def setting(default: D, kind: SettingKind[T], unit: str, meaning: str, *, secret: bool = False) -> T | D:
     """Declare a field of a dataclass as a setting, with a value where nothing is given."""
     declared = {"kind": kind, "unit": unit, "meaning": meaning, "secret": secret}
     # A dataclass wants a factory for what can be changed; nobody changes a default.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from surehook.config import kinds
-from surehook.config.kinds import Kind
+from surehook.config.kinds import SettingKind
 from surehook.config.setting import PREFIX, Setting
 from surehook.core.errors import SettingsError
 
@@ -130,7 +130,7 @@ def _read(setting: Setting, raw: object, origin: str) -> object:
         raise SettingsError(written, f"{shown} is not accepted{where}", hint=hint) from None
 
 
-def _text(raw: object, kind: Kind[Any]) -> str:
+def _text(raw: object, kind: SettingKind[Any]) -> str:
     """A value of the file or the command line as the text that the environment would hold."""
     if isinstance(raw, bool):
         return "1" if raw else "0"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from surehook.core import limits
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class ServerBounds(Struct, frozen=True, kw_only=True):
     """Times are in ticks of the server, which are seconds except in tests."""
 
     connections: int = 4_096  # open at once

@@ -13,7 +13,7 @@ from surehook.core import limits
 from surehook.core.errors import Problem
 from surehook.core.http1 import request_head
 from surehook.http_server import refusals
-from surehook.http_server.exchange import Exchange
+from surehook.http_server.exchange import HttpExchange
 
 if TYPE_CHECKING:
     from surehook.http_server.connections import Line
@@ -49,7 +49,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.client: tuple[str, int] | None = None
         self.line: Line = server.connections.heads
-        self.exchange: Exchange | None = None
+        self.exchange: HttpExchange | None = None
         self.is_eof = False
         self.is_stuck = False  # bytes of an answer are not taken yet
         self._held = bytearray()  # of a head that has not ended, or of the request after the one in hand
@@ -176,7 +176,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.end(problem)
             return
         self._forget_head()
-        self._begin(Exchange(self, head), data[cut + 4 :])
+        self._begin(HttpExchange(self, head), data[cut + 4 :])
 
     def _wait_for_head(self, data: bytes, seen: int) -> None:
         if not seen:
@@ -198,7 +198,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._counted = 0
             self._held.clear()
 
-    def _begin(self, exchange: Exchange, rest: bytes) -> None:
+    def _begin(self, exchange: HttpExchange, rest: bytes) -> None:
         """A request, and what came after its head."""
         self.exchange = exchange
         self.connections.move(self, self.connections.working)
@@ -207,7 +207,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.exchange is exchange:  # and not refused for the beginning of its body
             self.server.start(exchange)
 
-    def want_body(self, exchange: Exchange) -> None:
+    def want_body(self, exchange: HttpExchange) -> None:
         """The application asks for the body, so its time begins."""
         if exchange.head.expects_continue and not exchange.body_size:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -254,7 +254,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     # -- answers out ------------------------------------------------------------------------------------
 
-    def answered(self, exchange: Exchange) -> None:
+    def answered(self, exchange: HttpExchange) -> None:
         """The last byte of an answer is written."""
         if not exchange.keep:
             if exchange.is_whole:

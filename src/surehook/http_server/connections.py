@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from surehook.core import limits
 from surehook.http_server import refusals
-from surehook.http_server.bounds import Bounds, ByteBudget
+from surehook.http_server.bounds import ByteBudget, ServerBounds
 from surehook.ports.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TELL_TICKS = 60  # between two log lines about refusals of one reason
 class Connections:
     """All connections, the bytes that they hold, and refusals (`refused`, by reason, since the start)."""
 
-    def __init__(self, bounds: Bounds, telemetry: Telemetry) -> None:
+    def __init__(self, bounds: ServerBounds, telemetry: Telemetry) -> None:
         self.bounds = bounds
         self.budget = ByteBudget(bounds.body_bytes)
         self.tick = 0

@@ -28,7 +28,7 @@ WITHOUT_BODY = frozenset({204, 304})
 _BROKEN_LINE = re.compile(rb"[\r\n\0]")
 
 
-class Exchange:
+class HttpExchange:
     """`receive` and `send` are the application's; everything else is the connection's."""
 
     __slots__ = (

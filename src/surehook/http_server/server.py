@@ -13,7 +13,7 @@ from typing import Any
 from surehook.core.limits import BODY_READ_BYTES, READ_BYTES
 from surehook.http_server.connection import HttpConnection
 from surehook.http_server.connections import Connections
-from surehook.http_server.exchange import STATUS_LINES, Exchange, Message
+from surehook.http_server.exchange import STATUS_LINES, HttpExchange, Message
 
 log = logging.getLogger("surehook.http_server")
 
@@ -76,7 +76,7 @@ class HttpServer:
         """Take no more connections, and end when those that are here have been answered."""
         self._stop.set()
 
-    def start(self, exchange: Exchange) -> None:
+    def start(self, exchange: HttpExchange) -> None:
         """Have a request answered."""
         task = asyncio.get_running_loop().create_task(self._run(exchange))
         self._tasks.add(task)
@@ -125,7 +125,7 @@ class HttpServer:
         lines += [b"connection: close\r\n\r\n", body]
         return b"".join(lines)
 
-    async def _run(self, exchange: Exchange) -> None:
+    async def _run(self, exchange: HttpExchange) -> None:
         try:
             await self._app(exchange.scope(), exchange.receive, exchange.send)
             if not exchange.is_over:

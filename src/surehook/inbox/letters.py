@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, structs
 
-from surehook.client.calls import Call, ServerUrl, headers_of, retry_after_s
-from surehook.client.http1 import Answer
+from surehook.client.calls import ApiCall, ServerUrl, headers_of, retry_after_s
+from surehook.client.http1 import HttpAnswer
 from surehook.core import ids, receipt_message
 from surehook.inbox.owing import Owing
 from surehook.inbox.sources.receipts_to import ReceiptsTo
@@ -95,7 +95,7 @@ class Letters:
             for at in range(0, len(receipts), receipt_message.ITEMS):
                 yield Letter(source, endpoint, tuple(receipts[at : at + receipt_message.ITEMS]))
 
-    def written(self, letter: Letter) -> tuple[Call, dict[str, str]]:
+    def written(self, letter: Letter) -> tuple[ApiCall, dict[str, str]]:
         """The request, signed now: its time is that of this attempt."""
         items = [receipt_message.item(one.event_id, one.delivery, one.word) for one in letter.receipts]
         body = receipt_message.write(items)
@@ -106,10 +106,10 @@ class Letters:
             now_ms=self.now(),
             chance=self.bits(10),
         )
-        call = Call("POST", "", body, headers, repeatable=True)
+        call = ApiCall("POST", "", body, headers, repeatable=True)
         return call, headers_of(ServerUrl.of(self.to(letter.source).url), None, call)
 
-    def answered(self, letter: Letter, answer: Answer) -> list[Owed]:
+    def answered(self, letter: Letter, answer: HttpAnswer) -> list[Owed]:
         """Which of its receipts have to be told again, with the time for that."""
         if 200 <= answer.status < 300:
             return []

@@ -36,7 +36,7 @@ class Buckets(Protocol):
     def total(self) -> int: ...
 
 
-class Snapshot(Struct, frozen=True):
+class MetricsSnapshot(Struct, frozen=True):
     """The values of one scrape. Counters are since the start of the process; depths are as of the last count."""
 
     accepted: int
@@ -82,7 +82,7 @@ class PrometheusMetrics:
     behind the same address."""
 
     def __init__(
-        self, snapshot: Callable[[], Awaitable[Snapshot]], *, always: Mapping[str, str] | None = None
+        self, snapshot: Callable[[], Awaitable[MetricsSnapshot]], *, always: Mapping[str, str] | None = None
     ) -> None:
         self._snapshot = snapshot
         self._always = dict(always or {})
@@ -91,7 +91,7 @@ class PrometheusMetrics:
         """The whole exposition of what there is now, in steps."""
         return self._rendering(await self._snapshot())
 
-    def _rendering(self, snapshot: Snapshot) -> Steps[bytes]:
+    def _rendering(self, snapshot: MetricsSnapshot) -> Steps[bytes]:
         parts: list[bytes] = []
         for family in chain(_deliveries(snapshot), _door(snapshot), _process(snapshot)):
             family.samples = [
@@ -114,7 +114,7 @@ class _One:
         return (self._family,)
 
 
-def _deliveries(s: Snapshot) -> Iterable[Metric]:
+def _deliveries(s: MetricsSnapshot) -> Iterable[Metric]:
     yield _counter("accepted_events", "Events answered 202, repeats not counted.", [], {(): s.accepted})
     yield _counter("attempts", "Requests by lane and outcome.", ["lane", "outcome"], s.attempts)
     yield _counter("retries", "Requests after the first of a delivery.", [], {(): s.retries})
@@ -145,7 +145,7 @@ def _deliveries(s: Snapshot) -> Iterable[Metric]:
     yield _gauge("endpoints", "Endpoints by status.", ["status"], _keyed(s.endpoints))
 
 
-def _door(s: Snapshot) -> Iterable[Metric]:
+def _door(s: MetricsSnapshot) -> Iterable[Metric]:
     requests = {(method, route, str(status)): count for (method, route, status), count in s.requests.items()}
     labels = ["method", "route", "status"]
     yield _counter("http_requests", "Requests to the API; 499: the caller hung up.", labels, requests)
@@ -171,7 +171,7 @@ def _door(s: Snapshot) -> Iterable[Metric]:
     yield _counter("http_refused", text, ["reason"], _keyed(s.refused))
 
 
-def _process(s: Snapshot) -> Iterable[Metric]:
+def _process(s: MetricsSnapshot) -> Iterable[Metric]:
     for name, text, value in (
         ("dead_letters", "Deliveries that gave up and were neither replayed nor dismissed.", s.dead_letters),
         ("ledger_bytes", "Bytes of the ledger on its disk.", s.ledger_bytes),

@@ -22,10 +22,10 @@ from surehook.ports.transport import Answer, Request
 from surehook.wire import guard, material, redirect
 from surehook.wire.connection import Connection
 from surehook.wire.dial import Dialer, SystemDialer
-from surehook.wire.exchange import Call, Origin, Target
+from surehook.wire.exchange import Origin, WireCall, WireTarget
 from surehook.wire.opening import Opener
 from surehook.wire.settings import WireSettings
-from surehook.wire.shared import Shared
+from surehook.wire.shared import SharedState
 
 CHECK_S = 5.0  # a registration waits this long for DNS, then lets the name pass
 
@@ -36,7 +36,7 @@ class Boot(Protocol):
     def boot(self) -> float: ...
 
 
-class Client:
+class WireClient:
     """Made without a loop; belongs to the loop it is first used on.
 
     clock       measures deadlines and phases
@@ -61,7 +61,7 @@ class Client:
     ) -> None:
         settings = settings or WireSettings()
         self.boot = clock.boot
-        self.shared = Shared(settings, clock.boot, context)
+        self.shared = SharedState(settings, clock.boot, context)
         self._guard = guard.Guard(settings)
         self._pool = self.shared.pool
         self._resolver = resolver
@@ -69,21 +69,21 @@ class Client:
         self._opener = Opener(
             self.shared, self._guard, resolver, dialer or SystemDialer(), connection=connection
         )
-        self._calls: set[Call] = set()  # on the slow way; those on connections are found through the pool
+        self._calls: set[WireCall] = set()  # on the slow way; those on connections are found through the pool
         self._is_closed = False
 
     # -- targets ----------------------------------------------------------------------------------------
 
-    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
+    def target(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> WireTarget:
         return self._target(
             self._guard.read(url, self._guard.policy_of(tenant)), tenant, material.own(tls, tenant)
         )
 
-    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> Target:
+    def stored(self, url: str, *, tenant: str, tls: EndpointTls | None = None) -> WireTarget:
         try:
             return self.target(url, tenant=tenant, tls=tls)
         except Problem as problem:
-            return Target(url, tenant, None, None, guard.failure_of(problem))
+            return WireTarget(url, tenant, None, None, guard.failure_of(problem))
 
     async def check(self, url: str, *, tenant: str) -> None:
         try:
@@ -95,7 +95,7 @@ class Client:
     def check_tls(self, tls: EndpointTls, *, url: str, now: int) -> None:
         material.check(tls, url=url, now=now)
 
-    def _target(self, url: Url, tenant: str, own: material.Own | None) -> Target:
+    def _target(self, url: Url, tenant: str, own: material.Own | None) -> WireTarget:
         policy = self._guard.policy_of(tenant)
         if url.scheme != "https":
             own = None
@@ -103,18 +103,18 @@ class Client:
         origin = self._origins.get(key)
         if origin is None:
             origin = self._origins[key] = Origin(url, policy, self._guard.known(url, policy), own, key)
-        return Target(url.text, tenant, url, origin, None)
+        return WireTarget(url.text, tenant, url, origin, None)
 
     # -- sending ----------------------------------------------------------------------------------------
 
-    def send(self, request: Request, done: Callable[[Answer], None]) -> Call:
+    def send(self, request: Request, done: Callable[[Answer], None]) -> WireCall:
         target = request.target
-        assert isinstance(target, Target), "targets are made by this client"
-        call = Call(self, request, done, target, self.boot())
+        assert isinstance(target, WireTarget), "targets are made by this client"
+        call = WireCall(self, request, done, target, self.boot())
         self._go(call)
         return call
 
-    def _go(self, call: Call) -> None:
+    def _go(self, call: WireCall) -> None:
         """Send the hop in hand: at once where a judged idle connection exists."""
         origin = call.target.origin
         if origin is None:
@@ -136,7 +136,7 @@ class Client:
         resolved = self._resolver.cached(origin.url.host)
         return resolved is not None and resolved is origin.resolved
 
-    async def _reach(self, call: Call, origin: Origin) -> None:
+    async def _reach(self, call: WireCall, origin: Origin) -> None:
         connection = None
         try:
             connection = await self._opener.open(call, origin)
@@ -156,7 +156,7 @@ class Client:
         else:
             connection.carry(call)
 
-    def answered(self, call: Call, answer: Answer, head: bytes) -> None:
+    def answered(self, call: WireCall, answer: Answer, head: bytes) -> None:
         """A complete answer came for the hop in hand."""
         status = answer.status
         if call.request.redirects and status is not None and 300 <= status < 400:
@@ -164,7 +164,7 @@ class Client:
         else:
             call.finish(answer)
 
-    def _redirected(self, call: Call, answer: Answer, status: int, head: bytes) -> None:
+    def _redirected(self, call: WireCall, answer: Answer, status: int, head: bytes) -> None:
         request, base = call.request, call.target.read
         assert base is not None
         if not redirect.asks(status, head, request.redirect_style):
@@ -176,7 +176,7 @@ class Client:
             return
         try:
             following = self._following(base, head, self._guard.policy_of(call.target.tenant))
-        except redirect.Refused:
+        except redirect.RedirectRefused:
             answer.failure = "redirect_forbidden"
             call.finish(answer)
             return
@@ -195,7 +195,7 @@ class Client:
     def _following(self, base: Url, head: bytes, policy: NetworkPolicy) -> Url:
         following = self._guard.read(redirect.where(base, head), policy)
         if not redirect.may_go(base, following):
-            raise redirect.Refused
+            raise redirect.RedirectRefused
         return following
 
     # -- the end ----------------------------------------------------------------------------------------
@@ -216,10 +216,10 @@ class Client:
         await self._resolver.close()
 
 
-def _own_at(call: Call, following: Url) -> material.Own | None:
+def _own_at(call: WireCall, following: Url) -> material.Own | None:
     """The endpoint's own TLS goes along to its own origin alone: what it trusts and shows was meant for that."""
     first = call.request.target
-    assert isinstance(first, Target)
+    assert isinstance(first, WireTarget)
     assert first.read is not None
     assert first.origin is not None
     return first.origin.own if redirect.same_origin(first.read, following) else None

@@ -15,8 +15,8 @@ from surehook.core.http1.answer import BODY, DONE, HEAD, AnswerReader
 from surehook.core.http1.answer_head import kept_headers
 from surehook.ports.transport import Answer, Failure
 from surehook.wire import causes
-from surehook.wire.exchange import Call, Origin
-from surehook.wire.shared import Shared
+from surehook.wire.exchange import Origin, WireCall
+from surehook.wire.shared import SharedState
 from surehook.wire.wheel import NEVER
 
 EARLY_BYTES = 16 * 1024  # kept of what a peer says before it was asked, to name the trouble
@@ -46,13 +46,13 @@ class Connection(asyncio.BufferedProtocol):
         "verified_at",
     )  # fmt: skip
 
-    def __init__(self, shared: Shared, origin: Origin, address: str) -> None:
+    def __init__(self, shared: SharedState, origin: Origin, address: str) -> None:
         self._shared = shared
         self.origin = origin
         self.address = address
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.reader = AnswerReader()
-        self.call: Call | None = None
+        self.call: WireCall | None = None
         self.due = self.alarm = NEVER
         self.has_answered = False
         self.is_fit = True  # open as far as we know, and nothing odd happened
@@ -130,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- the client calls -------------------------------------------------------------------------------
 
-    def carry(self, call: Call) -> None:
+    def carry(self, call: WireCall) -> None:
         """Send the request. The step that writes its first byte is also the one that asks for permission."""
         if self._early:
             self._refuse_early(call)
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
         call.finish(self._answer(call, now, failure=failure, unknown=unknown))
 
-    def fail_call(self, call: Call, failure: Failure) -> None:
+    def fail_call(self, call: WireCall, failure: Failure) -> None:
         """`fail`, if that call is still the one carried."""
         if self.call is call:
             self.fail(failure, self._shared.boot())
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.close()
 
-    def _refuse_early(self, call: Call) -> None:
+    def _refuse_early(self, call: WireCall) -> None:
         """Fail a call whose peer spoke before it was asked. No such answer is valid (RFC 9112 section 9.2), whatever it says: a
         200 would call an event delivered of which no byte has left."""
         failure = self.early_failure()
@@ -282,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
         call.sender.answered(call, answer, head)
 
     def _answer(
-        self, call: Call, now: float, *, failure: Failure | None = None, unknown: bool = False
+        self, call: WireCall, now: float, *, failure: Failure | None = None, unknown: bool = False
     ) -> Answer:
         reader, opening = self.reader, call.opening
         if failure is not None:  # what came too late, or never became an answer, is not shown as one

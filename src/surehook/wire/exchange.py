@@ -1,6 +1,6 @@
 """A request on its way, from `send` to the one call of `done`, over dials and hops; and where it goes.
 
-`Sender` and `Carrier` are the client and a connection as far as a call needs them.
+`CallOwner` and `Carrier` are the client and a connection as far as a call needs them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from surehook.wire.wheel import Timed
 _ALWAYS = "accept-encoding: identity\r\n"
 
 
-class Sender(Protocol):
+class CallOwner(Protocol):
     """The client."""
 
     def boot(self) -> float: ...
-    def answered(self, call: Call, answer: Answer, head: bytes) -> None:
+    def answered(self, call: WireCall, answer: Answer, head: bytes) -> None:
         """Take a complete answer to the hop in hand."""
         ...
 
@@ -36,13 +36,13 @@ class Carrier(Timed, Protocol):
     address: str
     transport: asyncio.Transport
     reader: AnswerReader
-    call: Call | None
+    call: WireCall | None
     session_key: tuple[object, ...] | None
     verified_at: float
 
-    def carry(self, call: Call) -> None: ...
+    def carry(self, call: WireCall) -> None: ...
     def fail(self, failure: Failure, now: float) -> None: ...
-    def fail_call(self, call: Call, failure: Failure) -> None: ...
+    def fail_call(self, call: WireCall, failure: Failure) -> None: ...
     def has_news(self) -> bool: ...
     def close(self) -> None: ...
 
@@ -76,7 +76,7 @@ class Origin:
         self.idle: list[Carrier] = []
 
 
-class Target:
+class WireTarget:
     """A URL ready to be called. `refusal` is set on a stored URL that the rules of today refuse."""
 
     __slots__ = ("_url", "line", "origin", "read", "refusal", "tenant")
@@ -111,7 +111,7 @@ class Opening:
         self.tls_us: int | None = None
 
 
-class Call:
+class WireCall:
     """ports.transport.Exchange. `target` and `headers` are those of the hop in hand."""
 
     __slots__ = (
@@ -120,7 +120,12 @@ class Call:
     )  # fmt: skip
 
     def __init__(
-        self, sender: Sender, request: Request, done: Callable[[Answer], None], target: Target, now: float
+        self,
+        sender: CallOwner,
+        request: Request,
+        done: Callable[[Answer], None],
+        target: WireTarget,
+        now: float,
     ) -> None:
         self.sender = sender
         self._done: Callable[[Answer], None] | None = done

@@ -16,10 +16,10 @@ from surehook.wire import causes, proxy
 from surehook.wire.connection import Connection
 from surehook.wire.contexts import Unusable
 from surehook.wire.dial import Dialer
-from surehook.wire.exchange import Call, Carrier, Opening, Origin
+from surehook.wire.exchange import Carrier, Opening, Origin, WireCall
 from surehook.wire.guard import Guard
 from surehook.wire.race import race
-from surehook.wire.shared import Shared
+from surehook.wire.shared import SharedState
 from surehook.wire.wheel import STOOD_S
 
 _DNS: dict[str, Failure] = {
@@ -45,7 +45,7 @@ class Opener:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedState,
         guard: Guard,
         resolver: Resolver,
         dialer: Dialer,
@@ -59,7 +59,7 @@ class Opener:
         self._resolver = resolver
         self._dialer = dialer
 
-    async def open(self, call: Call, origin: Origin) -> Carrier | None:
+    async def open(self, call: WireCall, origin: Origin) -> Carrier | None:
         """A connection ready to carry `call`, fresh or idle; None where the call was finished with a failure."""
         opening = call.opening = Opening()
         budget_s = min(call.request.connect_timeout_s, call.deadline - self._shared.boot())

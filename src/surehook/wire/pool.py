@@ -7,7 +7,7 @@ from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
 
 
-class Pool:
+class ConnectionPool:
     """Idle connections stand in their origin's stack (last in, first out: the warm one is used, the others age)
     and in one line over all origins, oldest first, from which room is made."""
 

@@ -17,7 +17,7 @@ FOLLOWED = {"strict": frozenset({307, 308}), "yousign": frozenset({301, 302, 303
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:", re.ASCII)
 
 
-class Refused(Exception):
+class RedirectRefused(Exception):
     """This redirect is not followed, whatever it leads to."""
 
 
@@ -30,15 +30,15 @@ def where(base: Url, head: bytes) -> str:
     """The URL that `Location` names, as text to be judged. Raises Refused where it is unclear."""
     found = fields(head, b"location")
     if len(found) != 1 or not found[0]:
-        raise Refused
+        raise RedirectRefused
     try:
         text = found[0].decode("ascii")
     except UnicodeDecodeError:
-        raise Refused from None
+        raise RedirectRefused from None
     if _ABSOLUTE.match(text):
         return text
     if text.startswith("//") or "\\" in text:
-        raise Refused
+        raise RedirectRefused
     return f"{base.scheme}://{base.authority}{_merge(base.path, text)}"
 
 

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 
 from surehook.wire.contexts import Contexts
-from surehook.wire.pool import Pool
+from surehook.wire.pool import ConnectionPool
 from surehook.wire.sessions import Sessions
 from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
@@ -14,7 +14,7 @@ from surehook.wire.wheel import Wheel
 BUFFER_BYTES = 64 * 1024  # read at a time, shared by all connections of the client
 
 
-class Shared:
+class SharedState:
     """Belongs to one client. `boot`: seconds on the clock that all deadlines are measured on."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Shared:
         self.settings = settings
         self.boot = boot
         self.wheel = Wheel(boot)
-        self.pool = Pool(settings, self.wheel)
+        self.pool = ConnectionPool(settings, self.wheel)
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
         self.contexts = Contexts(ca_file=settings.ca_file, common=context)
         self.sessions = Sessions(boot)
