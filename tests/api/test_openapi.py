@@ -13,7 +13,7 @@ import pytest
 from surehook.api import examples, openapi, problems, shapes
 from surehook.api.codes import CODES
 from surehook.api.policy_schema import PolicyDocument
-from surehook.api.table import CALLS
+from surehook.api.table import OPERATIONS
 from tests.api.house import House
 
 OURS = {"/openapi.json", "/docs", "/problems/{code}"}
@@ -28,12 +28,12 @@ def test_the_document_and_the_routes_are_the_same_paths_and_methods(house: House
 
     assert allowed == {path: {method.upper() for method in methods} for path, methods in documented.items()}
     assert {route.path for route in house.app.routes} == set(documented) | OURS
-    ingest = {(call.path, call.method) for call in CALLS if call.handle is None}
+    ingest = {(call.path, call.method) for call in OPERATIONS if call.handle is None}
     assert ingest == {("/v1/events", "POST"), ("/v1/events/batch", "POST")}
 
 
 @pytest.mark.parametrize(
-    "call", [call for call in CALLS if call.handle is not None], ids=lambda call: call.name
+    "call", [call for call in OPERATIONS if call.handle is not None], ids=lambda call: call.name
 )
 def test_every_documented_call_is_answered(house: House, call: Any) -> None:
     path = call.path.replace("{id}", "x").replace("{name}", "x")
@@ -78,7 +78,7 @@ def test_examples_have_the_shape_they_show(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [call for call in CALLS if call.body is not None], ids=lambda call: call.name
+    "call", [call for call in OPERATIONS if call.body is not None], ids=lambda call: call.name
 )
 def test_example_bodies_are_accepted_by_their_calls(call: Any) -> None:
     example = examples.BODIES[call.name]
@@ -128,7 +128,7 @@ def test_pages_are_whole_and_load_nothing(house: House, path: str) -> None:
 def test_the_reference_shows_every_call_and_every_problem(house: House) -> None:
     text = house.call("GET", "/docs", key=None).text
 
-    assert all(f'id="{call.name}"' in text for call in CALLS)
+    assert all(f'id="{call.name}"' in text for call in OPERATIONS)
     assert all(f'href="/problems/{code}"' in text for code in CODES)
     assert all(house.call("GET", f"/problems/{code}", key=None).status_code == 200 for code in CODES)
 
@@ -137,7 +137,7 @@ def test_the_page_for_people_lists_every_call_and_every_problem() -> None:
     text = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
     calls = [
         f"| `{call.method} {call.path}` | {', '.join(map(str, call.answers))} | {call.about} |"
-        for call in CALLS
+        for call in OPERATIONS
     ]
     codes = [f"| `{code}` | {status} | {title} |" for code, (status, title) in CODES.items()]
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from msgspec import structs
 
-from surehook.api.table import CALLS
+from surehook.api.table import OPERATIONS
 from surehook.core import limits, receipt_message, signature
 from surehook.core.receipt import CODE_CHARS, NOTE_CHARS, STAGES
 from surehook.core.receipt_message import BODY_BYTES, ITEMS
@@ -51,7 +51,7 @@ def test_the_table_of_states_is_that_of_the_code():
 
 
 def test_the_answers_are_those_of_the_call():
-    (call_,) = (one for one in CALLS if one.name == "take_receipts")
+    (call_,) = (one for one in OPERATIONS if one.name == "take_receipts")
     named = {cell.split()[-1] for cell in first_column(section(PAGE, "On the wire")) if "_" in cell}
     assert named <= set(call_.problems)
     assert "`accepted` < `processed` < `rejected` < `finalized`" in PAGES[PAGE]

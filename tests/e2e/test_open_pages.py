@@ -12,7 +12,7 @@ from tests.e2e.calling import Caller
 from tests.e2e.shapes import CLOSED, KEYS
 from tests.e2e.shop import Shop
 
-CALLS = """\
+OPERATIONS = """\
 POST /v1/tenants
 GET /v1/tenants
 GET /v1/tenants/{id}
@@ -97,7 +97,7 @@ def test_the_document_has_every_call_and_no_call_it_does_not_answer(document: An
         for method in item
         if method in ("get", "post", "patch", "put", "delete")
     }
-    assert set(CALLS) <= written, set(CALLS) - written
+    assert set(OPERATIONS) <= written, set(OPERATIONS) - written
     for call in written - {"POST /v1/replays"}:
         method, path = call.split()
         path = re.sub(r"\{\w+\}", "none", path)

@@ -20,11 +20,11 @@ from starlette.routing import Route, compile_path
 
 from surehook.api import audit, openapi, pages, tenants
 from surehook.api.auth import KeyGuard
-from surehook.api.calls import Operation
 from surehook.api.codes import CODES
+from surehook.api.operations import Operation
 from surehook.api.problems import refuse
 from surehook.api.services import Services
-from surehook.api.table import CALLS
+from surehook.api.table import OPERATIONS
 from surehook.api.traffic import ROUTE
 from surehook.core.errors import Problem
 
@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 def build(services: Services) -> Starlette:
     """The application over a started engine. It has no lifespan of its own: see `Services`."""
     needs_key = frozenset() if services.metrics_open else frozenset({"/metrics"})
-    signed = frozenset(call.path for call in CALLS if call.signed)
+    signed = frozenset(call.path for call in OPERATIONS if call.signed)
     app = Starlette(
         routes=[*_call_routes(services), *_page_routes()],
         middleware=[Middleware(KeyGuard, keys=services.keys, needs_key=needs_key, signed=signed)],
@@ -55,7 +55,7 @@ def build(services: Services) -> Starlette:
 def _call_routes(services: Services) -> list[Route]:
     """One route for each path, so that a wrong method is answered with all the right ones; fixed paths before patterns."""
     by_path: dict[str, list[Operation]] = {}
-    for call in CALLS:
+    for call in OPERATIONS:
         by_path.setdefault(call.path, []).append(call)
     return [
         Route(path, _methods(services, by_path[path]), methods=METHODS, name=by_path[path][0].name)
@@ -131,7 +131,7 @@ async def _not_routed(request: Request, error: Any) -> Response:
 
 def _allowed(path: str) -> set[str]:
     """The methods of the most exact path of the table that fits, those answered in front included."""
-    fitting = [call for call in CALLS if compile_path(call.path)[0].match(path)]
+    fitting = [call for call in OPERATIONS if compile_path(call.path)[0].match(path)]
     fixed = [call for call in fitting if call.path == path] or fitting
     methods = {call.method for call in fixed} or {"GET"}
     return methods | {"HEAD"} if "GET" in methods else methods

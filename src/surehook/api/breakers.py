@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from surehook.api import show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
 from surehook.api.shapes import BreakerShape, HeldShape
 from surehook.core import limits, url
@@ -86,7 +86,7 @@ def _place(view: BreakerView) -> bytes:
     return (view.opened_at or 0).to_bytes(8, "big") + named[:8]
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/breakers", name="list_breakers", handle=list_breakers,
         about="Breakers of this server, the latest opened first.", answers={200: BreakerShape}, is_list=True,

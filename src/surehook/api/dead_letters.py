@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from surehook.api import show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import DeliveryShape
 from surehook.core import ids, limits
 from surehook.delivery import dead_letters
@@ -41,7 +41,7 @@ async def dismiss(asked: ApiRequest) -> ApiAnswer:
 
 FILTERS = tuple(parameter for parameter in DELIVERY_FILTERS if parameter.name != "state")
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/dead-letters", name="list_dead_letters", handle=list_all,
         about="Deliveries that gave up and were neither replayed nor dismissed, newest event first.",

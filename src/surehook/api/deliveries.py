@@ -8,7 +8,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from surehook.api import query, show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
 from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
@@ -98,7 +98,7 @@ DELIVERY_FILTERS = (
     query.instant("until", "Its event was accepted before this instant."),
 )
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/deliveries", name="list_deliveries", handle=list_all,
         about="Deliveries, open and finished, newest event first.", answers={200: DeliveryShape}, is_list=True,

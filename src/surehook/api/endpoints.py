@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from surehook.api import breakers, query, show
 from surehook.api.bodies import given, stored
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.json_object import JsonObject
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
 from surehook.core.authentication import Authentication
@@ -221,7 +221,7 @@ _REFUSALS = (
     "authentication_conflict", "invalid_tls", "order_not_available", *URL_CODES, "address_forbidden", "too_many_calls",
 )  # fmt: skip
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
         body_limit=limits.ENDPOINT_BODY_BYTES,

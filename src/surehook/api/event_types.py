@@ -9,9 +9,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
 from surehook.api.bodies import given, stored
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.endpoints import Description, PolicyReference
 from surehook.api.json_object import JsonObject
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import EventTypeShape
 from surehook.core import limits, subscription
 from surehook.core.errors import Problem
@@ -136,7 +136,7 @@ def _name(asked: ApiRequest) -> str:
     return written
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
         body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from surehook.api import query, show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
 from surehook.core import ids, limits
 from surehook.core.errors import Problem
@@ -108,7 +108,7 @@ EVENT_PROBLEMS = (
     "invalid_idempotency_key", "idempotency_conflict", "unstorable",
 )  # fmt: skip
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
         detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import HealthShape, ReadyShape
 from surehook.core.errors import Problem
 
@@ -23,7 +23,7 @@ async def metrics(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(await asked.services.scrape())
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/healthz", name="healthz", handle=healthz, about="The process is alive.",
         answers={200: HealthShape}, needs_key=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook.api import show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import LaneShape
 from surehook.core.model import LANES
 
@@ -20,7 +20,7 @@ async def list_lanes(asked: ApiRequest) -> ApiAnswer:
     return asked.rows(lanes, None)
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/lanes", name="list_lanes", handle=list_lanes,
         about="The two lanes: every unfinished delivery is counted once, as held, ready, scheduled or parked.",

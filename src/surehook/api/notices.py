@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from surehook.api import query, show
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.query import Parameter
 from surehook.api.shapes import NoticeShape
 from surehook.core import ids
@@ -42,7 +42,7 @@ KIND = Parameter(
     {"type": "string", "pattern": r"^[a-z_]{1,32}\.[a-z_]{1,32}$", "examples": list(KINDS)},
 )  # fmt: skip
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/notices", name="list_notices", handle=list_all,
         about="What operators and tenants should know, newest first.", answers={200: NoticeShape}, is_list=True,

@@ -10,12 +10,12 @@ import msgspec
 
 from surehook import __version__
 from surehook.api import examples, problems
-from surehook.api.calls import Operation
 from surehook.api.codes import CODES, status_of
 from surehook.api.json_object import JsonObject
+from surehook.api.operations import Operation
 from surehook.api.problems import ProblemShape
 from surehook.api.query import Parameter
-from surehook.api.table import CALLS
+from surehook.api.table import OPERATIONS
 
 REF = "#/components/schemas/"
 EVERY_CALL = ("internal", "ledger_unavailable", "outcome_unknown")
@@ -37,7 +37,7 @@ def document() -> JsonObject:
         "openapi": "3.1.0",
         "info": {"title": "surehook", "version": __version__, "description": ABOUT},
         "security": [{"key": []}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(_tag(call) for call in CALLS)],
+        "tags": [{"name": tag} for tag in dict.fromkeys(_tag(call) for call in OPERATIONS)],
         "paths": _paths(),
         "components": {
             "securitySchemes": {
@@ -79,7 +79,7 @@ def codes(call: Operation) -> list[str]:
 
 def _paths() -> JsonObject:
     paths: JsonObject = {}
-    for call in CALLS:
+    for call in OPERATIONS:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
     return paths
 
@@ -202,7 +202,7 @@ def _tag(call: Operation) -> str:
 
 def _types() -> list[Any]:
     found: dict[Any, None] = {ProblemShape: None}
-    for call in CALLS:
+    for call in OPERATIONS:
         for kind in (call.body, *call.answers.values()):
             if kind is not None and kind is not bytes:
                 found[kind] = None

@@ -14,7 +14,7 @@ from html import escape
 from surehook.api import openapi, problems
 from surehook.api.codes import CODES
 from surehook.api.json_object import JsonObject
-from surehook.api.table import CALLS
+from surehook.api.table import OPERATIONS
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
@@ -52,7 +52,7 @@ def problem(code: str) -> str:
     status, title = CODES[code]
     calls = [
         f"<li><code>{call.method} {escape(call.path)}</code></li>"
-        for call in CALLS
+        for call in OPERATIONS
         if code in openapi.codes(call)
     ]
     where = (

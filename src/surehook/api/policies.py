@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.json_object import JsonObject
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.policy_schema import PolicyDocument, PreviewDocument
 from surehook.api.shapes import PreviewShape
 from surehook.core.errors import Problem
@@ -52,7 +52,7 @@ def _preview(given: str | JsonObject) -> PreviewShape:
     return PreviewShape(policy_json(policy), timeline(policy))
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="GET", path="/v1/policies", name="list_policies", handle=list_all, about="The named policies.",
         answers={200: PolicyDocument}, is_list=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.core import ids
 from surehook.core.receipt_message import BODY_BYTES, Message
 from surehook.delivery import receipts
@@ -20,7 +20,7 @@ async def take(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(TakenShape(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=Message, body_limit=BODY_BYTES,
         signed=True, needs_key=False, answers={200: TakenShape},

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from surehook.api import show, tenants
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
 from surehook.api.deliveries import ERRORS
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import ReplayShape
 from surehook.core import ids, limits, subscription
 from surehook.core.errors import Problem
@@ -71,7 +71,7 @@ async def get(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(show.replay(await asked.services.replays.find(asked.id(ids.REPLAY, "replay"))))
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/replays", name="create_replay", handle=create, body=NewReplay,
         about="Deliver again every finished delivery that a filter matches, as a job.",

@@ -17,20 +17,20 @@ from surehook.api import (
     replays,
     tenants,
 )
-from surehook.api.calls import Operation
+from surehook.api.operations import Operation
 
-CALLS: tuple[Operation, ...] = (
-    *events.CALLS,
-    *deliveries.CALLS,
-    *dead_letters.CALLS,
-    *replays.CALLS,
-    *receipts.CALLS,
-    *endpoints.CALLS,
-    *tenants.CALLS,
-    *event_types.CALLS,
-    *policies.CALLS,
-    *lanes.CALLS,
-    *breakers.CALLS,
-    *notices.CALLS,
-    *health.CALLS,
+OPERATIONS: tuple[Operation, ...] = (
+    *events.OPERATIONS,
+    *deliveries.OPERATIONS,
+    *dead_letters.OPERATIONS,
+    *replays.OPERATIONS,
+    *receipts.OPERATIONS,
+    *endpoints.OPERATIONS,
+    *tenants.OPERATIONS,
+    *event_types.OPERATIONS,
+    *policies.OPERATIONS,
+    *lanes.OPERATIONS,
+    *breakers.OPERATIONS,
+    *notices.OPERATIONS,
+    *health.OPERATIONS,
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from surehook.api import show
 from surehook.api.bodies import did_you_mean, given
-from surehook.api.calls import ApiAnswer, ApiRequest, Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
 from surehook.api.shapes import ListShape, TenantShape
 from surehook.core import limits
@@ -90,7 +90,7 @@ async def check_known(engine: ManagementEngine, tenant: str, *, field: str = "te
         raise Problem("unknown_tenant", f"there is no tenant {quoted(tenant)}", field=field, hint=hint)
 
 
-CALLS = (
+OPERATIONS = (
     Operation(
         method="POST", path="/v1/tenants", name="create_tenant", handle=create, body=NewTenant,
         about="Make a tenant. The id is yours, or is made here.", answers={201: TenantShape},

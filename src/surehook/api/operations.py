@@ -1,4 +1,4 @@
-"""A call: one row of the table from which routes, the OpenAPI document and tests are made."""
+"""An operation, as OpenAPI calls one method of one path: a row of the table from which routes, document and tests are made."""
 
 from __future__ import annotations
 
