@@ -38,9 +38,9 @@ _encode = msgspec.json.Encoder().encode
 def build(services: Services) -> Starlette:
     """The application over a started engine. It has no lifespan of its own: see `Services`."""
     needs_key = frozenset() if services.metrics_open else frozenset({"/metrics"})
-    signed = frozenset(call.path for call in OPERATIONS if call.signed)
+    signed = frozenset(operation.path for operation in OPERATIONS if operation.signed)
     app = Starlette(
-        routes=[*_call_routes(services), *_page_routes()],
+        routes=[*_operation_routes(services), *_page_routes()],
         middleware=[Middleware(KeyGuard, keys=services.keys, needs_key=needs_key, signed=signed)],
         exception_handlers={HTTPException: _not_routed},
     )
@@ -52,40 +52,40 @@ def build(services: Services) -> Starlette:
 # -- routes -------------------------------------------------------------------------------------------------
 
 
-def _call_routes(services: Services) -> list[Route]:
+def _operation_routes(services: Services) -> list[Route]:
     """One route for each path, so that a wrong method is answered with all the right ones; fixed paths before patterns."""
     by_path: dict[str, list[Operation]] = {}
-    for call in OPERATIONS:
-        by_path.setdefault(call.path, []).append(call)
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, []).append(operation)
     return [
         Route(path, _methods(services, by_path[path]), methods=METHODS, name=by_path[path][0].name)
         for path in sorted(by_path, key=lambda path: ("{" in path, path))
     ]
 
 
-def _methods(services: Services, calls: list[Operation]) -> Endpoint:
-    by_method = {call.method: call for call in calls if call.handle is not None}
+def _methods(services: Services, operations: list[Operation]) -> Endpoint:
+    by_method = {operation.method: operation for operation in operations if operation.handle is not None}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
 
     async def endpoint(request: Request) -> Response:
-        request.scope[ROUTE] = calls[0].path
-        call = by_method.get(request.method)
-        if call is None:
+        request.scope[ROUTE] = operations[0].path
+        operation = by_method.get(request.method)
+        if operation is None:
             raise HTTPException(405)
-        return await _answered(call, services, request)
+        return await _answered(operation, services, request)
 
     return endpoint
 
 
-async def _answered(call: Operation, services: Services, request: Request) -> Response:
+async def _answered(operation: Operation, services: Services, request: Request) -> Response:
     """Answer one call. No exception but a cancellation leaves this function."""
-    assert call.handle is not None
+    assert operation.handle is not None
     try:
-        asked = await call.read(services, request)
-        given = await call.handle(asked)
+        asked = await operation.read(services, request)
+        given = await operation.handle(asked)
         await tenants.judge_empty(asked, given)
-        audit.tell(call, asked, given, request)
+        audit.tell(operation, asked, given, request)
         if isinstance(given.value, bytes):
             return Response(given.value, media_type=METRICS_TYPE)
         if given.value is None:
@@ -94,7 +94,7 @@ async def _answered(call: Operation, services: Services, request: Request) -> Re
     except ClientDisconnect:
         return Response(status_code=400)  # nobody is there to read it
     except Exception as error:
-        return refuse(error, changes=call.method != "GET")
+        return refuse(error, changes=operation.method != "GET")
 
 
 def _page_routes() -> list[Route]:
@@ -131,9 +131,9 @@ async def _not_routed(request: Request, error: Any) -> Response:
 
 def _allowed(path: str) -> set[str]:
     """The methods of the most exact path of the table that fits, those answered in front included."""
-    fitting = [call for call in OPERATIONS if compile_path(call.path)[0].match(path)]
-    fixed = [call for call in fitting if call.path == path] or fitting
-    methods = {call.method for call in fixed} or {"GET"}
+    fitting = [operation for operation in OPERATIONS if compile_path(operation.path)[0].match(path)]
+    fixed = [operation for operation in fitting if operation.path == path] or fitting
+    methods = {operation.method for operation in fixed} or {"GET"}
     return methods | {"HEAD"} if "GET" in methods else methods
 
 

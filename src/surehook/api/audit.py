@@ -20,16 +20,16 @@ KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_typ
 NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})
 
 
-def tell(call: Operation, asked: ApiRequest, answer: ApiAnswer, request: Request) -> None:
+def tell(operation: Operation, asked: ApiRequest, answer: ApiAnswer, request: Request) -> None:
     """Log a call that has changed the configuration; others pass."""
-    kind = KINDS.get(call.path.split("/")[2]) if call.path.startswith("/v1/") else None
-    if kind is None or call.method == "GET" or call.name in NO_CHANGES:
+    kind = KINDS.get(operation.path.split("/")[2]) if operation.path.startswith("/v1/") else None
+    if kind is None or operation.method == "GET" or operation.name in NO_CHANGES:
         return
     named = (getattr(answer.value, name, None) for name in ("id", "name", "url"))
     made = next((name for name in named if name is not None), None)
     asked.services.engine.telemetry.fact(
         "config.changed",
-        call=call.name,
+        call=operation.name,
         **{kind: next(iter(asked.path.values()), made)},
         tenant_of=getattr(answer.value, "tenant", None),
         fields=_written(asked.body),

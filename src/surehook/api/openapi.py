@@ -37,7 +37,7 @@ def document() -> JsonObject:
         "openapi": "3.1.0",
         "info": {"title": "surehook", "version": __version__, "description": ABOUT},
         "security": [{"key": []}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(_tag(call) for call in OPERATIONS)],
+        "tags": [{"name": tag} for tag in dict.fromkeys(_tag(operation) for operation in OPERATIONS)],
         "paths": _paths(),
         "components": {
             "securitySchemes": {
@@ -54,22 +54,22 @@ def document_bytes() -> bytes:
     return msgspec.json.encode(document())
 
 
-def codes(call: Operation) -> list[str]:
+def codes(operation: Operation) -> list[str]:
     """Every problem a call can answer with."""
-    found = [*call.problems]
-    if call.needs_key:
+    found = [*operation.problems]
+    if operation.needs_key:
         found.append("unauthorized")
-    if call.parameters or call.handle is not None:
+    if operation.parameters or operation.handle is not None:
         found += EVERY_QUERY
-    if call.is_list:
+    if operation.is_list:
         found.append("bad_cursor")
-    if any(parameter.name in ("since", "until") for parameter in call.query):
+    if any(parameter.name in ("since", "until") for parameter in operation.query):
         found.append("bad_time")
-    if any(parameter.name == "endpoint" for parameter in call.query):
+    if any(parameter.name == "endpoint" for parameter in operation.query):
         found.append("bad_id")
-    if any(parameter.name == "tenant" for parameter in call.query):
+    if any(parameter.name == "tenant" for parameter in operation.query):
         found.append("unknown_tenant")
-    if call.body is not None:
+    if operation.body is not None:
         found += EVERY_BODY
     return list(dict.fromkeys([*found, *EVERY_CALL]))
 
@@ -79,48 +79,48 @@ def codes(call: Operation) -> list[str]:
 
 def _paths() -> JsonObject:
     paths: JsonObject = {}
-    for call in OPERATIONS:
-        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return paths
 
 
-def _operation(call: Operation) -> JsonObject:
-    operation: JsonObject = {
-        "operationId": call.name,
-        "tags": [_tag(call)],
-        "summary": call.about,
-        "responses": {**_answers(call), **_refusals(call)},
+def _operation(operation: Operation) -> JsonObject:
+    described: JsonObject = {
+        "operationId": operation.name,
+        "tags": [_tag(operation)],
+        "summary": operation.about,
+        "responses": {**_answers(operation), **_refusals(operation)},
     }
-    if call.detail:
-        operation["description"] = call.detail
-    if call.signed:
-        operation["security"] = [{"signature": []}]
-    elif not call.needs_key:
-        operation["security"] = []
-    parameters = [_path_parameter(call, name) for name in _PATTERN.findall(call.path)]
-    parameters += [_parameter(parameter) for parameter in call.parameters]
-    parameters += examples.HEADER_PARAMETERS.get(call.name, [])
+    if operation.detail:
+        described["description"] = operation.detail
+    if operation.signed:
+        described["security"] = [{"signature": []}]
+    elif not operation.needs_key:
+        described["security"] = []
+    parameters = [_path_parameter(operation, name) for name in _PATTERN.findall(operation.path)]
+    parameters += [_parameter(parameter) for parameter in operation.parameters]
+    parameters += examples.HEADER_PARAMETERS.get(operation.name, [])
     if parameters:
-        operation["parameters"] = parameters
-    if call.body is not None:
-        operation["requestBody"] = _body(call)
-    return operation
+        described["parameters"] = parameters
+    if operation.body is not None:
+        described["requestBody"] = _body(operation)
+    return described
 
 
-def _body(call: Operation) -> JsonObject:
-    assert call.body is not None
-    schema: JsonObject = {"$ref": REF + _name(call.body)}
-    if call.name == "publish_batch":
+def _body(operation: Operation) -> JsonObject:
+    assert operation.body is not None
+    schema: JsonObject = {"$ref": REF + _name(operation.body)}
+    if operation.name == "publish_batch":
         schema = {"type": "array", "maxItems": 1000, "items": schema}
     media: JsonObject = {"schema": schema}
-    if call.name in examples.BODIES:
-        media["example"] = examples.BODIES[call.name]
-    return {"required": not call.body_optional, "content": {"application/json": media}}
+    if operation.name in examples.BODIES:
+        media["example"] = examples.BODIES[operation.name]
+    return {"required": not operation.body_optional, "content": {"application/json": media}}
 
 
-def _answers(call: Operation) -> JsonObject:
+def _answers(operation: Operation) -> JsonObject:
     answers: JsonObject = {}
-    for status, shape in call.answers.items():
+    for status, shape in operation.answers.items():
         if shape is None:
             answers[str(status)] = {"description": "Done."}
             continue
@@ -132,10 +132,10 @@ def _answers(call: Operation) -> JsonObject:
             continue
         schema: JsonObject = {"$ref": REF + _name(shape)}
         example = examples.SHAPES.get(_name(shape))
-        if call.is_list:
+        if operation.is_list:
             schema = _list_of(schema)
             example = {"data": [example], "next": None}
-        if call.name == "publish_batch":
+        if operation.name == "publish_batch":
             schema = {"type": "array", "items": {"anyOf": [schema, {"$ref": REF + "Problem"}]}}
             example = [example, examples.REFUSED_EVENT]
         media = {"schema": schema} if example is None else {"schema": schema, "example": example}
@@ -154,9 +154,9 @@ def _list_of(schema: JsonObject) -> JsonObject:
     }
 
 
-def _refusals(call: Operation) -> JsonObject:
+def _refusals(operation: Operation) -> JsonObject:
     by_status: dict[int, list[str]] = {}
-    for code in codes(call):
+    for code in codes(operation):
         by_status.setdefault(status_of(code), []).append(code)
     return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
 
@@ -185,15 +185,15 @@ def _parameter(parameter: Parameter) -> JsonObject:
     return {"name": parameter.name, "in": "query", "description": parameter.about, "schema": parameter.schema}
 
 
-def _path_parameter(call: Operation, name: str) -> JsonObject:
+def _path_parameter(operation: Operation, name: str) -> JsonObject:
     return {
         "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
-        "example": examples.PATH.get(call.path.split("/")[2], "standard"),
+        "example": examples.PATH.get(operation.path.split("/")[2], "standard"),
     }  # fmt: skip
 
 
-def _tag(call: Operation) -> str:
-    parts = call.path.split("/")
+def _tag(operation: Operation) -> str:
+    parts = operation.path.split("/")
     return parts[2] if parts[1] == "v1" else "health"
 
 
@@ -202,8 +202,8 @@ def _tag(call: Operation) -> str:
 
 def _types() -> list[Any]:
     found: dict[Any, None] = {ProblemShape: None}
-    for call in OPERATIONS:
-        for kind in (call.body, *call.answers.values()):
+    for operation in OPERATIONS:
+        for kind in (operation.body, *operation.answers.values()):
             if kind is not None and kind is not bytes:
                 found[kind] = None
     return list(found)

@@ -51,9 +51,9 @@ def problem(code: str) -> str:
     """The page of one code: its meaning, and the calls that answer with it."""
     status, title = CODES[code]
     calls = [
-        f"<li><code>{call.method} {escape(call.path)}</code></li>"
-        for call in OPERATIONS
-        if code in openapi.codes(call)
+        f"<li><code>{operation.method} {escape(operation.path)}</code></li>"
+        for operation in OPERATIONS
+        if code in openapi.codes(operation)
     ]
     where = (
         f"<p>Answered by:</p><ul>{''.join(calls)}</ul>" if calls else "<p>Answered whatever is called.</p>"
