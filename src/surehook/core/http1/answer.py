@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from surehook.core.http1 import answer_head as heads
 from surehook.core.http1.answer_chunks import Chunks
-from surehook.core.http1.answer_head import Fault, HeadCaps
+from surehook.core.http1.answer_head import Fault, HeadCaps, keep_alive_s, value, values
 
 INTERIMS = 5  # 1xx answers before the final one
 SAME_HEAD_BYTES = 1024  # of a head that is remembered for the answers after it
 
 HEAD, BODY, DONE = 0, 1, 2  # the phase: what is awaited; DONE: complete, given up, or failed
 
+_match_head = heads.HEAD.match
 _INTERIM_TAKEN = frozenset({100, 102, 103})
 _BODYLESS = frozenset({204, 304})
 
@@ -85,8 +86,9 @@ class AnswerReader:
         self._is_odd = False  # legal, but read differently by some: no other request goes this way
         self._seen = 0  # bytes of the buffer that were already looked through for the end of the head
         self._line_at = self._line_number = 0  # its last line, which is not complete
-        self._budget = self._caps.body_read_bytes
-        self._pieces = self._caps.body_pieces
+        caps = self._caps
+        self._budget = caps.body_read_bytes
+        self._pieces = caps.body_pieces
         self.left: int | None = None  # None: chunked, or until the connection ends
         self._chunks: Chunks | None = None
 
@@ -126,22 +128,20 @@ class AnswerReader:
 
     def _heads(self, data: bytes) -> int:
         """Read heads from the start of `data` until one is final or incomplete."""
-        at = 0
+        at, caps = 0, self._caps
         while True:
-            match = heads.HEAD.match(data, at)
-            if match is None or match.end() - at > self._caps.line_bytes:
+            match = _match_head(data, at)
+            if match is None or match.end() - at > caps.line_bytes:
                 end = data.find(b"\r\n\r\n", at)
                 if end < 0:
-                    self._buffer += data[
-                        at : at + self._caps.head_bytes + 4
-                    ]  # so long and no end: it has a fault
+                    self._buffer += data[at : at + caps.head_bytes + 4]  # so long and no end: it has a fault
                     return self._partial()
-                failure = heads.examine(data[at : end + 4], self._caps)[0]
+                failure = heads.examine(data[at : end + 4], caps)[0]
                 if match is None or failure is not None:
                     return self._fail(failure or "bad_headers")
             version, status_text, lines = match.groups()
             status = int(status_text)
-            if lines.count(b"\r\n") > self._caps.fields:
+            if lines.count(b"\r\n") > caps.fields:
                 return self._fail("headers_too_large")
             at = match.end()
             if status >= 200:
@@ -194,12 +194,12 @@ class AnswerReader:
             return self._fail("bad_framing")
         left: int | None = None
         if lengths:
-            text = heads.value(low, b"\r\ncontent-length:")
+            text = value(low, b"\r\ncontent-length:")
             if not text.isdigit() or len(text) > 18:
                 return self._fail("bad_framing")
             left = int(text)
         elif codings:
-            if is_old or heads.value(low, b"\r\ntransfer-encoding:") != b"chunked":
+            if is_old or value(low, b"\r\ntransfer-encoding:") != b"chunked":
                 return self._fail("bad_framing")
             self._is_odd = self._is_odd or b"chunked\t" in low or b"\tchunked" in low
         self.status = status
@@ -207,11 +207,11 @@ class AnswerReader:
         self.reusable = not is_old and not self._is_odd
         if self.reusable and b"\r\nconnection:" in low:
             self.reusable = all(
-                b"close" not in value and b"upgrade" not in value
-                for value in heads.values(low, b"\r\nconnection:")
+                b"close" not in option and b"upgrade" not in option
+                for option in values(low, b"\r\nconnection:")
             )
         if b"\r\nkeep-alive:" in low:
-            self.keep_s = heads.keep_alive_s(heads.value(low, b"\r\nkeep-alive:"))
+            self.keep_s = keep_alive_s(value(low, b"\r\nkeep-alive:"))
         if status in _BODYLESS:
             return self._finish(
                 complete=True, reusable=self.reusable and not rest and not codings and not left
