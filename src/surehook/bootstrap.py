@@ -71,9 +71,9 @@ async def _serve(
     """One process, which is a `child` where several share the socket."""
     from surehook.telemetry.logging import configure
 
-    labels = {} if child is None else {"process": str(child.number)}
+    always = {} if child is None else {"process": child.number}
     clock = SystemClock()
-    telemetry = configure(settings.log_level, settings.log_format, clock=clock, **labels)
+    telemetry = configure(settings.log_level, settings.log_format, clock=clock, **always)
     ledger = open_ledger(settings)
     broker, handing = open_broker(settings, ledger)
     engine = Engine(
@@ -112,6 +112,7 @@ async def _serve(
         from surehook.observing import observers
 
         connections = Connections(bounds(settings, telemetry), telemetry)
+        labels = {name: str(value) for name, value in always.items()}
         watch = observers(engine, connections, telemetry, settings=settings, labels=labels)
         door = await open_door(
             engine,
@@ -144,8 +145,10 @@ async def _serve(
 
 
 def _load_door() -> None:
-    """Import what the door needs, which takes a while."""
+    """Import the modules of the door, which takes a while."""
+    import surehook.api.serving
     import surehook.callers
+    import surehook.http_server.server
     import surehook.observing  # noqa: F401
 
 
