@@ -171,9 +171,10 @@ def test_a_refusal_of_the_ledger_is_told_by_its_code(house: House) -> None:
     assert ("refusals.began", {"code": "disk_full"}) in house.engine.telemetry.told
 
 
-def test_readiness_asks_everybody_who_knows_why_not(house: House) -> None:
-    house.services.reasons.append(lambda: "the disk is at its floor")
+def test_readiness_asks_everybody_who_knows_why_not() -> None:
+    house = House(reasons=(lambda: "the disk is at its floor",))
     answer = house.call("GET", "/readyz", key=None)
+    house.close()
 
     assert (answer.status_code, answer.json()["detail"]) == (503, "the disk is at its floor")
 
