@@ -214,7 +214,7 @@ def test_the_purposes_of_upkeep_are_those_that_are_added():
 
 def test_the_bounds_of_callers_are_those_that_the_server_counts():
     source = ROOT / "src/surehook"
-    files = [*source.glob("http_server/*.py"), *source.glob("core/request_*.py")]
+    files = [*source.glob("http_server/*.py"), *source.glob("core/http1/request_*.py")]
     text = "\n".join(path.read_text() for path in files)
     counted = re.findall(r'(?:Problem\(\s*|refused\[|refuse\([^"]*)"([a-z_]+)"', text)
     listed = first_column(section("docs/operations.md", "Limits for callers"))
