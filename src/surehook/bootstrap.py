@@ -90,7 +90,7 @@ async def _serve(
         broker=broker,
         handing=handing,
     )
-    # Before a hundred thousand endpoints are read: they are looked through once, at the end.
+    # Before the endpoints are read, of which there may be a hundred thousand: the collector looks at them once, at the end.
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         await engine.start()
@@ -183,7 +183,7 @@ def open_transport(settings: Settings, clock: Clock) -> Transport:
     from surehook.wire.resolver import DnsResolver
     from surehook.wire.settings import WireSettings
 
-    # Every slot of both lanes and beyond them, what callers may start, and token fetches; what is idle makes room.
+    # Every slot of both lanes and beyond them, and the calls that callers may start; token fetches take the room of idle ones.
     slots = (settings.slots_first, settings.slots_retry)
     calls = sum(one + beyond(one) for one in slots) + sum(bounds.process for bounds in BOUNDS.values())
     wire = WireSettings.of(settings, calls=calls)
@@ -215,7 +215,7 @@ def open_health(settings: Settings) -> Health | None:
 
 @contextlib.contextmanager
 def needs(key: str, what: str, library: str, extra: str) -> Iterator[None]:
-    """Imports of a library that comes with an extra. What is missing beside it is a defect, and stays one."""
+    """Turn the missing library of an extra into a SettingsError. Any other missing module is a defect, and stays one."""
     try:
         yield
     except ModuleNotFoundError as error:

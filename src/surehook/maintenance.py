@@ -26,7 +26,8 @@ def migrate(settings: Settings) -> None:
 
 
 def revisions(settings: Settings, *, to_serve: bool = False) -> tuple[str | None, str]:
-    """The ledger's revision (None: no ledger yet) and the newest. Changes nothing; `to_serve` raises what a server would."""
+    """The ledger's revision (None: no ledger yet) and the newest. Changes nothing; `to_serve` raises the errors of a server's
+    start."""
     from surehook.ledgers.migrations.head import HEAD
 
     return _revision(settings, to_serve=to_serve), HEAD

@@ -1,4 +1,4 @@
-"""Facts about the installation that are durable notices too: an operator who comes tomorrow finds them."""
+"""Facts about the installation that are kept as notices, so that an operator finds them the next day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDS = {  # each with its beginning
     "ledger.back": "ledger.away",
 }
 BEGINNINGS = frozenset(ENDS.values())
-AGAIN_S = 600.0  # from one beginning of a kind and code to the next: every change is a line of log anyway
+AGAIN_S = 600.0  # between two kept beginnings of a kind and code: every change is a log line anyway
 
 
 class Begun(Struct):

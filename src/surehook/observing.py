@@ -38,7 +38,7 @@ def observers(
     settings: Settings,
     labels: Mapping[str, str],
 ) -> Observers:
-    """Make them. `labels`: of every metric, which tell this process from others."""
+    """Make all of them. `labels` go on every metric, to tell this process from others."""
     clock = SystemClock()
     noticing = Noticing(telemetry, engine, boot=clock.boot)
     # An outage is a durable notice too, which is kept by the engine that it happens to.

@@ -22,10 +22,10 @@ from surehook.core.errors import Problem
 from surehook.core.steps import Steps
 
 B = TypeVar("B", bound=Struct)
-# Up to so many bytes a body is read and understood in one step, of two milliseconds at most. What would wait for a second step is
-# all its lists and objects, and where dozens of bodies wait the garbage collector walks theirs for 10 to 60 ms.
+# Up to so many bytes a body is read and converted in one step, of two milliseconds at most. In two steps its lists and objects
+# would wait in between, and with dozens of waiting bodies the garbage collector walks theirs for 10 to 60 ms.
 WHOLE_BYTES = limits.MANAGEMENT_BODY_BYTES
-DECODED = 8  # times its bytes is what a body costs to be read once more, so strictly (core/steps.py)
+DECODED = 8  # cost of reading a body once more, so strictly, in times its bytes (core/steps.py)
 
 
 async def read(request: Request, *, limit: int) -> bytes:
@@ -97,11 +97,11 @@ def _flawed(flaw: str, data: bytes) -> Problem:
     try:
         json.loads(data.decode(), parse_constant=_constant)
     except _Constant as error:
-        # Widely written, though no JSON: the value is at fault rather than the syntax.
+        # Widely used, though not JSON: the value is at fault rather than the syntax.
         return Problem("number_out_of_range", f"{error} is not a number in JSON", hint="use null")
     except (ValueError, RecursionError):
         return Problem("invalid_json", "the body is not JSON (RFC 8259)", status=400)
-    # Python's reader lets pass what is no text: half of a surrogate pair.
+    # Python's reader accepts half of a surrogate pair, which is not text.
     return Problem("bad_text", "text holds half of a surrogate pair")
 
 
@@ -122,7 +122,7 @@ def _refused(error: msgspec.ValidationError, body: type[Struct], value: JsonObje
     hint = _did_you_mean(fault.path, body) if fault.code == "unknown_field" else _choices(fault.path, body)
     path = fault.path
     if "[...]" in str(error) and isinstance(value.get(path), dict):
-        # The decoder names the object but not the key; all objects of free keys hold texts.
+        # The decoder names the object but not the key; all objects with free keys hold texts.
         path += "." + next((key for key, each in value[path].items() if not isinstance(each, str)), "")[:64]
     detail = fault.detail
     if "matching regex" in detail:

@@ -23,7 +23,7 @@ from surehook.ports.registry import Page
 STATES: tuple[str, ...] = get_args(State)
 OUTCOMES: tuple[str, ...] = get_args(OutcomeName)
 ERRORS = tuple(BY_FAILURE)
-PLACE_BYTES = 8  # a history is paged by place, and has no ids of its own
+PLACE_BYTES = 8  # a history is paged by position, since its rows have no ids
 
 
 async def list_all(asked: ApiRequest) -> ApiAnswer:

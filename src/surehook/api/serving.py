@@ -17,7 +17,7 @@ from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
 from surehook.ports.registry import ApiKey
 
-NEW_KEY_BYTES = 25  # of chance in a key that the server makes: 200 bits
+NEW_KEY_BYTES = 25  # random bytes in a key that the server makes: 200 bits
 
 
 class DoorEngine(ManagementEngine, IntakeEngine, Protocol):

@@ -20,22 +20,22 @@ from typing import TypeVar
 from surehook.core.errors import Overloaded, TenantOverloaded
 from surehook.core.steps import COST_S, SLICE_COST, Steps, at_once
 
-# What costs no more than many small requests do, a third of a millisecond, waits for nobody. Reading a body costs so many times
+# Work that costs no more than many small requests do, a third of a millisecond, waits for nobody. Reading a body costs READ times
 # its bytes, whatever it holds: 16 KiB are small (core/steps.py).
 SMALL_COST, READ = 64 * 1024, 4
-# Turns of the loop after a slice: a publish that waits passes half a dozen of them. After a shorter slice fewer.
+# Turns of the loop between two slices, fewer after a short one: a waiting publish needs about six.
 PAUSE_TURNS, TURN_S = 8, 0.00025
-# After a longer slice, which cannot be cut, its caller rests until at most one publish in so many meets what is above this, and
-# longer where several callers rest. Where nobody has published for a while, as after any other slice.
+# After a slice longer than LONG_S, which cannot be cut, its caller rests so that at most one publish in ONE_IN meets the excess,
+# and longer if several callers rest. If nobody has published for OTHERS_S, it does not rest.
 LONG_S, ONE_IN, OTHERS_S = 0.010, 20, 1.0
-MOST_S = 0.1  # that a slice can have taken: what is above was a standstill of the process
-LATER = 20  # a work lets those pass that come so many times as long after it as they are shorter
-# Works that wait, each with a connection and up to 16 KiB outside the budget of bodies, and how long one may until it begins. A
-# caller may have three times as many as it leaves free.
+MOST_S = 0.1  # the longest possible slice: in a longer one the process stood still
+LATER = 20  # work lets shorter work pass that comes up to this many times their difference later
+# Pieces of work that may wait, each with a connection and up to 16 KiB outside the budget of bodies, and the longest wait for one
+# to begin. A caller may have three times as many as it leaves free.
 WAITING_MOST, BEGIN_S = 512, 15.0
 
 T = TypeVar("T")
-_Waiting = tuple[float, int, asyncio.Future[None]]  # its place, a number that no other has, and whom to tell
+_Waiting = tuple[float, int, asyncio.Future[None]]  # its place, a unique number, and the future of who waits
 
 
 class TurnScheduler:

@@ -12,7 +12,7 @@ from collections import deque
 
 REST_S = 0.001
 TURNS = 4  # of the loop before a rest, in which a call that has begun does most of its work
-AT_ONCE = 256  # one begins of so many that wait, and one more: of two thousand, for three milliseconds
+AT_ONCE = 256  # of so many that wait one begins at a time, and one more
 
 
 class Turnstile:

@@ -51,14 +51,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.line: Line = server.connections.heads
         self.exchange: HttpExchange | None = None
         self.is_eof = False
-        self.is_stuck = False  # bytes of an answer are not taken yet
+        self.is_stuck = False  # the kernel takes no more bytes of an answer
         self._held = bytearray()  # of a head that has not ended, or of the request after the one in hand
         self._view = server.small_view
         self._counted = 0  # bytes of `_held` that are counted as a partial head
         self._unsent = 0
         self._is_paused = False
         self._is_resting = False  # until the loop's next turn
-        self._is_ending = False  # what still comes is thrown away
+        self._is_ending = False  # bytes that still come are thrown away
         self._linger_bytes = limits.LINGER_BYTES
         self._has_left = False
 
@@ -135,7 +135,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     # -- requests in ------------------------------------------------------------------------------------
 
     def take(self, data: bytes) -> None:
-        """Bytes, whatever they belong to."""
+        """Take bytes, whatever they belong to."""
         exchange = self.exchange
         if exchange is None and not self.is_stuck:
             self._take_head(data)
@@ -153,7 +153,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _take_head(self, data: bytes) -> None:
-        """Bytes where a head is expected."""
+        """Take bytes where a head is expected."""
         held = self._held
         seen = len(held)
         if seen:
@@ -192,14 +192,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.connections.hold_head(new)
 
     def _forget_head(self) -> None:
-        """The head in `_held` has ended, or is given up."""
+        """Drop the head in `_held`, which has ended or is given up."""
         if self._counted:
             self.connections.partial_heads_bytes -= self._counted
             self._counted = 0
             self._held.clear()
 
     def _begin(self, exchange: HttpExchange, rest: bytes) -> None:
-        """A request, and what came after its head."""
+        """Begin a request; `rest` came behind its head."""
         self.exchange = exchange
         self.connections.move(self, self.connections.working)
         if rest:
@@ -208,7 +208,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.server.start(exchange)
 
     def want_body(self, exchange: HttpExchange) -> None:
-        """The application asks for the body, so its time begins."""
+        """Read the body, for which the application asks; its time begins now."""
         if exchange.head.expects_continue and not exchange.body_size:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self.connections.move(self, self.connections.bodies)
@@ -247,7 +247,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self.rested)
 
     def rested(self) -> None:
-        """It may read on."""
+        """Read on after a rest."""
         self._is_resting = False
         if not (self._is_paused or self.is_eof or self._has_left or self.transport.is_closing()):
             self.transport.resume_reading()
@@ -255,7 +255,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     # -- answers out ------------------------------------------------------------------------------------
 
     def answered(self, exchange: HttpExchange) -> None:
-        """The last byte of an answer is written."""
+        """Go on after the last byte of an answer was written."""
         if not exchange.keep:
             if exchange.is_whole:
                 self._finish_and_close()
@@ -274,7 +274,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._close()
 
     def _next(self) -> None:
-        """Go on with what has come meanwhile, or wait."""
+        """Go on with bytes that came meanwhile, or wait."""
         if self.transport.is_closing():
             return
         if self._held:
@@ -287,7 +287,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._resume_reading()
 
     def follow(self) -> None:
-        """Read no more before its turn has come to go on with what is here."""
+        """Stop reading until the turn of this connection comes to go on with the bytes at hand."""
         if self.server.follow(self):
             self.pause_reading()
         elif self.exchange is not None:
@@ -297,7 +297,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.abort()
 
     def go_on(self) -> None:
-        """Its turn has come: for bytes to throw away, for chunks that are left, or for the request that followed unasked."""
+        """Take this connection's turn: for bytes to throw away, for remaining chunks, or for a pipelined request."""
         if self._is_ending:
             self._resume_reading()
             return
@@ -316,7 +316,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._resume_reading()
 
     def refuse(self, problem: Exception, reason: str) -> None:
-        """Give the request in hand up."""
+        """Give up the request in hand."""
         self.connections.refused[reason] += 1
         exchange = self.exchange
         self.exchange = None
@@ -331,13 +331,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.end(problem)
 
     def end(self, problem: Exception) -> None:
-        """Say why, and close."""
+        """Answer with the problem, and close."""
         self.transport.write(self.server.refusal(problem))
         self._linger()
 
     def _linger(self) -> None:
-        """End the answer and read on for a while: a connection that is closed over unread bytes takes back what was
-        written to it."""
+        """End the answer and read on for a while: closing a connection over unread bytes discards what was written to it."""
         if self.transport.is_closing() or self._has_left:
             return
         self._is_ending = True
@@ -353,11 +352,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.transport.write_eof()
 
     def close_idle(self) -> None:
-        """Nothing was asked for a long time, or the server stops."""
+        """Close an idle connection."""
         self._close()
 
     def end_late_head(self) -> None:
-        """A head did not end in time; who has said nothing at all is not answered either."""
+        """End a connection whose head is not complete in time; without an answer if not a byte of it came."""
         if not self._held:
             self._close()
             return
@@ -365,7 +364,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.end(refusals.head_too_late())
 
     def unsent_moved(self) -> int:
-        """Bytes that the caller has taken since this was asked last."""
+        """Bytes that the caller has taken since the last call of this."""
         left = self.transport.get_write_buffer_size()
         moved = self._unsent - left
         self.connections.unsent_bytes -= moved
@@ -373,7 +372,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return moved
 
     def abort(self) -> None:
-        """End at once; what is not sent is lost."""
+        """End at once; bytes that are not sent are lost."""
         self.transport.abort()
         self._leave()
 

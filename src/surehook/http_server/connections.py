@@ -104,8 +104,8 @@ class Connections:
             next(iter(self.heads)).abort()
 
     def reserve(self, count: int, *, of: int) -> bool:
-        """Take bytes of the budget for a body of so many. Where there is no room, bodies that will not be through in
-        time at their pace make it."""
+        """Take bytes of the budget for a body of so many. If there is no room, bodies whose pace is too slow to be complete in
+        time are ended to make it."""
         if self.budget.take(count, of=of):
             return True
         if self._shed_at == self.tick:
@@ -118,7 +118,7 @@ class Connections:
         return self.budget.take(count, of=of)
 
     def hold_unsent(self, connection: HttpConnection, count: int) -> None:
-        """Count bytes that a caller has not taken; beyond the bound those who take longest are given up."""
+        """Count bytes that a caller has not taken; beyond the bound the slowest callers are given up."""
         self.unsent_bytes += count
         while self.unsent_bytes > self.bounds.unsent_bytes:
             slowest = next(iter(self.answers))
@@ -130,7 +130,7 @@ class Connections:
     # -- time -------------------------------------------------------------------------------------------
 
     def pass_tick(self) -> None:
-        """One second more: end those whose time is over, and say what was refused."""
+        """Advance by a second: end connections whose time is over, and report refusals."""
         self.tick += 1
         bounds = self.bounds
         for connection in self._older(self.idle, bounds.idle):
@@ -162,7 +162,7 @@ class Connections:
         return found
 
     def _tell(self) -> None:
-        """Log what was refused: at once when it begins, then once in a while with how often."""
+        """Log refusals: at once when they begin, then once in a while with their number."""
         for reason, count in self.refused.items():
             new = count - self._told[reason]
             if new and self.tick - self._told_at.get(reason, -TELL_TICKS) >= TELL_TICKS:

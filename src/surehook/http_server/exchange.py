@@ -62,7 +62,7 @@ class HttpExchange:
         self.has_begun = False  # bytes of the answer are written
         self.status = 0
         self._chunks = ChunkReader() if head.length is None else None
-        # Chunks are taken apart for who asks for them: a request that is refused by its head has cost no more than that.
+        # Chunks are taken apart once the application asks: a request that is refused by its head costs no more than that.
         self._unread = b""  # … and a few at a time
         self._parts: list[bytes] = []
         self._is_asked = False
@@ -98,7 +98,7 @@ class HttpExchange:
     # -- the request ------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> bytes:
-        """Bytes of the body; what comes after it is returned. Raises Problem."""
+        """Take bytes of the body; returns those behind its end. Raises Problem."""
         if self._chunks is not None:
             if not self._is_asked or self._unread:
                 self._unread += data
@@ -128,7 +128,7 @@ class HttpExchange:
         return rest
 
     def _reserve(self) -> None:
-        """Have the bytes of the body in the budget, all that were announced. Raises Problem."""
+        """Reserve the announced bytes of the body in the budget. Raises Problem."""
         needed = self.head.length or self.body_size
         if needed <= limits.READ_BYTES or needed <= self.reserved:
             return  # what one read brings is bounded by the number of connections
@@ -143,7 +143,7 @@ class HttpExchange:
         self.reserved = needed
 
     async def receive(self) -> Message:
-        """The next part of the body, or that the caller has gone."""
+        """The next part of the body, or the news that the caller has gone."""
         if not self._is_asked and not self.is_over:
             self._is_asked = True
             if not self.is_whole:
@@ -185,12 +185,12 @@ class HttpExchange:
         await self._waiter
 
     def wake(self) -> None:
-        """Something has come, or has gone."""
+        """Wake the application: bytes have come, or the caller has gone."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def give_up(self) -> None:
-        """The caller has gone, or was refused: whatever the application says is not sent."""
+        """End the request without its answer: the caller has gone, or was refused."""
         self.is_over = True
         self._parts = []
         if not self.is_whole:
@@ -198,14 +198,14 @@ class HttpExchange:
         self.wake()
 
     def fail(self, error: Exception) -> None:
-        """The application failed before the end of its answer."""
+        """Answer for an application that failed before the end of its answer."""
         if self.has_begun:
             self._connection.abort()
         else:
             self._connection.refuse(error, "internal")
 
     def release(self) -> None:
-        """The application has ended, and with it its hold on the body."""
+        """Give the bytes of the body back to the budget, since the application has ended."""
         self._connection.connections.budget.give(self.reserved)
         self.reserved = 0
 

@@ -73,20 +73,20 @@ class HttpServer:
         await self._empty()
 
     def stop(self) -> None:
-        """Take no more connections, and end when those that are here have been answered."""
+        """Take no more connections, and end when the present ones have been answered."""
         self._stop.set()
 
     def start(self, exchange: HttpExchange) -> None:
-        """Have a request answered."""
+        """Run the application on a request."""
         task = asyncio.get_running_loop().create_task(self._run(exchange))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def follow(self, connection: HttpConnection) -> bool:
-        """Have it go on, in its turn, with what costs more to take than to send: small chunks, a request that came behind
-        another unasked, bytes after a refusal. One goes on at a time, of all connections, and then the loop rests: other
-        threads get the interpreter only so. False: too many wait. Nothing is read of those that do, so nobody would hear
-        that they have gone."""
+        """Let a connection go on, in its turn, with bytes that cost more to take than to send: small chunks, a pipelined
+        request, bytes after a refusal. One of all connections goes on at a time, and then the loop rests: only so other
+        threads get the interpreter. False if too many wait. Those that wait are not read, so nobody would notice that they
+        have gone."""
         if len(self._following) >= self.connections.bounds.following:
             return False
         self._following.append(connection)
@@ -149,7 +149,7 @@ class HttpServer:
         return b"date: " + formatdate(self._now() / 1000, usegmt=True).encode() + b"\r\n"
 
     async def _empty(self) -> None:
-        """Have every connection ended: those without a request now, the others after their answer or their time."""
+        """End every connection: those without a request now, the others after their answer or their time."""
         connections = self.connections
         for connection in [*connections.idle, *connections.heads]:
             connection.close_idle()

@@ -1,4 +1,4 @@
-"""Lines of log: dated, of one form, and few of a kind in any minute, whatever goes on.
+"""Log lines: dated, of one form, and only a few of a kind in any minute, whatever goes on.
 
 What is over `LINES_PER_MIN` is counted and told by one line when the minute is over. A kind that was over is only counted in
 the next minute too, and so on until one in which it was not. So whatever goes on is shown when it begins and costs a line a
@@ -96,7 +96,7 @@ class Lines:
 
 
 class Records(logging.Handler):
-    """Brings what libraries and the standard library log, warn of or leave unhandled into the same lines."""
+    """Writes logs, warnings and unhandled errors of libraries as the same lines."""
 
     def __init__(self, lines: Lines) -> None:
         super().__init__()
