@@ -7,17 +7,27 @@ connection holds a head, or a body within the byte budget, or the beginning of t
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from surehook.core import limits
 from surehook.core.errors import Problem
 from surehook.core.http1 import request_head
 from surehook.http_server import refusals
-from surehook.http_server.exchange import HttpExchange
+from surehook.http_server.connections import Connections, Line
+from surehook.http_server.exchange import HttpExchange, ServerState
 
-if TYPE_CHECKING:
-    from surehook.http_server.connections import Line
-    from surehook.http_server.server import HttpServer
+
+class ConnectionServer(ServerState, Protocol):
+    """The server, as far as a connection needs it."""
+
+    connections: Connections
+    small_view: memoryview
+    large_view: memoryview
+
+    def start(self, exchange: HttpExchange) -> None: ...
+    def follow(self, connection: HttpConnection) -> bool: ...
+    def rest(self, connection: HttpConnection) -> None: ...
+    def refusal(self, problem: Exception) -> bytes: ...
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -43,7 +53,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         "transport",
     )  # fmt: skip
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: ConnectionServer) -> None:
         self.server = server
         self.connections = server.connections
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)

@@ -15,19 +15,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from surehook.core import limits
 from surehook.http_server import refusals
 from surehook.http_server.bounds import ByteBudget, ServerBounds
 from surehook.ports.telemetry import Telemetry
 
-if TYPE_CHECKING:
-    from surehook.http_server.connection import HttpConnection
-
-Line = dict["HttpConnection", int]  # connection → the tick at which it entered
+Line = dict["Member", int]  # connection → the tick at which it entered
 
 TELL_TICKS = 60  # between two log lines about refusals of one reason
+
+
+class Member(Protocol):
+    """A connection, as far as those who count all of them need it."""
+
+    line: Line
+
+    @property
+    def body_received(self) -> int: ...
+    def is_behind(self, age: int) -> bool: ...
+    def refuse(self, problem: Exception, reason: str) -> None: ...
+    def unsent_moved(self) -> int: ...
+    def end_late_head(self) -> None: ...
+    def close_idle(self) -> None: ...
+    def abort(self) -> None: ...
 
 
 class Connections:
@@ -55,32 +67,32 @@ class Connections:
 
     # -- coming and going -------------------------------------------------------------------------------
 
-    def admit(self, connection: HttpConnection) -> bool:
+    def admit(self, connection: Member) -> bool:
         """Take a new connection in; True if there was room, or could be made."""
         self.open += 1
         self.heads[connection] = self.tick
         connection.line = self.heads
         return self.open <= self.bounds.connections or self._make_room(connection)
 
-    def leave(self, connection: HttpConnection) -> None:
+    def leave(self, connection: Member) -> None:
         """Forget a connection that has ended."""
         del connection.line[connection]
         self.open -= 1
         if self.open == 0 and self.on_empty is not None:
             self.on_empty()
 
-    def move(self, connection: HttpConnection, line: Line) -> None:
+    def move(self, connection: Member, line: Line) -> None:
         """Put a connection at the end of a line."""
         del connection.line[connection]
         line[connection] = self.tick
         connection.line = line
 
-    def all(self) -> list[HttpConnection]:
+    def all(self) -> list[Member]:
         """Every open connection."""
         lines = (self.idle, self.heads, self.bodies, self.working, self.answers, self.ending)
         return [connection for line in lines for connection in line]
 
-    def _make_room(self, newcomer: HttpConnection) -> bool:
+    def _make_room(self, newcomer: Member) -> bool:
         """End the connection that matters least: one of many that are ending anyway, else the oldest of those that wait for a
         request or of those that wait for the rest of a head, whichever are more."""
         if len(self.ending) > limits.CONNECTIONS_REFUSED:
@@ -117,7 +129,7 @@ class Connections:
                 connection.refuse(refusals.body_too_slow(), "body_timeout")
         return self.budget.take(count, of=of)
 
-    def hold_unsent(self, connection: HttpConnection, count: int) -> None:
+    def hold_unsent(self, connection: Member, count: int) -> None:
         """Count bytes that a caller has not taken; beyond the bound the slowest callers are given up."""
         self.unsent_bytes += count
         while self.unsent_bytes > self.bounds.unsent_bytes:
@@ -153,7 +165,7 @@ class Connections:
             connection.abort()
         self._tell()
 
-    def _older(self, line: Line, ticks: int) -> list[HttpConnection]:
+    def _older(self, line: Line, ticks: int) -> list[Member]:
         found = []
         for connection, since in line.items():
             if self.tick - since <= ticks:

@@ -6,7 +6,7 @@ import asyncio
 import http
 import re
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from surehook.core import limits
@@ -14,9 +14,7 @@ from surehook.core.errors import Problem
 from surehook.core.http1.request_chunks import ChunkReader
 from surehook.core.http1.request_head import RequestHead
 from surehook.http_server import refusals
-
-if TYPE_CHECKING:
-    from surehook.http_server.connection import HttpConnection
+from surehook.http_server.connections import Connections
 
 Message = MutableMapping[str, Any]
 
@@ -26,6 +24,33 @@ STATUS_LINES = {
 }
 WITHOUT_BODY = frozenset({204, 304})
 _BROKEN_LINE = re.compile(rb"[\r\n\0]")
+
+
+class ServerState(Protocol):
+    """The server, as far as an answer needs it."""
+
+    name: tuple[str, int] | None
+    date: bytes
+    is_stopping: bool
+
+
+class ExchangeConnection(Protocol):
+    """The connection, as far as an exchange needs it."""
+
+    connections: Connections
+    transport: asyncio.Transport
+    client: tuple[str, int] | None
+    is_stuck: bool
+
+    @property
+    def server(self) -> ServerState: ...
+    def take(self, data: bytes) -> None: ...
+    def want_body(self, exchange: HttpExchange) -> None: ...
+    def pause_reading(self) -> None: ...
+    def follow(self) -> None: ...
+    def answered(self, exchange: HttpExchange) -> None: ...
+    def refuse(self, problem: Exception, reason: str) -> None: ...
+    def abort(self) -> None: ...
 
 
 class HttpExchange:
@@ -51,7 +76,7 @@ class HttpExchange:
         "status",
     )  # fmt: skip
 
-    def __init__(self, connection: HttpConnection, head: RequestHead) -> None:
+    def __init__(self, connection: ExchangeConnection, head: RequestHead) -> None:
         self._connection = connection
         self.head = head
         self.keep = head.keep
