@@ -34,22 +34,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     """Reads through one buffer of the server's, so that the loop never reads more than that at a time."""
 
     __slots__ = (
-        "_counted",
-        "_has_left",
-        "_held",
-        "_is_ending",
-        "_is_paused",
-        "_is_resting",
-        "_linger_bytes",
-        "_unsent",
-        "_view",
-        "client",
-        "connections",
-        "exchange",
-        "is_eof",
-        "is_stuck",
-        "line",
-        "server",
+        "_counted", "_has_left", "_held", "_is_ending", "_is_paused", "_is_resting", "_linger_bytes",
+        "_unsent", "_view", "client", "connections", "exchange", "is_eof", "is_stuck", "line", "server",
         "transport",
     )  # fmt: skip
 

@@ -57,23 +57,8 @@ class HttpExchange:
     """`receive` and `send` are the application's; everything else is the connection's."""
 
     __slots__ = (
-        "_answer",
-        "_chunks",
-        "_connection",
-        "_is_asked",
-        "_is_chunked",
-        "_is_given",
-        "_parts",
-        "_unread",
-        "_waiter",
-        "body_size",
-        "has_begun",
-        "head",
-        "is_over",
-        "is_whole",
-        "keep",
-        "reserved",
-        "status",
+        "_answer", "_chunks", "_connection", "_is_asked", "_is_chunked", "_is_given", "_parts", "_unread",
+        "_waiter", "body_size", "has_begun", "head", "is_over", "is_whole", "keep", "reserved", "status",
     )  # fmt: skip
 
     def __init__(self, connection: ExchangeConnection, head: RequestHead) -> None:

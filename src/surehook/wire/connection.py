@@ -26,23 +26,8 @@ class Connection(asyncio.BufferedProtocol):
     """Reads through one buffer of the client, so that the loop never reads more than that at a time."""
 
     __slots__ = (
-        "_early",
-        "_first_byte",
-        "_is_decided",
-        "_listener",
-        "_poll",
-        "_shared",
-        "address",
-        "alarm",
-        "call",
-        "due",
-        "has_answered",
-        "is_fit",
-        "origin",
-        "reader",
-        "refusal",
-        "session_key",
-        "transport",
+        "_early", "_first_byte", "_is_decided", "_listener", "_poll", "_shared", "address", "alarm", "call",
+        "due", "has_answered", "is_fit", "origin", "reader", "refusal", "session_key", "transport",
         "verified_at",
     )  # fmt: skip
 
