@@ -52,7 +52,7 @@ ALLOWED = {
     "verify.py": "the public face of signing: the machine's clock unless told otherwise",
     "sim/campaign.py": "how long worlds took, for the last line; no world sees it",
     "ledgers/postgres/lookback.py": "how often walks look over everything; nothing of the book depends on it",
-    "ledgers/sqlite/place.py": "how often the disk is looked at; nothing of the book depends on it",
+    "ledgers/sqlite/file.py": "how often the disk is looked at; nothing of the ledger depends on it",
     "ledgers/common/keeping.py": "how long a count took; switched off in a simulated world",
 }
 # Chance from a seed is no chance: the simulated world draws everything from one.

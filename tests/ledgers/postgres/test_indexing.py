@@ -10,9 +10,9 @@ import pytest
 from surehook.core.instants import DAY_MS, HOUR_MS
 from surehook.core.receipt import word
 from surehook.core.receipt_message import Said
-from surehook.ledgers.common.paging import HIGHEST, LOOKS_MAX, LOWEST
+from surehook.ledgers.common.indexes import HIGHEST, LOOKS_MAX, LOWEST
 from surehook.ledgers.postgres import indexing
-from surehook.ledgers.postgres.indexing import index_one, indexed
+from surehook.ledgers.postgres.indexing import index_one, list_indexes
 from surehook.ledgers.postgres.partitions import day_of, first_id
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.desk import Desk
@@ -31,9 +31,10 @@ async def index_all(desk: Desk, *, now: int = LATER) -> None:
 
 async def below(desk: Desk) -> bytes:
     async with desk.ledger._listing.lend() as session:
-        found = await indexed(session)
-    assert found.receipts == any(below != LOWEST for its in found.below.values() for below in its.values())
-    (upto,) = {below for its in found.below.values() for below in its.values()}  # of every table and column
+        found = await list_indexes(session)
+    each = [*found.lines.values(), *found.events.values()]
+    assert found.receipts == any(below != LOWEST for below in each)
+    (upto,) = set(each)  # of every table and column
     return upto
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from surehook.core.instants import DAY_MS
 from surehook.ledgers.common import configured, deliveries, lists
-from surehook.ledgers.common.paging import LOOKS_MAX
+from surehook.ledgers.common.indexes import LOOKS_MAX
 from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.postgres.connecting import connect_to
 from surehook.ledgers.postgres.core_sql import compiled

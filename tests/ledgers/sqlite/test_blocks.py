@@ -12,6 +12,7 @@ import pytest
 
 from surehook.ledgers.blocks import EVENTS, LINES, Group, Source
 from surehook.ledgers.common import deliveries, lists
+from surehook.ledgers.common.indexes import IN_ONE_FILE
 from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.sqlite import SqliteLedger, prune
 from surehook.ledgers.sqlite.blocks import Blocks, Step, keep, mark_of
@@ -231,16 +232,16 @@ async def test_a_step_that_was_looked_at_before_row_numbers_came_back_is_taken_a
 
 LISTS: dict[str, Callable[[], Steps[Any]]] = {
     "deliveries": lambda: deliveries.deliveries(
-        DeliveryFilter(tenant="nobody"), limit=50, after=None, walked=deliveries.IN_ONE_FILE
+        DeliveryFilter(tenant="nobody"), limit=50, after=None, indexes=IN_ONE_FILE
     ),
     "deliveries of two": lambda: deliveries.deliveries(
-        DeliveryFilter(tenant="rare", type="y1", state="delivered"), limit=50, after=None, walked=deliveries.IN_ONE_FILE
+        DeliveryFilter(tenant="rare", type="y1", state="delivered"), limit=50, after=None, indexes=IN_ONE_FILE
     ),
     "dead letters": lambda: deliveries.dead_letters(
-        DeliveryFilter(type="rare"), limit=50, after=None, walked=deliveries.IN_ONE_FILE
+        DeliveryFilter(type="rare"), limit=50, after=None, indexes=IN_ONE_FILE
     ),
     "all dead letters": lambda: deliveries.dead_letters(DeliveryFilter(), limit=50, after=None),
-    "events": lambda: lists.events(EventFilter(type="rare"), limit=50, after=None, in_blocks=True),
+    "events": lambda: lists.events(EventFilter(type="rare"), limit=50, after=None, indexes=IN_ONE_FILE),
 }  # fmt: skip
 
 

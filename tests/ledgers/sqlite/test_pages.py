@@ -7,7 +7,7 @@ import pytest
 from surehook.core.receipt import word
 from surehook.core.receipt_message import Said
 from surehook.ledgers.common import deliveries, subjects
-from surehook.ledgers.common.paging import LOOKS_MAX
+from surehook.ledgers.common.indexes import LOOKS_MAX
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, TENANT

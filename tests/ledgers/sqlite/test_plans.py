@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import pytest
 
 from surehook.ledgers.common import deliveries
+from surehook.ledgers.common.indexes import IN_ONE_FILE
+from surehook.ledgers.common.statements import names, shared
 from surehook.ledgers.sqlite import SqliteLedger
 from surehook.ledgers.sqlite.core_sql import compiled
 from surehook.ledgers.sqlite.statements import Batch, query
@@ -15,11 +15,8 @@ from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 from tests.ledgers.sqlite.watching import effort
 
-QUERIES = sorted(
-    file.name.removesuffix(".sql")
-    for file in files("surehook.ledgers.sqlite").joinpath("queries").iterdir()
-    if file.name.endswith(".sql")
-)
+SHARED = names("surehook.ledgers.common")
+QUERIES = sorted([*names("surehook.ledgers.sqlite"), *SHARED])
 # What walks whole tables, and why that is bounded.
 WALKS = {
     "breakers": "open breakers only",
@@ -47,7 +44,7 @@ WALKS = {
 
 
 def _text(name: str) -> str:
-    text = query(name)
+    text = shared(name) if name in SHARED else query(name)
     if "{rows:" not in text:
         return text
     values = [0] * (64 * int(text.split("{rows:")[1].split("}")[0]))
@@ -143,9 +140,7 @@ async def test_groups_are_found_by_steps_between_them(desk: Desk) -> None:
 
 @pytest.mark.parametrize("state", ["dead", "dropped", "cancelled"])
 async def test_a_list_of_ends_that_are_no_deliveries_goes_along_their_index(desk: Desk, state: str) -> None:
-    steps = deliveries.deliveries(
-        DeliveryFilter(state=state), limit=50, after=None, walked=deliveries.IN_ONE_FILE
-    )
+    steps = deliveries.deliveries(DeliveryFilter(state=state), limit=50, after=None, indexes=IN_ONE_FILE)
     down = next(steps)  # how far down the page looks, and then the page
     for sql, parameters in (compiled(down), compiled(steps.send([]))):
         plan = [row[3] for row in desk.ledger._writing.rows(f"explain query plan {sql}", parameters)]

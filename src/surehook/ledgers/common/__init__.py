@@ -1,13 +1,14 @@
-"""What the SQL ledgers share, without a connection: changes of the configuration in plain statements, and lists in
-SQLAlchemy Core.
+"""The parts that the SQL ledgers share, without a connection.
 
-    changing.py    a change as a generator of statements
-    steps.py       a list as a generator of statements
-    values.py      configuration rows to values and back
-    lines.py       rows of history to values
-    ends.py        the ends of the ids
-    paging.py      one page of a list: spans of ids and bounded looks
+    statements.py  the steps of work written once: plain statements and notes of changes
+    sessions.py    the sessions that a ledger runs them on
+    registry.py, reading.py             the methods of the ports
+    configuration.py, changing.py       the configuration: what is read of it, and changes
+    values.py, attempts.py, replays.py  rows to values and back
+    steps.py       lists as generators of SQLAlchemy statements
+    indexes.py     the indexes that lists can use, and the bounds of ids
+    paging.py      one page of a list: spans of ids, and bounds on what is read
     deliveries.py, lists.py, configured.py    the lists themselves
 
-Importing these imports SQLAlchemy (changing.py, values.py and lines.py do not): only lists do so, when first asked for.
+Lists compose their statements with SQLAlchemy. It is imported when a list is first asked for, and by no other part.
 """

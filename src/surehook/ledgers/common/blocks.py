@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from surehook.ledgers import schema
 from surehook.ledgers.blocks import LATE_MAX, Group, Mark, Source
-from surehook.ledgers.common.ends import LOWEST
+from surehook.ledgers.common.indexes import LOWEST
 from surehook.ledgers.common.paging import Source as Rows
 from surehook.ledgers.common.paging import Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps

@@ -1,20 +1,17 @@
-"""Changes of the configuration, and looks at one row of it, as statements that every SQL ledger takes.
+"""Changes of the configuration, as generators of statements (`statements.py`) for every SQL ledger.
 
-A change is a generator: it yields a statement and is sent its rows, or yields a `Note` of what it has changed. Whoever
-follows it has begun a transaction, sees to it that no other change runs beside it, and at a note raises the version: the
-one place where it goes up (but for `record`). Where one row is all that is changed, it yields `Noted` and nothing else: a
-statement and its note in one, which needs no transaction round it. A statement whose data the database refuses is
-answered by throwing `Refused` into the work.
+The ledger begins the transaction, makes sure that no other change runs beside it, and raises the version at each note. If
+the database refuses the data of a statement, the ledger throws `Refused` into the work.
 
-In plain text, not composed: loading and running what composes was a good part of what a change cost, and each statement
-is a wait of its own (docs/design.md, "Configuration follows by differences").
+Statements are plain text. Composing them with SQLAlchemy was a good part of the cost of a change, and each statement is a
+round trip (docs/design.md, "Configuration follows by differences").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -22,42 +19,10 @@ from surehook.core.errors import Problem
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import changes as notes
 from surehook.ledgers.common import values
+from surehook.ledgers.common.statements import Changing, Note, Noted, Refused, Row, Statement
 from surehook.ports.registry import FOR_PEOPLE, ApiKey
 
 T = TypeVar("T")
-R = TypeVar("R")
-Row: TypeAlias = Any  # a tuple, or what a driver has in its place
-
-
-class Statement(NamedTuple):
-    """A text with a `?` for each parameter in turn."""
-
-    sql: str
-    parameters: Sequence[Any]
-
-
-class Note(NamedTuple):
-    """What was changed: a table's name, and the row's key as bytes."""
-
-    kind: str
-    key: bytes
-
-
-class Noted(NamedTuple):
-    """A statement that changes one row, the columns that it tells of the row as it is now, and the note that is made
-    where there is such a row."""
-
-    sql: str
-    returning: str
-    parameters: Sequence[Any]
-    note: Note
-
-
-Changing: TypeAlias = Generator[Statement | Note | Noted, Sequence[Row], R]
-
-
-class Refused(Exception):
-    """The database does not take the data of the statement that was yielded."""
 
 
 # -- tenants ------------------------------------------------------------------------------------------
@@ -133,7 +98,8 @@ def rotate_secret(secret: Secret, *, old_expires_at: int) -> Changing[None]:
     if not (yield Statement("select 1 from endpoint where id = ?", (secret.endpoint,))):
         return
     ends, parameters = "expires_at is null", [old_expires_at, secret.endpoint]
-    if old_expires_at <= secret.created_at:  # at once: so do those whose overlap has not ended
+    if old_expires_at <= secret.created_at:
+        # Ending at once also ends the secrets whose overlap is still running.
         ends = "(expires_at is null or expires_at > ?)"
         parameters.append(old_expires_at)
     yield Statement(f"update secret set expires_at = ? where endpoint = ? and {ends}", parameters)
@@ -167,7 +133,7 @@ def _change(
     changes: Mapping[str, Any],
     made: Callable[[Row], T],
 ) -> Changing[T | None]:
-    """Set the fields of one row, found by its first column; the row as it is now."""
+    """Set fields of one row, found by its first column, and return the row as it is now."""
     fields = values.columns(changes)
     columns, first = _columns(kind), kind.__struct_fields__[0]
     if fields:
@@ -191,5 +157,5 @@ def _written(table: str, statement: Statement | Noted) -> Changing[Sequence[Row]
 
 @cache
 def _columns(kind: type[Struct]) -> str:
-    """The columns of a kind's table: the order of fields is the order of columns."""
+    """List the columns of a kind's table: the order of fields is the order of columns."""
     return ", ".join([f'"{name}"' for name in kind.__struct_fields__])

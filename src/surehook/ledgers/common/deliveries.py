@@ -6,8 +6,7 @@ looked at). Above the higher of the two, the merge knows everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Table, literal_column, select
@@ -20,9 +19,8 @@ from surehook.ledgers.blocks import LINES
 from surehook.ledgers.common import blocks, through_events
 from surehook.ledgers.common.blocks import Values
 from surehook.ledgers.common.conditions import IS_LAST, asks_beside, is_plain, of_lines, of_open, outcome
-from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.common.indexes import LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
 from surehook.ledgers.common.paging import (
-    LOOKS_MAX,
     OPEN_LOOKS_MAX,
     Source,
     Span,
@@ -83,25 +81,6 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
     return _finished_view(found[0]) if found else None
 
 
-class Walked(NamedTuple):
-    """What leads to last lines: by column, below which id an index leads along its values in the order of ids, and how
-    many lines above that a page looks at (None: all); whether there are blocks, for everything else that is asked for;
-    below which id there is an index of events by subject, and how many events above that a page looks at; and whether
-    there is one of receipts by stage."""
-
-    below: Mapping[str, bytes] = MappingProxyType({})
-    looks: int | None = LOOKS_MAX
-    blocks: bool = False
-    subjects_below: bytes = LOWEST
-    event_looks: int | None = LOOKS_MAX
-    receipts: bool = False
-
-
-NOT_WALKED = Walked()
-# On one SQLite file: an index over everything, of ends that are no deliveries, and blocks.
-IN_ONE_FILE = Walked(MappingProxyType({"end": HIGHEST}), blocks=True, receipts=True)
-
-
 class Walk(NamedTuple):
     """Conditions of an index to walk along, and the id below which it has everything."""
 
@@ -110,10 +89,10 @@ class Walk(NamedTuple):
 
 
 def deliveries(
-    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
+    where: DeliveryFilter, *, limit: int, after: bytes | None, indexes: ListIndexes = NO_INDEXES
 ) -> Steps[Page]:
     span = _span(where, after)
-    chosen = yield from _through_events(where, span, limit, walked)
+    chosen = yield from _through_events(where, span, limit, indexes)
     sources = []
     if where.state is None or where.state not in END_STATES:
         if chosen is None:
@@ -127,34 +106,34 @@ def deliveries(
         span = span.cut(low=opened.lowest)  # what is finished below it is another page's
     if where.state is None or where.state in END_STATES:
         if chosen is None:
-            sources.append((yield from _finished(where, span, limit, walked)))
+            sources.append((yield from _finished(where, span, limit, indexes)))
         else:
             sources.append((yield from _in_events(where, chosen, span, _LINES, limit)))
     return merged(sources, limit)
 
 
 def dead_letters(
-    where: DeliveryFilter, *, limit: int, after: bytes | None, walked: Walked = NOT_WALKED
+    where: DeliveryFilter, *, limit: int, after: bytes | None, indexes: ListIndexes = NO_INDEXES
 ) -> Steps[Page]:
     span = _span(where, after)
-    chosen = yield from _through_events(where, span, limit, walked, dead=True)
+    chosen = yield from _through_events(where, span, limit, indexes, dead=True)
     values = _values(where)
     if chosen is not None:
         source = yield from _in_events(where, chosen, span, _LINES_OF_DEAD, limit)
-    elif walked.blocks and values:
+    elif indexes.blocks and values:
         source = yield from _in_blocks(where, {**values, "end": "dead"}, span, _LINES_OF_DEAD, limit)
     else:
-        walk = _walk_of_dead(where, walked)
+        walk = _walk_of_dead(where, indexes)
         source = yield from _led(where, span, walk, (_dead.c.delivery, _DEAD_LINES), _LINES_OF_DEAD, limit)
     return merged([source], limit)
 
 
 def _through_events(
-    where: DeliveryFilter, span: Span, limit: int, walked: Walked, *, dead: bool = False
+    where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes, *, dead: bool = False
 ) -> Steps[through_events.Chosen | None]:
     """Through the events of a correlation, a subject or a receipt, where that alone is asked for. Where more is asked for,
     only if all of a correlation's or a subject's events are few: of common ones a page would look at some in vain. None:
-    deliveries are walked."""
+    deliveries are indexes."""
     if where.event is not None:
         return None
     is_alone = not dead and is_plain(where)
@@ -165,25 +144,25 @@ def _through_events(
         return of_all if is_alone or len(of_all.spans) <= FEW_EVENTS else None
     if where.subject is not None:
         its: Any = {
-            "tenant": where.tenant, "in_one_file": walked.blocks, "indexed_below": walked.subjects_below,
-            "looks": walked.event_looks,
+            "tenant": where.tenant, "in_one_file": indexes.blocks, "indexed_below": indexes.events.get("subject", LOWEST),
+            "looks": indexes.event_looks,
         }  # fmt: skip
         is_alone = is_alone and (where.receipt, where.code) == (None, None)
         most = limit + 1 if is_alone else FEW_EVENTS + 1
         chosen = yield from through_events.by_subject(where.subject, span, **its, limit=most)
         return chosen if chosen is None or is_alone or len(chosen.spans) <= FEW_EVENTS else None
-    return (yield from _through_receipts(where, span, limit, walked, dead=dead))
+    return (yield from _through_receipts(where, span, limit, indexes, dead=dead))
 
 
 def _through_receipts(
-    where: DeliveryFilter, span: Span, limit: int, walked: Walked, *, dead: bool
+    where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes, *, dead: bool
 ) -> Steps[through_events.Chosen | None]:
     """Through what was said of events, where nothing else is asked for."""
     if where.tenant is not None or not is_plain(where):
         return None
-    if where.code is not None and not dead and (where.receipt is None or walked.receipts):
+    if where.code is not None and not dead and (where.receipt is None or indexes.receipts):
         return (yield from through_events.by_code(where.code, where.receipt, span, limit=limit + 1))
-    if where.code is not None or where.receipt is None or not walked.receipts:
+    if where.code is not None or where.receipt is None or not indexes.receipts:
         return None
     if dead:
         return (yield from through_events.dead_by_receipt(where.receipt, span, limit=limit + 1))
@@ -208,14 +187,14 @@ def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
     return Source.read([_open_view(row) for row in found], lowest, limit)
 
 
-def _finished(where: DeliveryFilter, span: Span, limit: int, walked: Walked) -> Steps[Source]:
+def _finished(where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes) -> Steps[Source]:
     """Finished deliveries: along the key, and along an index from where there is one for what is asked."""
-    walk = _walk(where, walked)
+    walk = _walk(where, indexes)
     values = _values(where)
-    if walked.blocks and values and not (walk and len(values) == 1):
+    if indexes.blocks and values and not (walk and len(values) == 1):
         return (yield from _in_blocks(where, values, span, _LINES, limit))
     # A line's receipt or event is looked up, which costs ten times the line.
-    looks = LOOKS_MAX if asks_beside(where) else walked.looks
+    looks = LOOKS_MAX if asks_beside(where) else indexes.line_looks
     return (yield from _led(where, span, walk, (_line.c.delivery, _LINES), _LINES, limit, looks=looks))
 
 
@@ -244,31 +223,31 @@ def _led(
     )
 
 
-def _walk(where: DeliveryFilter, walked: Walked) -> Walk | None:
-    """The index to walk along; None: the key is walked. An endpoint's lines are fewer than a tenant's; of what else is
+def _walk(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
+    """The index to walk along; None: the key is indexes. An endpoint's lines are fewer than a tenant's; of what else is
     asked for, what is no delivery is rarest."""
     for name in ("endpoint", "tenant"):
         value = getattr(where, name)
-        if name in walked.below and value is not None:
-            return Walk([_line.c[name] == value, IS_LAST], walked.below[name])
-    if "end" in walked.below and where.state in END_STATES and where.state != "delivered":
-        return Walk([_line.c.end == where.state, IS_LAST, _IS_NO_DELIVERY], walked.below["end"])
-    if "outcome" in walked.below and outcome(where) not in (None, "delivered"):
+        if name in indexes.lines and value is not None:
+            return Walk([_line.c[name] == value, IS_LAST], indexes.lines[name])
+    if "end" in indexes.lines and where.state in END_STATES and where.state != "delivered":
+        return Walk([_line.c.end == where.state, IS_LAST, _IS_NO_DELIVERY], indexes.lines["end"])
+    if "outcome" in indexes.lines and outcome(where) not in (None, "delivered"):
         its = [_line.c.outcome == outcome(where), IS_LAST, _line.c.outcome != literal_column("'delivered'")]
-        return Walk(its, walked.below["outcome"])
-    if "type" in walked.below and where.type is not None:
-        return Walk([_line.c.type == where.type, IS_LAST], walked.below["type"])
+        return Walk(its, indexes.lines["outcome"])
+    if "type" in indexes.lines and where.type is not None:
+        return Walk([_line.c.type == where.type, IS_LAST], indexes.lines["type"])
     return None
 
 
-def _walk_of_dead(where: DeliveryFilter, walked: Walked) -> Walk | None:
-    """The same among the dead, dealt with or not. None: dead letters themselves are walked."""
+def _walk_of_dead(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
+    """The same among the dead, dealt with or not. None: dead letters themselves are indexes."""
     for name in ("endpoint", "tenant", "type"):
         value = getattr(where, name)
-        if (below := walked.below.get(f"dead {name}")) is not None and value is not None:
+        if (below := indexes.lines.get(f"dead {name}")) is not None and value is not None:
             return Walk([_line.c[name] == value, _line.c.end == literal_column("'dead'")], below)
-    if "outcome" in walked.below and outcome(where) not in (None, "delivered"):
-        return _walk(where, walked)
+    if "outcome" in indexes.lines and outcome(where) not in (None, "delivered"):
+        return _walk(where, indexes)
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
@@ -14,10 +13,9 @@ from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
 from surehook.ledgers.blocks import EVENTS
 from surehook.ledgers.common import blocks
-from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.common.indexes import HIGHEST, LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
 from surehook.ledgers.common.paging import (
     AHEAD_MS,
-    LOOKS_MAX,
     Source,
     Span,
     above_and_below,
@@ -39,7 +37,6 @@ _EVENTS = select(
 )  # fmt: skip
 _BODY = 12
 KEY_LIFE_MS = limits.IDEMPOTENCY_KEPT_S * SECOND_MS
-NOWHERE: Mapping[str, bytes] = MappingProxyType({})
 
 
 def event(event: bytes) -> Steps[Event | None]:
@@ -52,12 +49,8 @@ def events(
     *,
     limit: int,
     after: bytes | None,
-    in_blocks: bool = False,
-    below: Mapping[str, bytes] = NOWHERE,
-    looks: int | None = LOOKS_MAX,
+    indexes: ListIndexes = NO_INDEXES,
 ) -> Steps[Page]:
-    """`in_blocks`: there are blocks, for what no index leads along. `below`: by column, below which id an index leads;
-    `looks`: how many events above it a page looks at (None: all)."""
     span = Span().cut(high=after)
     rest: list[ColumnElement[bool]] = []
     if where.since is not None:
@@ -80,12 +73,12 @@ def events(
             sources.append(Source.read([_made_event(row) for row in found], None, limit))
             # It took the key a life before that ends, and whoever had it before one more; an id may be ahead of that.
             span = span.cut(high=instant_floor(expires_at - 2 * KEY_LIFE_MS + AHEAD_MS))
-    led, upto = _led(asked, below)
-    if in_blocks and set(asked) == {"subject"}:
+    led, upto = _led(asked, indexes.events)
+    if indexes.blocks and set(asked) == {"subject"}:
         of_all = yield from of_every_tenant(asked["subject"], listing, span, limit=limit + 1)
         if of_all is not None:
             return merged([Source.read([_made_event(row) for row in of_all], None, limit)], limit)
-    if in_blocks and asked and not led and "subject" not in asked:
+    if indexes.blocks and asked and not led and "subject" not in asked:
         listing = listing.where(*its.values())
         source = yield from blocks.read(EVENTS, asked, span, listing, _event.c.id, _made_event, limit=limit)
         return merged([source], limit)
@@ -93,7 +86,7 @@ def events(
     def walk(part: Span, along: Collection[str]) -> Steps[Source]:
         conditions = [condition for name, condition in its.items() if name not in along]
         its_walk = [its[name] for name in along]
-        rows = looks if led and not along else LOOKS_MAX
+        rows = indexes.event_looks if led and not along else LOOKS_MAX
         return _walk(listing.where(*conditions), _event.c.id, part, its_walk, _made_event, limit, rows=rows)
 
     source = yield from above_and_below(span, upto, lambda part: walk(part, ()), lambda part: walk(part, led))

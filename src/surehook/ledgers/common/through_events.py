@@ -15,7 +15,7 @@ from surehook.core.ids import SHARED_BYTES, delivery_range
 from surehook.core.receipt import Stage, rank
 from surehook.ledgers import schema
 from surehook.ledgers.common.conditions import told_code
-from surehook.ledgers.common.ends import LOWEST
+from surehook.ledgers.common.indexes import LOWEST
 from surehook.ledgers.common.paging import Source, Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
 from surehook.ledgers.common.subjects import of_every_tenant

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
+from surehook.ledgers.common import notices as notices_
 from surehook.ledgers.endpoint_walks import EndpointPlaces
-from surehook.ledgers.postgres.notices import keep_true_notices
+from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -48,7 +49,7 @@ async def end(
         if again:
             gone = sorted(rows.keys() - ended)
             ended |= {row[0] for row in await session.rows(query("ended"), gone, now, state)}
-        await keep_true_notices(session, notices, asked=rows, done=ended)
+        await keep_notices(session, notices_.of_done(notices, asked=rows, done=ended))
     return [id for id in rows if id in ended]
 
 
@@ -152,5 +153,5 @@ async def mark_overdue(
     asked = sorted({delivery.id for delivery in deliveries})
     async with session.writing():
         marked = {row[0] for row in await session.rows(query("clear_overdue"), asked)}
-        await keep_true_notices(session, notices, asked=asked, done=marked)
+        await keep_notices(session, notices_.of_done(notices, asked=asked, done=marked))
     return sorted(marked)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import HOUR_MS
-from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.common.indexes import HIGHEST, LOWEST, ListIndexes
 from surehook.ledgers.postgres.partitions import TABLES, day_of, first_id
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -62,15 +62,6 @@ WALKED_BYTES = 96 << 20
 LOOKS_MORE = 100_000  # … else so many rows of it
 
 
-class Indexed(NamedTuple):
-    """By table and index, below which id it has every row; how many rows above that a page looks at (None: all); and whether
-    there is one of receipts."""
-
-    below: Mapping[str, Mapping[str, bytes]]
-    looks: Mapping[str, int | None]
-    receipts: bool
-
-
 class Partition(NamedTuple):
     name: str
     table: str
@@ -88,8 +79,8 @@ class Partition(NamedTuple):
         return [one for one in INDEXES[self.table] if one not in self.indexes]
 
 
-async def indexed(session: Session) -> Indexed:
-    """What indexes there are for lists."""
+async def list_indexes(session: Session) -> ListIndexes:
+    """Read from the catalog which indexes lists can use."""
     partitions, receipts = await _there(session)
     below = {
         table: {
@@ -105,7 +96,13 @@ async def indexed(session: Session) -> Indexed:
         table: sum(one.bytes for one in partitions if one.table == table and one.missing) for table in INDEXES
     }
     looks = {table: None if size <= WALKED_BYTES else LOOKS_MORE for table, size in walked.items()}
-    return Indexed(below, looks, receipts)
+    return ListIndexes(
+        below["attempt"],
+        line_looks=looks["attempt"],
+        events=below["event"],
+        event_looks=looks["event"],
+        receipts=receipts,
+    )
 
 
 def _first(partition: Partition) -> bytes:

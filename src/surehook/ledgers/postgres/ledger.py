@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surehook.core import ids as ids_
-from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.core.errors import CommitUnknown, LedgerUnavailable, Problem
 from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
 from surehook.core.receipt_message import Said
+from surehook.ledgers.common.registry import RegistryMethods
 from surehook.ledgers.postgres import (
     breakers,
     claim,
@@ -23,10 +24,10 @@ from surehook.ledgers.postgres import (
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
-from surehook.ledgers.postgres.desk import Work
-from surehook.ledgers.postgres.housekeeping import Housekeeping
-from surehook.ledgers.postgres.reading import Reads
-from surehook.ledgers.postgres.registering import Registering
+from surehook.ledgers.postgres.counts import Counts
+from surehook.ledgers.postgres.housekeeping import Housekeeper
+from surehook.ledgers.postgres.reading import PostgresReading
+from surehook.ledgers.postgres.sessions import Work
 from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import (
     ANY_SIZE,
@@ -53,8 +54,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class PostgresLedger(Registering, Reads, Housekeeping):
-    """The book in PostgreSQL (`Desk` says what the arguments mean). `clock` counts the seconds between looks back."""
+class PostgresLedger(PostgresReading, RegistryMethods):
+    """The ledger in PostgreSQL. `PostgresSessions` explains the arguments."""
 
     def __init__(
         self,
@@ -66,6 +67,8 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         clock: Callable[[], float] = lookback.SECONDS,
     ) -> None:
         super().__init__(url, writers=writers, workers=workers, listers=listers, clock=clock)
+        self._counts = Counts()
+        self._housekeeper = Housekeeper()
         self._accept = Accepting()
         self._marks = marks.Marks(clock)
         self._parked = claim.Parked(clock)
@@ -296,6 +299,26 @@ class PostgresLedger(Registering, Reads, Housekeeping):
         self, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
     ) -> list[bytes]:
         return await self._surely(receipts.mark_unfinalized, awaited, notices, now=now)
+
+    # -- upkeep -----------------------------------------------------------------------------------------
+
+    async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
+        async with self._pruning.lend() as session:
+            return await self._housekeeper.prune(
+                session, events_before=events_before, bodies_before=bodies_before, limit=limit, now=now
+            )
+
+    async def index_lists(self) -> bool:
+        # Days are indexed once they are over, with retention.
+        return False
+
+    async def backup(self, path: str) -> None:
+        raise Problem(
+            "backup_unsupported",
+            "PostgreSQL has its own backups, of one instant and while work goes on",
+            hint="pg_dump --format=custom, or pg_basebackup with WAL archiving for any point in time",
+            status=409,
+        )
 
     # -- handing over to a broker -----------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Notices: durable rows, written in the transaction of what they tell."""
+"""Writes notices, in the transaction of what they tell."""
 
 from __future__ import annotations
 
@@ -13,11 +13,3 @@ async def keep_notices(session: Session, notices: Iterable[Notice]) -> None:
     rows = [(one.id, one.at, one.kind, one.tenant, one.endpoint, one.delivery, one.detail) for one in notices]
     if rows:
         await session.run(query("notices"), *map(list, zip(*rows, strict=True)))
-
-
-async def keep_true_notices(
-    session: Session, notices: Iterable[Notice], *, asked: Iterable[bytes], done: Iterable[bytes]
-) -> None:
-    """Keep the notices, but none about a delivery that was asked for and skipped: it would not be true."""
-    skipped = set(asked).difference(done)
-    await keep_notices(session, (one for one in notices if one.delivery not in skipped))

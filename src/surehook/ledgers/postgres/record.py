@@ -21,7 +21,7 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.ledgers import history
-from surehook.ledgers.common.lines import attempt
+from surehook.ledgers.common.attempts import attempt
 from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.breakers import keep_breakers
 from surehook.ledgers.postgres.errors import Again

@@ -6,11 +6,11 @@ What makes or changes rows here may be run again after a commit whose answer was
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from surehook.core.model import Delivery
+from surehook.ledgers.common.replays import columns
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import ReplayJob
@@ -84,7 +84,7 @@ async def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
 
 
 async def add_replay(session: Session, job: ReplayJob) -> None:
-    await session.change(query("replay_add"), *_columns(job))
+    await session.change(query("replay_add"), *columns(job))
 
 
 async def advance_replay(
@@ -106,19 +106,3 @@ async def advance_replay(
         if made:
             await session.run(query("replay_created"), before.id, len(made))
     return replace(after, created=before.created + len(made))
-
-
-async def replay(session: Session, job: bytes) -> ReplayJob | None:
-    found = await session.row(query("replay"), job)
-    return None if found is None else ReplayJob(*found)
-
-
-async def unfinished_replays(session: Session) -> list[ReplayJob]:
-    return [ReplayJob(*row) for row in await session.rows(query("replays_running"))]
-
-
-def _columns(job: ReplayJob) -> tuple[Any, ...]:
-    return (
-        job.id, job.filter, job.dry_run, job.state, job.matched, job.created, job.created_at, job.finished_at,
-        job.position,
-    )  # fmt: skip

@@ -7,11 +7,22 @@ from typing import Any
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
+from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.statements import query
 
 
 def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
     """Rows whose columns stand in the order of a delivery's fields."""
     return [Delivery(*row) for row in rows]
+
+
+async def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+    """Read an unfinished delivery and its holder."""
+    found = await session.row(query("open_delivery"), delivery)
+    if found is None:
+        return None
+    *fields, holder = found
+    return Delivery(*fields), holder
 
 
 def sharing_bodies(rows: Iterable[Iterable[Any]]) -> list[Delivery]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from surehook.ledgers.blocks import BLOCK_ROWS, BLOCKS, EVENTS, IDS, LINES, SETTLE_ROWS, Group, Mark, Source
-from surehook.ledgers.common.ends import HIGHEST, LOWEST
+from surehook.ledgers.common.indexes import HIGHEST, LOWEST
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query

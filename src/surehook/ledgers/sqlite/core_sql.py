@@ -1,44 +1,38 @@
-"""Work of `ledgers/common` on the ledger's own connections.
+"""Lists of `ledgers/common` on one session.
 
-Importing this module imports SQLAlchemy: only lists do, when first asked for.
+Importing this module imports SQLAlchemy, which takes most of a second: only lists do, when first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
-from surehook.ledgers.common import configured, deliveries, lists
+# Imported here, and not by the first list that needs it, so that all of it is there at once.
+from surehook.ledgers.common import configured, deliveries, lists  # noqa: F401
 from surehook.ledgers.common.compiling import Compiler
+from surehook.ledgers.common.statements import Row
 from surehook.ledgers.common.steps import Statement, Steps
 from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.steps import follow
 
-__all__ = ["compiled", "configured", "deliveries", "lists", "look"]
-
-P = ParamSpec("P")
 R = TypeVar("R")
 _compile = Compiler(SQLiteDialect(paramstyle="named"))
 
 
-def look(session: Session, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Follow reading work in one snapshot."""
+def look(session: Session, begin: Callable[[], Steps[R]]) -> R:
+    """Read a list in one snapshot."""
     with session.snapshot():
-        return _follow(session, work(*args, **kwargs))
+        return follow(session, begin(), _rows)
 
 
 def compiled(statement: Statement) -> tuple[str, dict[str, Any]]:
-    """The statement's text and its parameters by name."""
+    """Return the statement's text, and its parameters by name."""
     form, parameters = _compile(statement)
     return form.string, parameters
 
 
-def _follow(session: Session, steps: Steps[R]) -> R:
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(session.rows(*compiled(statement)))
-    except StopIteration as end:
-        answer: R = end.value
-        return answer
+def _rows(session: Session, statement: Statement) -> Sequence[Row]:
+    return session.rows(*compiled(statement))

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
+from surehook.ledgers.common import notices as notices_
 from surehook.ledgers.endpoint_walks import EndpointPlaces
-from surehook.ledgers.sqlite.notices import keep_true_notices
+from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
@@ -39,7 +40,7 @@ def end(
     with session.writing():
         ended = ids_among(session, "unheld_among", as_read)
         _end(session, ended, state=state, reason=reason, now=now, request_headers=request_headers)
-        keep_true_notices(session, notices, asked=asked, done=ended)
+        keep_notices(session, notices_.of_done(notices, asked=asked, done=ended))
     return ended
 
 
@@ -132,5 +133,5 @@ def mark_overdue(
     with session.writing():
         marked = ids_among(session, "overdue_among", asked)
         run_batch(session, "clear_overdue", list(marked))
-        keep_true_notices(session, notices, asked=asked, done=marked)
+        keep_notices(session, notices_.of_done(notices, asked=asked, done=marked))
         return sorted(marked)

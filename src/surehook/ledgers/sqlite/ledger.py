@@ -17,13 +17,14 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.core.receipt_message import Said
+from surehook.ledgers.common.registry import RegistryMethods
 from surehook.ledgers.sqlite import accept, backup, blocks, claim, endings, others, receipts, record
 from surehook.ledgers.sqlite import nodes as nodes_
+from surehook.ledgers.sqlite.counts import Counts
 from surehook.ledgers.sqlite.driver import Driver
-from surehook.ledgers.sqlite.place import FLOOR_BYTES
+from surehook.ledgers.sqlite.file import FLOOR_BYTES
 from surehook.ledgers.sqlite.prune import Pruning
-from surehook.ledgers.sqlite.reading import Reads
-from surehook.ledgers.sqlite.registering import Registering
+from surehook.ledgers.sqlite.reading import SqliteReading
 from surehook.ports.ledger import (
     ANY_SIZE,
     NONE_KEPT,
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 LARGE_FAN_OUT = 256  # rows in one transaction, 2 to 3 ms of it: others that wait go first
 
 
-class SqliteLedger(Registering, Reads):
-    """The book in one SQLite file (`Desk` says what the arguments mean)."""
+class SqliteLedger(SqliteReading, RegistryMethods):
+    """The ledger in one SQLite file. `SqliteSessions` explains the arguments."""
 
     def __init__(
         self,
@@ -60,6 +61,8 @@ class SqliteLedger(Registering, Reads):
         disk_floor_bytes: int = FLOOR_BYTES,
     ) -> None:
         super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
+        self._counts = Counts(keeps=not inline)
+        self._others = others.Others()
         self._pruning = Pruning()
         self._blocks = blocks.Blocks()
         self._endpoint_walks = endings.EndpointWalks()
@@ -179,7 +182,7 @@ class SqliteLedger(Registering, Reads):
         going_on = [one.due_at for one in settled if one.end is None and one.parked is None]
         work = self._others.lowering(record.record, min(going_on, default=None))
         return await self._join(
-            work, settled, is_low=self._place.is_low,
+            work, settled, is_low=self._file.is_low,
             node=node, health=health, breakers=breakers, notices=notices, now=now,
         )  # fmt: skip
 

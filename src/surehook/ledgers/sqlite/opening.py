@@ -7,7 +7,7 @@ import sqlite3
 
 from surehook.core.errors import SettingsError
 from surehook.ledgers.migrations.head import HEAD
-from surehook.ledgers.sqlite.place import KEY
+from surehook.ledgers.sqlite.file import KEY
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import read_all
 

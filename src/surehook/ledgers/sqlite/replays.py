@@ -9,6 +9,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from surehook.core.model import Delivery
+from surehook.ledgers.common.replays import columns
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
@@ -81,7 +82,7 @@ def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
 
 def add_replay(session: Session, job: ReplayJob) -> None:
     with session.writing():
-        session.run(query("replay_add"), _columns(job))
+        session.run(query("replay_add"), columns(job))
 
 
 def advance_replay(
@@ -102,24 +103,3 @@ def advance_replay(
         if made:
             session.run(query("replay_created"), (len(made), before.id))
     return replace(after, created=before.created + len(made))
-
-
-def replay(session: Session, job: bytes) -> ReplayJob | None:
-    found = session.row(query("replay"), (job,))
-    return None if found is None else _job(found)
-
-
-def unfinished_replays(session: Session) -> list[ReplayJob]:
-    return [_job(row) for row in session.rows(query("replays_running"))]
-
-
-def _columns(job: ReplayJob) -> tuple[Any, ...]:
-    return (
-        job.id, job.filter, 1 if job.dry_run else 0, job.state, job.matched, job.created, job.created_at,
-        job.finished_at, job.position,
-    )  # fmt: skip
-
-
-def _job(row: tuple[Any, ...]) -> ReplayJob:
-    id, filter, dry_run, *rest = row
-    return ReplayJob(id, filter, dry_run != 0, *rest)

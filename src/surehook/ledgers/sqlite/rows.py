@@ -64,6 +64,13 @@ def read_deliveries(
     return found
 
 
+def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+    """Read an unfinished delivery and its holder."""
+    with session.snapshot():
+        found = read_deliveries(session, [delivery])
+        return (found[0], session.value(query("holder"), (delivery,))) if found else None
+
+
 def _delivery(session: Session, row: list[Any], large: dict[bytes, bytes]) -> Delivery:
     (
         id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, body,

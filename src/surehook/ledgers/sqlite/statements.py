@@ -1,13 +1,13 @@
-"""Hot statements: one a file under `queries/`, written for whole batches.
+"""Hot statements: one per file under `queries/`, written for whole batches.
 
-While the event loop's thread is busy, every `sqlite3_step` costs the writer up to one switch interval
-to get the interpreter back, so a transaction must take a handful of steps whatever its batch: 64 rows by
-`executemany` took 100 ms, the same rows in one statement a few. Therefore a file may contain the marker
+While the event loop's thread is busy, every `sqlite3_step` costs the writer up to one switch interval to get the
+interpreter back. A transaction must therefore take few steps, however large its batch: 64 rows by `executemany` took
+100 ms, the same rows in one statement a few. So a file may contain the marker
 
-    {rows:N}        (?, …), (?, …), …    N places each
+    {rows:N}        (?, …), (?, …), …    rows of N parameters each
 
-which is expanded for a size class and cut again by the `limit ?` that must follow it. Places past the
-batch are filled with 0, the cheapest value to bind; the limit keeps them from being looked at.
+which is expanded to one of a few sizes and cut to the batch by the `limit ?` that must follow it. Rows past the batch are
+filled with 0, the cheapest value to bind, and the limit keeps them from being read.
 """
 
 from __future__ import annotations
@@ -15,32 +15,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-# Few enough to stay prepared, close enough that padding costs less than half of the rows it fills.
+from surehook.ledgers.common.statements import names, read_shared, read_text
+
+# Few enough that all stay prepared, and close enough that less than half of the rows are padding.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _MARKER = re.compile(r"\{rows:(\d+)\}")
-_COMMENT = re.compile(r"--[^\n]*")
 
 
 @cache
 def query(name: str) -> str:
-    """The text of `queries/NAME.sql` on one line, without comments."""
-    text = files(__package__).joinpath("queries", f"{name}.sql").read_text()
-    return " ".join(_COMMENT.sub("", text).split())
+    """Return the text of `queries/NAME.sql` on one line, without comments."""
+    return read_text(__package__, f"{name}.sql")
 
 
 def read_all() -> None:
-    """Read every file now. A statement that is first needed when no descriptor is left, or while the package is being
-    replaced, could not be read any more, and its writer would stop."""
-    for file in files(__package__).joinpath("queries").iterdir():
-        if file.name.endswith(".sql"):
-            query(file.name.removesuffix(".sql"))
+    """Read every file now.
+
+    Once no descriptor is left, or while the package is being replaced, a file can no longer be read, and a writer that
+    needed it would stop.
+    """
+    read_shared()
+    for name in names(__package__):
+        query(name)
 
 
 class Batch:
-    """A statement with a `{rows:N}` marker, in as many sizes as were needed."""
+    """A statement with a `{rows:N}` marker, expanded to the sizes used so far."""
 
     def __init__(self, name: str) -> None:
         self._template = query(name)
@@ -55,9 +57,9 @@ class Batch:
     def pieces(
         self, values: list[Any], *, before: tuple[Any, ...] = (), after: tuple[Any, ...] = ()
     ) -> Iterator[tuple[str, list[Any]]]:
-        """Statements and their parameters for `values`, the rows' places one after another.
+        """Yield the statements for `values`, which holds the rows one after another, and their parameters.
 
-        `values` is used up: the padding may be appended to it.
+        The padding may be appended to `values`: the caller must not use it again.
         """
         step = SIZES[-1] * self._places
         for start in range(0, len(values), step):
@@ -78,5 +80,5 @@ class Batch:
 
 @cache
 def batch(name: str) -> Batch:
-    """The batch statement of `queries/NAME.sql`."""
+    """Return the batch statement of `queries/NAME.sql`."""
     return Batch(name)

@@ -1,7 +1,7 @@
-"""The file and where it lies: one server at a time, on a local disk, with room left.
+"""The database file: served by one process at a time, on a local disk, with space left.
 
-The lock is an OS lock on a side file, held for life. It cannot be on the database itself: SQLite's own
-locks there are dropped as soon as any descriptor of the file is closed in the process.
+The lock is an OS lock on a side file, held for as long as the process serves. It cannot be on the database itself:
+SQLite's own locks there are dropped as soon as the process closes any descriptor of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from surehook.ports.reading import Room
 
 KEY = "database_url"
 SQLITE = b"SQLite format 3\0"
-FLOOR_BYTES = 64 * 1024 * 1024  # below this no new work is taken; see ports.reading.Room
+# Below so many free bytes no new work is accepted; see ports.reading.Room.
+FLOOR_BYTES = 64 * 1024 * 1024
 LOOK_EVERY_S = 1.0
 # File systems over a network (or a virtual machine's border): no shared memory, and locks that lie.
 NETWORK_KINDS = frozenset(
@@ -28,11 +29,12 @@ NETWORK_KINDS = frozenset(
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-class Place:
-    """The database's place in the file system, from `take` to `leave`."""
+class DatabaseFile:
+    """The file from `take` to `leave`: its lock, its identity and the free space beside it."""
 
     def __init__(self, path: str, *, floor_bytes: int) -> None:
-        self._path = Path(path).resolve()  # the lock lies beside the file itself, not beside a link to it
+        # The lock lies beside the file itself, not beside a link to it.
+        self._path = Path(path).resolve()
         self._floor_bytes = floor_bytes
         self._lock: int | None = None
         self._file: tuple[int, int] | None = None
@@ -40,7 +42,7 @@ class Place:
         self._free_bytes = 0
 
     def take(self) -> None:
-        """Lock the place and make sure of the file. Raises SettingsError where it cannot serve."""
+        """Lock the file, and create it if there is none. Raises SettingsError if it cannot serve."""
         folder = self._path.parent
         if not folder.is_dir():
             raise SettingsError(KEY, f"there is no folder {folder}", hint="make it first")
@@ -54,7 +56,7 @@ class Place:
         _refuse_another_file(self._path)
         self._take_lock()
         try:
-            # Made here, so that nobody else can ever read it: SQLite would leave that to the umask.
+            # Created here so that nobody else can ever read it: SQLite would leave that to the umask.
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             self.leave()
@@ -67,7 +69,7 @@ class Place:
             self._lock = None
 
     def check_room(self) -> None:
-        """Raise LedgerFull below the floor of free bytes; looks at most once a second."""
+        """Raise LedgerFull if the free space is below the floor. Asks the system at most once a second."""
         self._look()
         if self._free_bytes < self._floor_bytes:
             raise LedgerFull(
@@ -75,19 +77,19 @@ class Place:
             )
 
     def room(self) -> Room | None:
-        """Free bytes beside the floor, as of now."""
+        """Return the free bytes now, and the floor."""
         try:
             return Room(self._free(), self._floor_bytes)
         except OSError:
             return None
 
     def is_low(self) -> bool:
-        """Whether the disk is below its floor, asked of the system each time: a window of results may be megabytes."""
+        """Return True if the disk is below its floor. Asks the system each time: a window of results may be megabytes."""
         room = self.room()
         return room is not None and room.is_low
 
     def size_bytes(self) -> int | None:
-        """Bytes of the file and of its log."""
+        """Return the bytes of the file and of its log."""
         files = (self._path, self._path.with_name(self._path.name + "-wal"))
         try:
             return sum(file.stat().st_size for file in files if file.exists())
@@ -124,13 +126,14 @@ class Place:
                 hint="one server at a time on SQLite; stop that one first",
             ) from None
         self._lock = lock
-        with contextlib.suppress(OSError):  # a full disk: the lock holds without the name of who holds it
+        # On a full disk the lock holds without the id of the process that holds it.
+        with contextlib.suppress(OSError):
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
-class Nowhere(Place):
-    """The place of a database that is no file of the operating system: nothing to lock or to watch."""
+class NoFile(DatabaseFile):
+    """A database that is no file of the operating system: there is nothing to lock or to watch."""
 
     def __init__(self) -> None:
         super().__init__("nowhere", floor_bytes=0)
@@ -149,7 +152,7 @@ class Nowhere(Place):
 
 
 def mount_kind(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """The kind of file system a folder lies on, by Linux's table; None where the system does not tell."""
+    """Return the kind of file system a folder lies on, by Linux's table; None if the system does not tell."""
     try:
         lines = mounts.read_text().splitlines()
     except OSError:
@@ -173,7 +176,8 @@ def _refused(path: Path, error: OSError) -> SurehookError:
 
 
 def _refuse_another_file(path: Path) -> None:
-    """Before a lock is laid beside a file that is somebody else's: SQLite's begin with these words, or are empty."""
+    """Refuse a file that another program made, before a lock is created beside it. SQLite's files begin with `SQLITE`, or are
+    empty."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         begins = file.read(len(SQLITE))
         if begins not in (b"", SQLITE):

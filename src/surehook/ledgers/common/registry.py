@@ -1,35 +1,32 @@
-"""The registry's methods. Lists alone wait for SQLAlchemy."""
+"""The registry's methods, for every SQL ledger. Only lists wait for SQLAlchemy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
-from surehook.ledgers.common import changing
-from surehook.ledgers.common.changing import Changing
-from surehook.ledgers.postgres import configuration, configuring
-from surehook.ledgers.postgres.desk import Desk
+from surehook.ledgers.common import changing, configuration
+from surehook.ledgers.common.sessions import Sessions
 from surehook.ports.registry import ApiKey, Changes, ConfigurationPage, Page
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
+class RegistryMethods(Sessions):
+    """Implements `ports.registry.Registry`."""
 
-class Registering(Desk):
     async def version(self) -> int:
-        return await self._write(configuration.version)
+        return await self._load(configuration.version)
 
     async def changes(self, since: int, *, limit: int) -> Changes | None:
-        return await self._write(configuration.changes, since, limit=limit)
+        return await self._refresh(configuration.changes, since, limit=limit)
 
     async def configuration(self, after: bytes | None, *, limit: int) -> ConfigurationPage:
-        return await self._write(configuration.page, after, limit=limit)
+        return await self._load_page(configuration.page, after, limit=limit)
 
     async def secrets(self, endpoint: bytes) -> Sequence[Secret]:
-        return await self._write(configuration.secrets, endpoint)
+        return await self._load(configuration.secrets, endpoint)
+
+    # -- tenants ----------------------------------------------------------------------------------------
 
     async def add_tenant(self, tenant: Tenant) -> None:
         await self._change(changing.add_tenant, tenant)
@@ -41,11 +38,15 @@ class Registering(Desk):
         return await self._change(changing.remove_tenant, tenant)
 
     async def tenant(self, tenant: str) -> Tenant | None:
-        return await self._read(configuration.tenant, tenant)
+        return await self._show(configuration.tenant, tenant)
 
     async def tenants(self, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._show("tenants", limit=limit, after=after)
-        return page
+        await self._import_lists()
+        from surehook.ledgers.common import configured
+
+        return await self._list(configured.tenants, limit=limit, after=after)
+
+    # -- event types ------------------------------------------------------------------------------------
 
     async def add_event_type(self, event_type: EventType) -> None:
         await self._change(changing.add_event_type, event_type)
@@ -54,11 +55,15 @@ class Registering(Desk):
         return await self._change(changing.change_event_type, name, changes)
 
     async def event_type(self, name: str) -> EventType | None:
-        return await self._read(configuration.event_type, name)
+        return await self._show(configuration.event_type, name)
 
     async def event_types(self, *, limit: int, after: bytes | None) -> Page:
-        page: Page = await self._show("event_types", limit=limit, after=after)
-        return page
+        await self._import_lists()
+        from surehook.ledgers.common import configured
+
+        return await self._list(configured.event_types, limit=limit, after=after)
+
+    # -- endpoints and their secrets --------------------------------------------------------------------
 
     async def add_endpoint(self, endpoint: Endpoint, secret: Secret) -> None:
         await self._change(changing.add_endpoint, endpoint, secret)
@@ -72,30 +77,23 @@ class Registering(Desk):
         return await self._change(changing.remove_endpoint, endpoint)
 
     async def endpoint(self, endpoint: bytes) -> Endpoint | None:
-        return await self._read(configuration.endpoint, endpoint)
+        return await self._show(configuration.endpoint, endpoint)
 
     async def endpoints(
         self, *, tenant: str | None, status: str | None, limit: int, after: bytes | None
     ) -> Page:
-        page: Page = await self._show("endpoints", tenant=tenant, status=status, limit=limit, after=after)
-        return page
+        await self._import_lists()
+        from surehook.ledgers.common import configured
+
+        return await self._list(configured.endpoints, tenant=tenant, status=status, limit=limit, after=after)
 
     async def rotate_secret(self, secret: Secret, *, old_expires_at: int) -> None:
         await self._change(changing.rotate_secret, secret, old_expires_at=old_expires_at)
 
+    # -- API keys ---------------------------------------------------------------------------------------
+
     async def keys(self) -> Sequence[ApiKey]:
-        return await self._write(configuration.keys)
+        return await self._load(configuration.keys)
 
     async def add_key(self, key: ApiKey) -> None:
         await self._change(changing.add_key, key)
-
-    async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await self._write(configuring.change, partial(work, *args, **kwargs))
-        except CommitUnknown as error:  # run again, it could take its own work for somebody else's
-            detail = "the connection was lost while the change was committed: look whether it holds, then try again"
-            raise LedgerUnavailable(detail) from error
-
-    async def _show(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        core_sql = await self._core_sql()
-        return await self._read(core_sql.look, getattr(core_sql.configured, name), *args, **kwargs)

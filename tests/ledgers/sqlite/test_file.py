@@ -13,7 +13,7 @@ from msgspec import structs
 
 from surehook.core.errors import LedgerBroken, LedgerFull, LedgerUnavailable, SettingsError
 from surehook.ledgers.sqlite import SqliteLedger
-from surehook.ledgers.sqlite.place import NETWORK_KINDS, mount_kind
+from surehook.ledgers.sqlite.file import NETWORK_KINDS, mount_kind
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW, Maker
 

@@ -1,13 +1,13 @@
-"""What all parts of the ledger stand on: sessions by purpose, and the order of opening.
+"""The ledger's sessions by purpose, and the order of opening and closing.
 
-Each purpose has connections of its own, so that nothing on the way of an event waits for something beside it:
+Each purpose has connections of its own, so that nothing on the hot path waits for other work:
 
     accepting, recording   the two group commits
     working                claims, parking, endings, management
     beating                the heartbeat
     listing                lists
-    counting               what takes the longer the more there is: one count at a time, and no list waits for it
-    keeping                migrations, burials
+    counting               what takes longer the more there is: one count at a time, for which no list waits
+    keeping                migrations, evictions
     pruning                retention, whose steps may take long
 """
 
@@ -15,33 +15,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.ledgers.common.sessions import Sessions
+from surehook.ledgers.common.statements import Changing, Reading
 from surehook.ledgers.late import Telling
+from surehook.ledgers.postgres import steps
 from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
 from surehook.ledgers.postgres.errors import Again
+from surehook.ledgers.postgres.indexing import list_indexes
 from surehook.ledgers.postgres.lookback import SECONDS
 from surehook.ledgers.postgres.opening import open_book
 from surehook.ledgers.postgres.pool import Pool
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.telling import tell
 
+if TYPE_CHECKING:
+    from surehook.ledgers.common.indexes import ListIndexes
+    from surehook.ledgers.common.steps import Steps
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Deadlocks do not happen between our own statements; a stranger's may. Two in a row are no accident.
+LISTS = "surehook.ledgers.postgres.core_sql"
+# Our own statements never deadlock with each other; a stranger's may. Two deadlocks in a row are no accident.
 TRIES = 3
 
 Work = Callable[Concatenate[Session, P], Awaitable[R]]
 
 
-class Desk:
+class PostgresSessions(Sessions):
     """Sessions on one database.
 
-    url      postgresql://…; several hosts and `target_session_attrs` are asyncpg's to understand
-    writers  connections for record; for accept, which has one more writer, one more
+    url      postgresql://…; asyncpg understands several hosts and `target_session_attrs`
+    writers  connections for record; accept, which has one more writer, has one more
     workers  connections for everything else that writes
     listers  connections for lists
     clock    counts seconds: between looks back, and how long commits take
@@ -57,7 +67,8 @@ class Desk:
         clock: Callable[[], float] = SECONDS,
     ) -> None:
         self.url = url
-        self.warnings: list[str] = []  # what a start found about the server; people should read it
+        # Found about the server at the start, for operators to read.
+        self.warnings: list[str] = []
         self._accepting = self._pool("hot", writers + 1)
         self._recording = self._pool("hot", writers)
         self._working = self._pool("hot", workers)
@@ -67,13 +78,13 @@ class Desk:
         self._keeping = self._pool("keep", 1)
         self._pruning = self._pool("keep", 1)
         self._telling = Telling(self._tell, clock)
-        self._lists_sql: Any = None
+        self._has_lists = False
 
     def _pool(self, purpose: Purpose, size: int) -> Pool:
         return Pool(connect_to(self.url, purpose), size=size, patience_s=PATIENCE_S[purpose])
 
     async def open(self, *, now: int) -> None:
-        """Connect, make sure of the server, bring the schema to its head. Raises SettingsError where it cannot serve."""
+        """Connect, check the server, and bring the schema to its head. Raises SettingsError if it cannot serve."""
         try:
             async with self._keeping.lend() as keeping, self._listing.lend() as listing:
                 self.warnings = await open_book(keeping, listing, url=self.url, now=now)
@@ -93,7 +104,7 @@ class Desk:
             await pool.close()
 
     async def _with(self, pool: Pool, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the work on a session of the pool; where it met another's transaction, once more."""
+        """Run the work on a session of the pool, and again if it conflicted with another transaction."""
         for _ in range(TRIES - 1):
             try:
                 async with pool.lend() as session:
@@ -116,7 +127,7 @@ class Desk:
         return await self._with(self._keeping, work, *args, **kwargs)
 
     async def _surely(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Write with work that knows its own traces, so that it is run again where a commit's answer was lost."""
+        """Write with work that recognizes its own rows, so that it can run again if the answer to its commit was lost."""
         return await self._until_known(self._working, work, *args, **kwargs)
 
     async def _until_known(self, pool: Pool, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -131,18 +142,47 @@ class Desk:
             raise LedgerUnavailable(f"{TRIES} commits in a row were lost: {error}") from error
 
     async def _once(self, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Write with work that cannot be run again: a second claim would lease other rows.
+        """Write with work that cannot run again: a second claim would lease other rows.
 
-        Raises CommitUnknown where the answer was lost: the caller knows what it may have done.
+        Raises CommitUnknown if the answer was lost; the caller knows what the work may have done.
         """
         return await self._write(work, *args, **kwargs)
 
-    async def _core_sql(self) -> Any:
-        """What needs SQLAlchemy, imported when first asked for, and not on the event loop's thread."""
-        if self._lists_sql is None:  # `sys.modules` has a module before it is whole
-            name = "surehook.ledgers.postgres.core_sql"
+    # -- the work that all SQL ledgers share ------------------------------------------------------------
+
+    async def _show(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._read(steps.read, partial(work, *args, **kwargs))
+
+    async def _load(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write(steps.read, partial(work, *args, **kwargs))
+
+    async def _load_page(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write(steps.read_page, partial(work, *args, **kwargs))
+
+    async def _refresh(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write(steps.read, partial(work, *args, **kwargs))
+
+    async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await self._write(steps.change, partial(work, *args, **kwargs))
+        except CommitUnknown as error:
+            # It must not run again: it could take its own rows for somebody else's.
+            detail = "the connection was lost while the change was committed: look whether it holds, then try again"
+            raise LedgerUnavailable(detail) from error
+
+    async def _import_lists(self) -> None:
+        if not self._has_lists:
             try:
-                self._lists_sql = await asyncio.to_thread(import_module, name)
-            except OSError as error:  # no descriptors or memory left: the next call may have them again
-                raise LedgerUnavailable(f"{name} cannot be read now: {error}") from error
-        return self._lists_sql
+                await asyncio.to_thread(import_module, LISTS)
+            except OSError as error:
+                # No descriptors or memory are left: the next call may have them again.
+                raise LedgerUnavailable(f"{LISTS} cannot be read now: {error}") from error
+            self._has_lists = True
+
+    async def _list(self, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        from surehook.ledgers.postgres.core_sql import look
+
+        return await self._read(look, partial(work, *args, **kwargs))
+
+    async def _list_indexes(self) -> ListIndexes:
+        return await self._read(list_indexes)

@@ -1,1 +1,0 @@
-select t.name, t.description, t.schema, t.schema_version, t.policy, t.created_at, t.schemas from event_type t where t.name > $1 order by t.name limit $2

@@ -1,1 +1,0 @@
-select id, filter, dry_run, state, matched, created, created_at, finished_at, position from replay where id = $1

@@ -1,1 +1,0 @@
-select id, digest, name, created_at from api_key order by id

@@ -1,0 +1,102 @@
+"""Work of `ledgers/common` on one session: each step is run and answered with its rows.
+
+Work is handed in as a function that begins it, since it may have to run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+
+from surehook.ledgers.common.statements import (
+    Changing,
+    ChangingStep,
+    Note,
+    Query,
+    Reading,
+    ReadingStep,
+    Refused,
+    Row,
+    Statement,
+)
+from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ports.registry import NOTES_KEPT
+
+R = TypeVar("R")
+S = TypeVar("S")
+# Notes that are too old are dropped together every so many versions, since every statement takes time.
+DROP_EVERY = 100
+
+
+def read(session: Session, begin: Callable[[], Reading[R]]) -> R:
+    return follow(session, begin(), _read)
+
+
+def read_page(session: Session, begin: Callable[[], Reading[R]]) -> R:
+    """Read with all statements in one snapshot."""
+    with session.snapshot():
+        return follow(session, begin(), _read)
+
+
+def follow(
+    session: Session,
+    steps: Generator[S, Sequence[Row], R],
+    run: Callable[[Session, S], Sequence[Row]],
+) -> R:
+    """Run the steps of some work, and return its answer."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(run(session, step))
+    except StopIteration as end:
+        answer: R = end.value
+        return answer
+
+
+def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
+    if isinstance(step, Statement):
+        return session.rows(step.sql, step.parameters)
+    if isinstance(step, Query):
+        return session.rows(query(step.name), step.parameters)
+    return [row for piece in batch(step.name).pieces(list(step.keys)) for row in session.rows(*piece)]
+
+
+def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
+    """Change the configuration in one transaction. The one writer runs no other change beside it."""
+    with session.writing():
+        return _follow_change(session, begin())
+
+
+def _follow_change(session: Session, steps: Changing[R]) -> R:
+    try:
+        step = next(steps)
+        while True:
+            try:
+                rows = _change(session, step)
+            except Unstorable as error:
+                step = steps.throw(Refused(str(error)))
+            else:
+                step = steps.send(rows)
+    except StopIteration as end:
+        answer: R = end.value
+        return answer
+
+
+def _change(session: Session, step: ChangingStep) -> Sequence[Row]:
+    if isinstance(step, Statement):
+        return session.rows(step.sql, step.parameters)
+    if isinstance(step, Note):
+        _note(session, step)
+        return []
+    changed = session.rows(f"{step.sql} returning {step.returning}", step.parameters)
+    if changed:
+        _note(session, step.note)
+    return changed
+
+
+def _note(session: Session, note: Note) -> None:
+    version: int = session.value(query("raise_version"))
+    session.run(query("note"), (note.kind, note.key))
+    if version % DROP_EVERY == 0:
+        session.run(query("drop_notes"), (version - NOTES_KEPT,))
