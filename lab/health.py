@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surehook.core.breaker import BUCKETS
-from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, Turn, View, Word
+from surehook.ports.health import BUSY_MS, OVERLAP_MS, BreakerUpdate, Counted, HealthReply, View
 
 
 class Entry:
@@ -58,13 +58,13 @@ class LocalHealth:
         *,
         node: bytes,
         counted: Sequence[Counted],
-        turns: Sequence[Turn],
+        updates: Sequence[BreakerUpdate],
         busy: Sequence[bytes],
         since: int,
         now: int,
-    ) -> Word:
-        for turn in turns:
-            self._turn(turn, node, now)
+    ) -> HealthReply:
+        for update in updates:
+            self._update(update, node, now)
         views: dict[tuple[str, str], View] = {}
         for report in counted:
             place = (report.tenant, report.key)
@@ -72,10 +72,10 @@ class LocalHealth:
             views[place] = self._view(place, calls, failures)
         since = min(since, now - OVERLAP_MS)
         changed = [place for place, entry in self._entries.items() if entry.generation > since]
-        for place in [*changed, *((turn.tenant, turn.key) for turn in turns)]:
+        for place in [*changed, *((update.tenant, update.key) for update in updates)]:
             views.setdefault(place, self._view(place))
         newest = max((self._entries[place].generation for place in changed), default=since + OVERLAP_MS)
-        return Word(
+        return HealthReply(
             views=list(views.values()),
             sharers=self._share(busy, node, now),
             since=max(since, min(newest, now) - OVERLAP_MS),
@@ -92,26 +92,28 @@ class LocalHealth:
         entry.prober, entry.probe_until = node, until
         return True
 
-    def _turn(self, turn: Turn, node: bytes, now: int) -> None:
-        entry = self._entries.setdefault((turn.tenant, turn.key), Entry())
-        if turn.hastened:
-            if entry.state == "open" and turn.probe_at < entry.probe_at:
-                entry.probe_at = turn.probe_at
-                entry.generation = max(now, entry.generation + 1, turn.generation)
+    def _update(self, update: BreakerUpdate, node: bytes, now: int) -> None:
+        entry = self._entries.setdefault((update.tenant, update.key), Entry())
+        if update.hastened:
+            if entry.state == "open" and update.probe_at < entry.probe_at:
+                entry.probe_at = update.probe_at
+                entry.generation = max(now, entry.generation + 1, update.generation)
             return
-        if turn.again and turn.generation <= entry.generation:
+        if update.again and update.generation <= entry.generation:
             return
-        news = entry.state == "closed" or entry.reason != turn.reason
-        if turn.state == "open" and not news and (turn.again or entry.prober != node):
-            entry.generation = max(entry.generation, turn.generation + (not turn.again))
+        news = entry.state == "closed" or entry.reason != update.reason
+        if update.state == "open" and not news and (update.again or entry.prober != node):
+            entry.generation = max(entry.generation, update.generation + (not update.again))
             return
-        if turn.state == "open" or entry.state == "open" or not entry.generation:
+        if update.state == "open" or entry.state == "open" or not entry.generation:
             entry.author = node.hex()
-        entry.state, entry.reason = turn.state, turn.reason
-        entry.opened_at, entry.probe_at = turn.opened_at, turn.probe_at
-        entry.generation = turn.generation if turn.again else max(now, entry.generation + 1, turn.generation)
+        entry.state, entry.reason = update.state, update.reason
+        entry.opened_at, entry.probe_at = update.opened_at, update.probe_at
+        entry.generation = (
+            update.generation if update.again else max(now, entry.generation + 1, update.generation)
+        )
         entry.prober = None
-        if turn.state == "closed":
+        if update.state == "closed":
             entry.buckets.clear()
 
     def _count(self, report: Counted, now: int) -> tuple[int, int]:

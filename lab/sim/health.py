@@ -19,7 +19,7 @@ from lab.sim.loop import Process, SimLoop
 from lab.sim.receivers import Seen
 from lab.sim.trace import Trace
 from surehook.core.limits import PROBE_S
-from surehook.ports.health import HealthAway, View, Word
+from surehook.ports.health import HealthAway, HealthReply, View
 
 TRAVEL_S = (0.0005, 0.004)  # one way
 CLOCKS_MS = 1_500  # what nodes take for the ledger's time may differ by so much from it, and stamps are cut to seconds
@@ -141,7 +141,7 @@ class HealthPort:
     async def open(self) -> None:
         await self._store.travel(self._process)
 
-    async def exchange(self, **asked: Any) -> Word:
+    async def exchange(self, **asked: Any) -> HealthReply:
         store = self._store
         await store.travel(self._process)
         word = await store.inner.exchange(**asked)

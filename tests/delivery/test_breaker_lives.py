@@ -12,7 +12,7 @@ from surehook.core.model import BreakerRow, EventType
 from surehook.core.policy import BreakerPolicy
 from surehook.delivery import endpoints, resend, testcall
 from surehook.delivery.breakers import AHEAD_MS
-from surehook.ports.health import Turn, View
+from surehook.ports.health import BreakerUpdate, View
 from tests.delivery.house import REFUSES, House, answers, in_house
 from tests.delivery.nodes import ALL, Town, in_town
 
@@ -54,7 +54,7 @@ def is_remembered(house: House) -> bool:
 
 
 async def in_store(health: LocalHealth, house: House, key: str = A) -> str | None:
-    word = await health.exchange(node=b"x", counted=(), turns=(), busy=(), since=0, now=house.clock.now())
+    word = await health.exchange(node=b"x", counted=(), updates=(), busy=(), since=0, now=house.clock.now())
     return next((view.state for view in word.views if view.key == key), None)
 
 
@@ -216,8 +216,8 @@ def test_an_opening_by_a_node_with_older_configuration_holds_nobody() -> None:
     async def story(town: Town) -> None:
         await town.endpoint(A, policy=HEEDS_NONE)
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000, now)
-        await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
+        turn = BreakerUpdate("acme", A, "open", "failures", now, now + 3_600_000, now)
+        await health.exchange(node=b"x", counted=(), updates=[turn], busy=(), since=0, now=now)
         await town.wait(5)
         assert town.engine.directory.breakers[PLACE].is_closed
         assert await in_store(health, town) == "closed"
@@ -231,8 +231,8 @@ def test_key_trouble_that_another_node_found_holds_without_a_breaker_too() -> No
     async def story(town: Town) -> None:
         endpoint = await town.endpoint(A, policy=HEEDS_NONE)
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "key", now, now + 3_600_000, now)
-        await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
+        turn = BreakerUpdate("acme", A, "open", "key", now, now + 3_600_000, now)
+        await health.exchange(node=b"x", counted=(), updates=[turn], busy=(), since=0, now=now)
         await town.wait(5)
         assert town.route(endpoint).takes == "key"
 
@@ -372,8 +372,8 @@ def test_an_opening_that_is_heard_before_the_endpoint_holds_from_its_first_momen
 
     async def story(town: Town) -> None:
         now = town.clock.now()
-        turn = Turn("acme", A, "open", "failures", now, now + 3_600_000, now)
-        await health.exchange(node=b"x", counted=(), turns=[turn], busy=(), since=0, now=now)
+        turn = BreakerUpdate("acme", A, "open", "failures", now, now + 3_600_000, now)
+        await health.exchange(node=b"x", counted=(), updates=[turn], busy=(), since=0, now=now)
         await town.wait(2)
         assert list(town.engine.breakers()) == []
         town.receivers.scripts[A] = answers(200)

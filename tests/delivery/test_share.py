@@ -10,7 +10,7 @@ import pytest
 
 from lab.health import LocalHealth
 from surehook.delivery.asking import ASKING_MOST
-from surehook.ports.health import HealthAway, Turn
+from surehook.ports.health import BreakerUpdate, HealthAway
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, API, Town, in_town
 
@@ -240,7 +240,7 @@ def test_a_store_that_forgot_everything_is_told_again() -> None:
         store.inner.flush()
         await town.wait(12)
         word = await store.inner.exchange(
-            node=b"x", counted=(), turns=(), busy=(), since=0, now=town.clock.now()
+            node=b"x", counted=(), updates=(), busy=(), since=0, now=town.clock.now()
         )
         assert [view.state for view in word.views] == ["open"]
         assert breakers(town) == ["open"] * 3
@@ -274,15 +274,15 @@ def test_a_closing_that_the_store_has_forgotten_is_not_undone_by_who_had_not_hea
         await town.wait(40)
         assert breakers(town) == ["closed"] * 3
         store.inner.flush()
-        late = Turn("acme", A, "open", *opened, again=True)
+        late = BreakerUpdate("acme", A, "open", *opened, again=True)
         await store.inner.exchange(
-            node=b"x", counted=(), turns=[late], busy=(), since=0, now=town.clock.now()
+            node=b"x", counted=(), updates=[late], busy=(), since=0, now=town.clock.now()
         )
         await publish_everywhere(town, 1)
         await town.wait(5)
         assert breakers(town) == ["closed"] * 3
         word = await store.inner.exchange(
-            node=b"x", counted=(), turns=(), busy=(), since=0, now=town.clock.now()
+            node=b"x", counted=(), updates=(), busy=(), since=0, now=town.clock.now()
         )
         assert [view.state for view in word.views] == ["closed"], "who knew better has told it"
 

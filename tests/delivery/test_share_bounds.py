@@ -68,9 +68,9 @@ def test_every_open_breaker_is_told_again_in_its_turn() -> None:
             await share.exchange()
 
     asyncio.run(main())
-    told = [turn.key for asked in health.asked for turn in asked["turns"]]
+    told = [turn.key for asked in health.asked for turn in asked["updates"]]
     assert set(told) == {breaker.key for breaker in breakers}
-    assert max(len(asked["turns"]) for asked in health.asked) == REPORTS_MAX
+    assert max(len(asked["updates"]) for asked in health.asked) == REPORTS_MAX
 
 
 def test_what_does_not_fit_into_one_exchange_comes_with_the_next() -> None:

@@ -16,13 +16,13 @@ from tests.health.test_shared import A, B, closed, counted, only, opened, say
 async def test_redis_that_is_gone_is_away_and_comes_back_empty(redis):
     health = RedisHealth(redis.url)
     await health.open()
-    await say(health, turns=[opened()])
+    await say(health, updates=[opened()])
     redis.kill()
     with pytest.raises(HealthAway):
         await say(health)
     redis.start()
     assert (await say(health)).views == []
-    assert only(await say(health, B, turns=[opened(again=True)])).state == "open"
+    assert only(await say(health, B, updates=[opened(again=True)])).state == "open"
     await health.close()
 
 
@@ -57,17 +57,17 @@ async def test_redis_without_its_scripts_is_given_them_again(redis):
     from redis.asyncio import Redis
 
     health = RedisHealth(redis.url)
-    await say(health, turns=[opened()])
+    await say(health, updates=[opened()])
     other = Redis.from_url(redis.url)
     await other.script_flush()
-    assert only(await say(health, turns=[closed()])).state == "closed"
+    assert only(await say(health, updates=[closed()])).state == "closed"
     await other.aclose()
     await health.close()
 
 
 async def test_a_database_that_ends_the_connection_is_away_once(postgres, database):
     health = LedgerHealth(database)
-    await say(health, turns=[opened()])
+    await say(health, updates=[opened()])
     postgres.ask(  # which blocks the loop: it has not heard yet that the connection is gone
         "select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = 'surehook health'"
         " and datname = current_database()",
@@ -89,9 +89,9 @@ async def test_a_locked_table_costs_its_patience_and_no_more(database):
         await other.execute("lock table health_breaker in access exclusive mode")
         began = time.monotonic()
         with pytest.raises(HealthAway):
-            await say(health, turns=[opened()])
+            await say(health, updates=[opened()])
         assert time.monotonic() - began < 2 * LEDGER_PATIENCE_S
-    assert only(await say(health, A, turns=[opened()])).state == "open"
+    assert only(await say(health, A, updates=[opened()])).state == "open"
     await other.close()
     await health.close()
 

@@ -120,7 +120,7 @@ async def test_what_had_gathered_is_heard_after_the_connection_is_gone(database:
     """As in a process that was stopped for a while: hints and the loss are found in one turn of the loop."""
     async with Ear(database) as one, Ear(database) as two:
         await two.listens(one)
-        lost, theirs = two.wakeups._line, one.wakeups._line.get_server_pid()
+        lost, theirs = two.wakeups._connection, one.wakeups._connection.get_server_pid()
         lost.terminate()
         two.wakeups._notified(lost, theirs, CHANNEL, WORK[1])
         assert two.heard.get_nowait() == WORK[1]
@@ -143,7 +143,7 @@ async def test_a_loss_is_told_once_however_often_the_database_refuses(
             raise ConnectionRefusedError("not yet")
 
         monkeypatch.setattr(asyncpg, "connect", refuse)
-        two.wakeups._line.terminate()
+        two.wakeups._connection.terminate()
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(3):
                 await refused.get()

@@ -20,7 +20,7 @@ from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.routes import Directory
 from surehook.delivery.slot_parts import SlotParts
 from surehook.ports.clock import Clock
-from surehook.ports.health import Counted, Health, HealthAway, Turn, View, Word
+from surehook.ports.health import BreakerUpdate, Counted, Health, HealthAway, HealthReply, View
 from surehook.ports.telemetry import Telemetry
 
 EXCHANGE_S = 1.0  # between two exchanges, at most
@@ -61,7 +61,7 @@ class Share:
         self._turned: dict[Place, Told] = {}  # not known to the others yet
         self._untold: dict[Place, Told] = {}  # … and not in the book either
         self._newer: dict[Place, UrlBreaker] = {}  # of which we know better than the store
-        self._hastened: dict[Place, Turn] = {}  # to be probed sooner, which nobody else knows yet
+        self._hastened: dict[Place, BreakerUpdate] = {}  # to be probed sooner, which nobody else knows yet
         self._wake = asyncio.Event()
         self._since = 0
         self._rounds = 0
@@ -146,7 +146,7 @@ class Share:
             word = await self._health.exchange(
                 node=node,
                 counted=counted,
-                turns=turns,
+                updates=turns,
                 busy=self._slots.busy(),
                 since=self._since,
                 now=self._clock.now(),
@@ -178,14 +178,14 @@ class Share:
         assert breaker.policy is not None
         return Counted(breaker.tenant, breaker.key, int(breaker.policy.window * 1000), breaker.report())
 
-    def _again(self, turned: Set[Place]) -> list[Turn]:
+    def _again(self, turned: Set[Place]) -> list[BreakerUpdate]:
         open_ones = [breaker for breaker in self._directory.breakers.unclosed if breaker.place not in turned]
         first = self._rounds // AGAIN_EVERY * REPORTS_MAX % max(1, len(open_ones))  # others the next time
         return [_turn(breaker, again=True) for breaker in open_ones[first : first + REPORTS_MAX]]
 
     # -- what the others say ----------------------------------------------------------------------------
 
-    def _learn(self, word: Word, turned: dict[Place, Told], failing: set[Place], author: str) -> None:
+    def _learn(self, word: HealthReply, turned: dict[Place, Told], failing: set[Place], author: str) -> None:
         now = self._clock.now()
         self._directory.breakers.forget_heard(now)
         for view in word.views:
@@ -246,8 +246,8 @@ class Share:
             self._telemetry.fact("health.back")
 
 
-def _turn(breaker: UrlBreaker, *, again: bool = False, hastened: bool = False) -> Turn:
-    return Turn(
+def _turn(breaker: UrlBreaker, *, again: bool = False, hastened: bool = False) -> BreakerUpdate:
+    return BreakerUpdate(
         tenant=breaker.tenant,
         key=breaker.key,
         state="closed" if breaker.is_closed else "open",

@@ -1,8 +1,8 @@
-"""Shared health in the ledger's PostgreSQL, for those who run no Redis: the same contract, a few statements an exchange.
+"""Shared health in the ledger's PostgreSQL, for installations without Redis: a few statements per exchange.
 
-Its tables are no part of the book. They are unlogged (nothing of them reaches the WAL, a crash empties them, a
-standby has none) and may be dropped at any time: the nodes fill them again. One connection a node, one call at a
-time; a call that takes too long costs the connection and is `HealthAway`.
+The tables are not part of the ledger. They are unlogged (nothing reaches the WAL, a crash empties them, a standby has
+none) and may be dropped at any time: the nodes fill them again. Each node has one connection, for one call at a time. A
+call that takes too long raises `HealthAway`, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import asyncpg
 
 from surehook.core.breaker import BUCKETS
 from surehook.core.errors import said
-from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn, View, Word
+from surehook.ports.health import BUSY_MS, OVERLAP_MS, BreakerUpdate, Counted, HealthAway, HealthReply, View
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-PATIENCE_S = 2.0  # one call, connecting included
-VIEWS_MAX = 5_000  # changes read in one exchange; more come with the next
-SWEEP_EVERY = 300  # exchanges between two sweeps of counts that nobody adds to any more
+# The longest one call may take, connecting included.
+PATIENCE_S = 2.0
+# Changes read in one exchange; the next one reads more.
+VIEWS_MAX = 5_000
+# Exchanges between two deletions of old counts.
+SWEEP_EVERY = 300
 # A breaker that nobody reports is forgotten after a day; an open one is probed far more often.
 KEEP_MS = 86_400_000
 
@@ -44,24 +47,25 @@ class LedgerHealth:
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.terminate()  # nothing of it is worth waiting for
+            # Nothing under way is worth waiting for.
+            connection.terminate()
 
     async def exchange(
         self,
         *,
         node: bytes,
         counted: Sequence[Counted],
-        turns: Sequence[Turn],
+        updates: Sequence[BreakerUpdate],
         busy: Sequence[bytes],
         since: int,
         now: int,
-    ) -> Word:
+    ) -> HealthReply:
         since = min(since, now - OVERLAP_MS)
         async with self._asked() as connection, connection.transaction():
-            for turn in sorted(turns, key=lambda turn: (turn.tenant, turn.key)):
-                await self._turn(connection, turn, node, now)
+            for update in sorted(updates, key=lambda update: (update.tenant, update.key)):
+                await self._update(connection, update, node, now)
             counts = await self._count(connection, counted, now)
-            asked = {*counts, *((turn.tenant, turn.key) for turn in turns)}
+            asked = {*counts, *((update.tenant, update.key) for update in updates)}
             rows = await connection.fetch(
                 _query("views"),
                 [place[0] for place in asked],
@@ -78,7 +82,7 @@ class LedgerHealth:
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
             views[place] = View(*place, "closed", None, 0, 0, 0, "", *counts.get(place, (None, None)))
-        return Word(
+        return HealthReply(
             views=list(views.values()), sharers=sharers, since=max(since, min(newest, now) - OVERLAP_MS)
         )
 
@@ -89,21 +93,27 @@ class LedgerHealth:
             )
 
     @staticmethod
-    async def _turn(connection: Connection, turn: Turn, node: bytes, now: int) -> None:
-        place, values = (turn.tenant, turn.key), (turn.state, turn.reason, turn.opened_at, turn.probe_at)
-        if turn.hastened:
-            await connection.execute(_query("hasten"), *place, turn.probe_at, now, turn.generation)
+    async def _update(connection: Connection, update: BreakerUpdate, node: bytes, now: int) -> None:
+        place, values = (
+            (update.tenant, update.key),
+            (update.state, update.reason, update.opened_at, update.probe_at),
+        )
+        if update.hastened:
+            await connection.execute(_query("hasten"), *place, update.probe_at, now, update.generation)
             return
-        if turn.again:
-            state = await connection.fetchval(_query("turn_again"), *place, *values, node, turn.generation)
+        if update.again:
+            state = await connection.fetchval(
+                _query("update_again"), *place, *values, node, update.generation
+            )
         else:
-            state = await connection.fetchval(_query("turn"), *place, *values, now, node, turn.generation)
+            state = await connection.fetchval(_query("update"), *place, *values, now, node, update.generation)
         if state is None:
-            least = turn.generation + (not turn.again)  # its author takes over what it was told
+            # A new decision met a state that stays: its node must learn the state, so its own generation is passed.
+            least = update.generation + (not update.again)
             await connection.execute(_query("raise"), *place, least)
         if state == "closed":
             await connection.execute(
-                "delete from health_count where tenant = $1 and key = $2", turn.tenant, turn.key
+                "delete from health_count where tenant = $1 and key = $2", update.tenant, update.key
             )
 
     @staticmethod
@@ -117,7 +127,8 @@ class LedgerHealth:
             for report in counted
             for number, calls, failures in report.buckets
         )
-        if rows:  # in one order on every node, so that two never wait for each other
+        # In the same order on every node, so that two never deadlock.
+        if rows:
             await connection.execute(_query("count"), *(list(column) for column in zip(*rows, strict=True)))
         sums = await connection.fetch(
             _query("sums"),
@@ -148,7 +159,7 @@ class LedgerHealth:
 
     @asynccontextmanager
     async def _asked(self) -> AsyncIterator[Connection]:
-        """The connection, made where there is none; lost, where anything goes wrong or takes too long."""
+        """Yield the connection, made if there is none. It is closed if anything fails or takes too long."""
         try:
             async with asyncio.timeout(PATIENCE_S), self._lock:
                 if self._connection is None or self._connection.is_closed():
@@ -164,7 +175,8 @@ class LedgerHealth:
             await self.close()
             raise HealthAway(f"PostgreSQL: {said(error)}") from None
         except asyncio.CancelledError:
-            await self.close()  # in the middle of a transaction
+            # It may be in the middle of a transaction.
+            await self.close()
             raise
 
     async def _connect(self) -> Connection:

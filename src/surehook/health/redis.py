@@ -1,7 +1,7 @@
-"""Shared health in Redis (6 or newer): one script an exchange, so that counting, deciding and reading are one step.
+"""Shared health in Redis (6 or newer): one script per exchange, so that counting, deciding and reading are atomic.
 
-Redis may lose everything at any time: it keeps no promise of ours. It may also be away, slow or full: every
-call has a deadline, and whatever goes wrong is `HealthAway`. Keys share one hash tag and expire by themselves.
+Redis may lose everything at any time; no guarantee depends on it. It may also be away, slow or full: every call has a
+deadline, and any failure raises `HealthAway`. Keys share one hash tag and expire by themselves.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from redis.retry import Retry
 
 from surehook.core.breaker import BUCKETS
 from surehook.core.errors import said
-from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn, View, Word
+from surehook.ports.health import BUSY_MS, OVERLAP_MS, BreakerUpdate, Counted, HealthAway, HealthReply, View
 
 PREFIX = "{surehook}:health"
-PATIENCE_S = 1.0  # one call, connecting included: an exchange comes every second
-KEEP_S = (
-    86_400  # a breaker that nobody reports is forgotten after a day; an open one is probed far more often
-)
-VIEWS_MAX = 5_000  # changes read in one exchange; more come with the next
+# The longest one call may take, connecting included: there is an exchange every second.
+PATIENCE_S = 1.0
+# A breaker that nobody reports is forgotten after a day; an open one is probed far more often.
+KEEP_S = 86_400
+# Changes read in one exchange; the next one reads more.
+VIEWS_MAX = 5_000
 
 
-class Told(msgspec.Struct):
-    """What the script answers. Absent lists are empty (Lua cannot tell an empty list from an empty object)."""
+class ScriptReply(msgspec.Struct):
+    """The answer of the script. Empty lists are left out: Lua cannot tell them from empty objects."""
 
     since: int
     views: list[View] = []
@@ -44,7 +45,8 @@ class RedisHealth:
             url,
             socket_timeout=PATIENCE_S,
             socket_connect_timeout=PATIENCE_S,
-            retry=Retry(NoBackoff(), 0),  # an exchange is not repeated: counts would be added twice
+            # An exchange must not be repeated: counts would be added twice.
+            retry=Retry(NoBackoff(), 0),
             max_connections=4,
         )
         self._exchange = self._redis.register_script(_source("exchange"))
@@ -61,25 +63,25 @@ class RedisHealth:
         *,
         node: bytes,
         counted: Sequence[Counted],
-        turns: Sequence[Turn],
+        updates: Sequence[BreakerUpdate],
         busy: Sequence[bytes],
         since: int,
         now: int,
-    ) -> Word:
+    ) -> HealthReply:
         ask = {
             "node": node.hex(), "now": now, "since": since, "buckets": BUCKETS, "busy_ms": BUSY_MS,
-            "overlap_ms": OVERLAP_MS, "keep_s": KEEP_S, "views": VIEWS_MAX, "turns": turns, "counted": counted,
+            "overlap_ms": OVERLAP_MS, "keep_s": KEEP_S, "views": VIEWS_MAX, "updates": updates, "counted": counted,
             "busy": [endpoint.hex() for endpoint in busy],
         }  # fmt: skip
         answer = await self._asked(self._exchange(keys=[PREFIX], args=[msgspec.json.encode(ask)]))
         try:
-            told = msgspec.json.decode(answer, type=Told, strict=False)
+            reply = msgspec.json.decode(answer, type=ScriptReply, strict=False)
         except (msgspec.MsgspecError, TypeError) as error:
             raise HealthAway(f"Redis answered what no exchange answers: {error}") from None
-        return Word(
-            views=[msgspec.structs.replace(view, reason=view.reason or None) for view in told.views],
-            sharers=dict(zip(busy, told.sharers, strict=False)),
-            since=told.since,
+        return HealthReply(
+            views=[msgspec.structs.replace(view, reason=view.reason or None) for view in reply.views],
+            sharers=dict(zip(busy, reply.sharers, strict=False)),
+            since=reply.since,
         )
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:

@@ -1,13 +1,13 @@
-"""What all nodes know together of how endpoints fare: breaker windows and states, one probe, slots.
+"""The health of endpoints as all nodes see it together: breaker windows and states, the one probe, slots.
 
-Health is advice, never authority: deliveries do not wait for it. Whatever goes wrong with it raises
-`HealthAway`, and the node decides on what it has seen itself until the next exchange succeeds. A store that
-has lost everything (flushed, failed over) is filled again by what the nodes remember.
+Health is advice, never authority: deliveries do not wait for it. Any failure raises `HealthAway`, and the node decides by
+its own observations until the next exchange succeeds. A store that has lost everything (flushed, failed over) is filled
+again from what the nodes remember.
 
-Two rules make exchanges simple. Counts only ever add up, so that a batch of them can be reported at any time.
-And every change of a breaker's state carries a *generation*: the greater one holds (core/breaker.py). It is given where
-the change is decided, and what the store knows is never older than what it was told: it raises the generation of a
-change that met others on its way.
+Two rules keep exchanges simple. Counts are only ever added, so a batch of them can be reported at any time. And every
+change of a breaker's state carries a *generation*, of which the greater one wins (core/breaker.py). The node that decides
+the change assigns it. If other changes reached the store first, the store raises it, so that what the store knows is never
+older than what it was told.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ from msgspec import Struct
 
 
 class HealthAway(Exception):
-    """The shared health cannot be asked now; decide alone."""
+    """The shared health cannot be reached now: decide alone."""
 
 
 class Counted(Struct, frozen=True):
-    """Calls of one breaker that this node has not reported yet."""
+    """The calls of one breaker that this node has not reported yet."""
 
     tenant: str
-    key: str  # scheme://host:port/path
+    # scheme://host:port/path
+    key: str
     window_ms: int
-    buckets: tuple[tuple[int, int, int], ...]  # (number, calls, failures); a number is sixtieths of windows
+    # (number, calls, failures). A bucket is one sixtieth of the window; its number counts them from the epoch.
+    buckets: tuple[tuple[int, int, int], ...]
 
 
-class Turn(Struct, frozen=True):
-    """A breaker's state as this node has just decided it.
+class BreakerUpdate(Struct, frozen=True):
+    """A breaker's state as this node has decided it.
 
-    `again` says that nothing new was decided: the store is told because it knows nothing, or something older.
-    `hastened` that the open breaker of all may be probed from `probe_at` on, if that is sooner: its receiver may be mended,
-    or its policy waits for less.
+    again     nothing new was decided: the store is told because it knows nothing, or something older
+    hastened  the open breaker may be probed from `probe_at` on, if that is sooner than planned: its receiver may have
+              recovered, or its policy now waits less
     """
 
     tenant: str
@@ -51,10 +53,11 @@ class Turn(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """A breaker as all nodes see it. `generation` 0: the store knows no state of it (closed, if ever open).
+    """A breaker as all nodes see it.
 
-    `author` is the node whose turn this state is, in hex; "" where nobody's. `calls` and `failures` are those of
-    every node within the window, where the breaker was reported in this exchange; else None.
+    generation  0 if the store knows no state of it (closed, if ever open)
+    author      the node that brought about this state, in hex; "" if no node did
+    calls, failures  of all nodes within the window, if the breaker was reported in this exchange; else None
     """
 
     tenant: str
@@ -69,12 +72,12 @@ class View(Struct, frozen=True):
     failures: int | None = None
 
 
-class Word(Struct, frozen=True):
+class HealthReply(Struct, frozen=True):
     """The answer to one exchange.
 
-    views     the breakers that were reported, and those whose state changed after `since`
-    sharers   by endpoint: how many nodes, this one included, want more slots than their part of it
-    since     what to ask with next time
+    views    the breakers that were reported, and those whose state changed after `since`
+    sharers  by endpoint, the number of nodes, this one included, that want more slots than their part
+    since    to be passed to the next exchange
     """
 
     views: list[View]
@@ -84,7 +87,7 @@ class Word(Struct, frozen=True):
 
 class Health(Protocol):
     async def open(self) -> None:
-        """Connect. Raises HealthAway; an exchange tries again."""
+        """Connect. Raises HealthAway; the next exchange tries again."""
         ...
 
     async def exchange(
@@ -92,33 +95,40 @@ class Health(Protocol):
         *,
         node: bytes,
         counted: Sequence[Counted],
-        turns: Sequence[Turn],
+        updates: Sequence[BreakerUpdate],
         busy: Sequence[bytes],
         since: int,
         now: int,
-    ) -> Word:
-        """Report and learn, in one round trip and all or nothing.
+    ) -> HealthReply:
+        """Report and learn in one round trip, all or nothing.
 
-        `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
-        this node's probe, or for another reason, and else raises the generation alone, to one that who told it has not;
-        closing always counts and forgets the window, and of several who close it the first is the author. What is told
-        `again` counts where it is newer than what is known, and keeps its generation. Hastening raises the generation of
-        an open breaker, so that everybody learns of it, and leaves a probe under way its right. `busy` are endpoints that this
-        node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
+        `updates` are applied before views are read:
+
+        1. Opening takes effect if the breaker is closed, or half-open with this node's probe, or open for another reason.
+           Otherwise it only raises the generation above the one that was told.
+        2. Closing always takes effect and clears the window. If several nodes close it, the first one is the author.
+        3. An update that is told `again` takes effect if it is newer than what is known, and keeps its generation.
+        4. Hastening raises the generation of an open breaker, so that every node learns of it. A probe that is under way
+           stays the one probe.
+
+        `busy` are the endpoints of which this node could use more slots: it counts as a sharer for `BUSY_MS` from then on.
         """
         ...
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
-        """Become the one probe of an open breaker, by compare-and-set. False: another node is it, the breaker is
-        closed, or its probe is not due. The right ends with the turn that follows, or at `until`. A breaker the
-        store knows nothing of may be probed: the store has forgotten it. So may one that opened in the future, and a
-        right that lasts longer than the one that is asked for is nobody's."""
+        """Try to become the one probe of an open breaker, by compare-and-set.
+
+        False: another node is the probe, the breaker is closed, or no probe is due. The right ends with the next update of
+        the breaker, or at `until`. A breaker that the store does not know may be probed, since the store has forgotten it;
+        so may one that opened in the future. A right that lasts beyond `until` counts for nothing: a clock was set back.
+        """
         ...
 
     async def close(self) -> None: ...
 
 
-BUSY_MS = 3_000  # three exchanges
-# The nodes' clocks are not one, but no two are further apart than this. Changes so much older than the newest are told
-# again, and what lies further ahead was told by a clock that has been set back since: it counts for nothing.
+# Three exchanges.
+BUSY_MS = 3_000
+# No two nodes' clocks are further apart than this. Changes that are less than this older than the newest are read again;
+# what lies further ahead was told by a clock that has been set back since, and counts for nothing.
 OVERLAP_MS = 5_000

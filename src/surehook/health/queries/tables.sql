@@ -1,4 +1,4 @@
--- Unlogged: advice that may be lost. The lock keeps nodes that start together from making one table twice.
+-- Unlogged: advice that may be lost. The lock keeps nodes that start at once from creating a table twice.
 begin;
 select pg_advisory_xact_lock(92184657318);
 create unlogged table if not exists health_breaker (

@@ -1,4 +1,4 @@
--- tenant, key, node, until, now, and how far clocks may differ. A breaker that nobody knows may be probed.
+-- Parameters: tenant, key, node, until, now, the most that clocks may differ. An unknown breaker may be probed.
 with taken as (
   update health_breaker set prober = $3, probe_until = $4
   where tenant = $1 and key = $2 and state = 'open' and (probe_at <= $5 or opened_at > $5 + $6::bigint)

@@ -1,6 +1,6 @@
--- One exchange of a node (ports/health.py): turns are applied, counts added, views and sharers answered.
--- ARGV[1]: JSON {node, now, since, buckets, busy_ms, overlap_ms, keep_s, turns, counted, busy}; the answer is JSON.
--- All keys share one hash tag, so that they lie on one node of a cluster.
+-- One exchange of a node (ports/health.py): apply updates, add counts, answer views and sharers.
+-- ARGV[1]: JSON {node, now, since, buckets, busy_ms, overlap_ms, keep_s, updates, counted, busy}; the answer is JSON.
+-- All keys share one hash tag, so that one node of a cluster has them all.
 local ask = cjson.decode(ARGV[1])
 local now, node = ask.now, ask.node
 local CHANGED = KEYS[1]
@@ -9,32 +9,34 @@ local function place(tenant, key) return CHANGED .. ':' .. tenant .. '|' .. key 
 
 local function text(value) if value == cjson.null or value == nil then return '' end return value end
 
-for _, turn in ipairs(ask.turns) do
-  local at = place(turn.tenant, turn.key)
+for _, update in ipairs(ask.updates) do
+  local at = place(update.tenant, update.key)
   local old = redis.call('HMGET', at, 'state', 'reason', 'generation', 'prober', 'author', 'probe_at')
   local generation = tonumber(old[3]) or 0
-  local told = turn.generation
-  local news = turn.state == 'closed' or (old[1] or 'closed') == 'closed' or (old[2] or '') ~= text(turn.reason)
-    or ((old[4] or '') == node and not turn.again)
-  if turn.hastened then
-    if old[1] == 'open' and turn.probe_at < tonumber(old[6]) then
+  local told = update.generation
+  local news = update.state == 'closed' or (old[1] or 'closed') == 'closed' or (old[2] or '') ~= text(update.reason)
+    or ((old[4] or '') == node and not update.again)
+  if update.hastened then
+    if old[1] == 'open' and update.probe_at < tonumber(old[6]) then
       generation = math.max(now, generation + 1, told)
-      redis.call('HSET', at, 'probe_at', turn.probe_at, 'generation', generation)
-      redis.call('ZADD', CHANGED, generation, cjson.encode({turn.tenant, turn.key}))
+      redis.call('HSET', at, 'probe_at', update.probe_at, 'generation', generation)
+      redis.call('ZADD', CHANGED, generation, cjson.encode({update.tenant, update.key}))
     end
-  elseif turn.again and told <= generation then -- it is known, or something newer is
-  elseif not news then -- what is known is not older than what was told, and its author takes it over
-    if not turn.again then told = told + 1 end
+  elseif update.again and told <= generation then
+    -- It is known, or something newer is.
+  elseif not news then
+    -- The state stays. Its generation passes the one that was told, so that the node learns the state.
+    if not update.again then told = told + 1 end
     redis.call('HSET', at, 'generation', math.max(generation, told))
   else
     local author = node
-    if turn.state == 'closed' and old[1] == 'closed' then author = old[5] or node end
-    generation = turn.again and told or math.max(now, generation + 1, told)
-    if turn.state == 'closed' then redis.call('DEL', at) end
-    redis.call('HSET', at, 'state', turn.state, 'reason', text(turn.reason), 'opened_at', turn.opened_at,
-      'probe_at', turn.probe_at, 'generation', generation, 'author', author, 'prober', '', 'probe_until', 0)
+    if update.state == 'closed' and old[1] == 'closed' then author = old[5] or node end
+    generation = update.again and told or math.max(now, generation + 1, told)
+    if update.state == 'closed' then redis.call('DEL', at) end
+    redis.call('HSET', at, 'state', update.state, 'reason', text(update.reason), 'opened_at', update.opened_at,
+      'probe_at', update.probe_at, 'generation', generation, 'author', author, 'prober', '', 'probe_until', 0)
     redis.call('EXPIRE', at, ask.keep_s)
-    redis.call('ZADD', CHANGED, generation, cjson.encode({turn.tenant, turn.key}))
+    redis.call('ZADD', CHANGED, generation, cjson.encode({update.tenant, update.key}))
   end
 end
 
@@ -65,7 +67,8 @@ for _, report in ipairs(ask.counted) do
     local kind, number = string.match(all[i], '^([cf])(%d+)$')
     if kind then
       if tonumber(number) <= oldest then gone[#gone + 1] = all[i]
-      elseif tonumber(number) > newest then -- of a clock that was set back
+      elseif tonumber(number) > newest then
+        -- It was counted by a clock that has been set back.
       elseif kind == 'c' then calls = calls + all[i + 1]
       else failures = failures + all[i + 1] end
     end
@@ -84,8 +87,8 @@ for i = 1, #changed, 2 do
   if not seen[place(tenant_key[1], tenant_key[2])] then view(tenant_key[1], tenant_key[2]) end
   since = math.max(since, math.min(tonumber(changed[i + 1]), now) - ask.overlap_ms)
 end
-for _, turn in ipairs(ask.turns) do
-  if not seen[place(turn.tenant, turn.key)] then view(turn.tenant, turn.key) end
+for _, update in ipairs(ask.updates) do
+  if not seen[place(update.tenant, update.key)] then view(update.tenant, update.key) end
 end
 
 local sharers = {}

@@ -1,4 +1,4 @@
--- tenant, key, state, reason, opened_at, probe_at, node, generation. Answers the state where it was not known.
+-- Parameters: tenant, key, state, reason, opened_at, probe_at, node, generation. Returns the state if it was news.
 insert into health_breaker as known (tenant, key, state, reason, opened_at, probe_at, generation, author)
 values ($1, $2, $3, $4, $5, $6, $8, $7)
 on conflict (tenant, key) do update set

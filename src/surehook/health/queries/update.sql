@@ -1,4 +1,4 @@
--- tenant, key, state, reason, opened_at, probe_at, now, node, generation. Answers the state where the turn counted.
+-- Parameters: tenant, key, state, reason, opened_at, probe_at, now, node, generation. Returns the state if the update took effect.
 insert into health_breaker as known (tenant, key, state, reason, opened_at, probe_at, generation, author)
 values ($1, $2, $3, $4, $5, $6, greatest($7::bigint, $9::bigint), $8::bytea)
 on conflict (tenant, key) do update set
