@@ -9,7 +9,7 @@ from msgspec import structs
 from lab.ledger.hooks import Hooked, reads, writes
 from lab.ledger.rows import Receipt, Row
 from surehook.core import receipt_state
-from surehook.core.endpoint_health import concerns, disabled_notice, folded
+from surehook.core.endpoint_health import after_window, applies_to, disabled_notice
 from surehook.core.model import (
     BreakerRow,
     Endpoint,
@@ -83,12 +83,12 @@ class Recording(Hooked):
                 row.outcome, row.unknown, row.freed = entry.outcome, entry.unknown, 0
 
     def _wait(self, settled: Sequence[Settled], now: int) -> None:
-        for wait in receipt_state.waits(settled):
+        for wait in receipt_state.waits_of(settled):
             key = (wait.event, wait.endpoint)
             receipt = self.book.receipts.get(key)
-            if receipt is None or receipt_state.begins(receipt.row, wait.delivery):
-                word = None if receipt is None else receipt.row.word
-                row = receipt_state.Row(wait.delivery, word, wait.finalize_by)
+            if receipt is None or receipt_state.starts_wait(receipt.row, wait.delivery):
+                word = None if receipt is None else receipt.row.state
+                row = receipt_state.ReceiptRow(wait.delivery, word, wait.finalize_by)
                 self.book.put_receipt(key, Receipt(wait.tenant, row, now))
 
     def _is_written(self, settled: Settled) -> bool:
@@ -116,9 +116,9 @@ class Recording(Hooked):
     def _fold(self, health: EndpointHealth, now: int) -> EndpointChange | None:
         """Fold one window into the endpoint; None where nothing changed or the endpoint is gone."""
         before = self.book.endpoints.get(health.endpoint)
-        if before is None or not concerns(health, before.url):
+        if before is None or not applies_to(health, before.url):
             return None
-        change = folded(health, before.failure_count, before.status, before.reason)
+        change = after_window(health, before.failure_count, before.status, before.reason)
         if change == _change(before):
             return None
         turned = change.status != before.status

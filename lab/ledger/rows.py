@@ -133,5 +133,5 @@ class Receipt(Struct, frozen=True):
     """What was said of an event at an endpoint."""
 
     tenant: str
-    row: receipt_state.Row
+    row: receipt_state.ReceiptRow
     changed_at: int

@@ -20,7 +20,7 @@ def view(book: Book, delivery: bytes) -> DeliveryView | None:
 
 def _said(book: Book, of: Row | Story) -> Word | None:
     receipt = book.receipts.get((of.event, of.endpoint))
-    return None if receipt is None else receipt.row.word
+    return None if receipt is None else receipt.row.state
 
 
 def _counted(book: Book, delivery: bytes) -> int:

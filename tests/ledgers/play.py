@@ -27,7 +27,7 @@ from surehook.core.receipt import STAGES, word
 from surehook.core.receipt_message import Said
 from surehook.ports.ledger import ANY_SIZE, Incoming
 from surehook.ports.reading import ReplayJob
-from surehook.ports.receipts import Awaited
+from surehook.ports.receipts import PendingReceipt
 from surehook.ports.registry import ApiKey
 
 from .making import NOW, TENANT, Maker
@@ -285,11 +285,13 @@ class Play:
             )
             for one in self._some(theirs, most=4)
         ]
-        return Call("hear", (endpoint, said), {"tenant": TENANT, "now": self.now})
+        return Call("apply_receipts", (endpoint, said), {"tenant": TENANT, "now": self.now})
 
     def mark_unfinalized(self) -> Call:
         awaited = [
-            Awaited(*key, one.tenant, one.row.delivery, one.row.finalize_by - (1 if self._chance(10) else 0))
+            PendingReceipt(
+                *key, one.tenant, one.row.delivery, one.row.finalize_by - (1 if self._chance(10) else 0)
+            )
             for key, one in sorted(self.model.book.receipts.items())
             if one.row.finalize_by is not None
         ]

@@ -307,7 +307,7 @@ async def _after_requests(desk: Desk) -> dict[str, bytes]:
         untried.id: word("accepted", NOW),
     }
     for delivery, said in [(one, words[one.id]) for one in (told, delivered, aged, untried)]:
-        await desk.ledger.hear(
+        await desk.ledger.apply_receipts(
             desk.endpoint, [Said(delivery.id, delivery.event, said)], tenant="acme", now=NOW
         )
     made = {
@@ -359,7 +359,7 @@ async def test_lists_through_events_say_what_a_walk_says(
             ]
             for one in said:
                 endpoint = desk.endpoint if one.delivery == incoming.deliveries[0].id else other
-                await desk.ledger.hear(endpoint, [one], tenant=tenant, now=NOW)
+                await desk.ledger.apply_receipts(endpoint, [one], tenant=tenant, now=NOW)
     for held in await desk.claim(limit=9):
         await desk.record(desk.make.dead(held))
     every = await desk.everything(desk.ledger.deliveries, DeliveryFilter(), limit=200)

@@ -14,7 +14,7 @@ from surehook.core.receipt import STAGES, Wanted, Word, word
 from surehook.core.receipt_message import Said
 from surehook.delivery.loading import read_all
 from surehook.ports.reading import DeliveryFilter
-from surehook.ports.receipts import Awaited, Heard
+from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 from .desk import ALL, Desk
 from .making import NOW, TENANT
@@ -22,8 +22,8 @@ from .making import NOW, TENANT
 T = NOW + 60_000  # when an end is missed
 
 
-async def _hear(desk: Desk, *said: Said, endpoint: bytes | None = None, now: int = NOW) -> Heard:
-    return await desk.ledger.hear(endpoint or desk.endpoint, said, tenant=TENANT, now=now)
+async def _hear(desk: Desk, *said: Said, endpoint: bytes | None = None, now: int = NOW) -> ReceiptResult:
+    return await desk.ledger.apply_receipts(endpoint or desk.endpoint, said, tenant=TENANT, now=now)
 
 
 def _of(delivery: Delivery, told: Word) -> Said:
@@ -155,7 +155,7 @@ async def test_a_wait_begins_with_the_delivery_and_is_over_at_its_time(desk: Des
     await _deliver(desk, finalize_by=None)
     assert await _late(desk, T - 1) == []
     (found,) = await desk.ledger.unfinalized(now=T, limit=ALL)
-    assert found == Awaited(late.event, desk.endpoint, TENANT, late.id, T)
+    assert found == PendingReceipt(late.event, desk.endpoint, TENANT, late.id, T)
     assert await _late(desk, T + 1) == [late.id, later.id]
     assert [one.delivery for one in await desk.ledger.unfinalized(now=T + 1, limit=1)] == [late.id]
     assert await _shown(desk, late) is None

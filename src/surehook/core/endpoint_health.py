@@ -1,4 +1,4 @@
-"""What one record window does to an endpoint: the fold that every ledger makes inside its transaction."""
+"""The effect of one window of results on an endpoint, which every ledger applies inside its transaction."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from surehook.core import ids
 from surehook.core.model import EndpointChange, EndpointHealth, EndpointStatus, Notice
 
 
-def concerns(health: EndpointHealth, url: str) -> bool:
-    """Whether the window was about the URL that the endpoint has now."""
+def applies_to(health: EndpointHealth, url: str) -> bool:
+    """Return True if the window was about the URL that the endpoint has now."""
     return health.url is None or health.url == url
 
 
-def folded(
+def after_window(
     health: EndpointHealth, failure_count: int, status: EndpointStatus, reason: str | None
 ) -> EndpointChange:
-    """The endpoint's count and status after the window.
+    """Return the endpoint's failure count and status after the window.
 
-    A forced status wins; otherwise an active endpoint that reaches its limit becomes inactive.
+    A status that the window sets wins; otherwise an active endpoint that reaches its limit becomes inactive.
     """
     count = (0 if health.succeeded else failure_count) + health.failures
     if health.status is not None:
@@ -29,7 +29,7 @@ def folded(
 
 
 def disabled_notice(change: EndpointChange, *, tenant: str, now: int) -> Notice:
-    """The notice of an endpoint that reached its limit; its id follows from what it says, without chance."""
+    """Make the notice of an endpoint that reached its limit. Its id follows from its content, without randomness."""
     seed = sha256(b"endpoint.disabled" + change.endpoint + now.to_bytes(8, "big", signed=True)).digest()
     return Notice(
         id=ids.uuid7(now, seed),

@@ -1,8 +1,8 @@
-"""What every ledger does with receipts between reading its rows and writing them.
+"""Receipts joined to the state of their events, for every ledger: between reading rows and writing them.
 
-A word may come before the delivery is recorded, since a receiver can be quicker than the sender's next commit: the
-row is there then, and the wait begins unless an end was told. An end that a *former* delivery of the event came to is not
-the last word on a later one, unless it was `finalized`.
+A receipt may come before its delivery is recorded, since a receiver can be quicker than the sender's next commit. Then
+the row is already there, and the wait for an end begins unless the receipt told one. An end that an *earlier* delivery of
+the event came to does not settle a later one, unless it was `finalized`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from surehook.core.receipt_message import Said
 
 REJECTED = rank("rejected")
 
-_word = json.Decoder(Word)
+_state = json.Decoder(Word)
+
+# A delivery and its event.
+DeliveryKey = tuple[bytes, bytes]
 
 
-Place = tuple[bytes, bytes]  # a delivery and its event
-
-
-class Row(NamedTuple):
+class ReceiptRow(NamedTuple):
     """A row of the table, without its key."""
 
     delivery: bytes
-    word: Word | None
+    state: Word | None
     finalize_by: int | None
 
 
-class Wait(NamedTuple):
-    """The end of one delivery is waited for."""
+class ReceiptWait(NamedTuple):
+    """A delivery whose end the receiver has still to tell."""
 
     event: bytes
     endpoint: bytes
@@ -42,10 +42,10 @@ class Wait(NamedTuple):
     finalize_by: int
 
 
-def waits(settled: Iterable[Settled]) -> list[Wait]:
-    """The waits that a window of results begins, in the order of their keys, one for each."""
+def waits_of(settled: Iterable[Settled]) -> list[ReceiptWait]:
+    """List the waits that a window of results begins, one per key and sorted by it."""
     found = {
-        (one.delivery.event, one.delivery.endpoint): Wait(
+        (one.delivery.event, one.delivery.endpoint): ReceiptWait(
             one.delivery.event,
             one.delivery.endpoint,
             one.delivery.tenant,
@@ -58,38 +58,41 @@ def waits(settled: Iterable[Settled]) -> list[Wait]:
     return [found[key] for key in sorted(found)]
 
 
-def begins(row: Row, delivery: bytes) -> bool:
-    """Whether a wait for this delivery begins, given what was heard before."""
-    told = 0 if row.word is None else rank(row.word.stage)
+def starts_wait(row: ReceiptRow, delivery: bytes) -> bool:
+    """Return True if a wait for this delivery begins, given the receipts that came before."""
+    told = 0 if row.state is None else rank(row.state.stage)
     return told < REJECTED or (told == REJECTED and row.delivery != delivery)
 
 
-def heard(
-    rows: Mapping[bytes, Row], said: Sequence[Said], known: Set[Place]
-) -> tuple[dict[bytes, Row], list[Stage]]:
-    """Rows to write, by event, and the stages that were reached anew. `rows` are those that are there; `known`
-    are places that the endpoint's deliveries have or had."""
+def joined(
+    rows: Mapping[bytes, ReceiptRow], items: Sequence[Said], known: Set[DeliveryKey]
+) -> tuple[dict[bytes, ReceiptRow], list[Stage]]:
+    """Join receipts to the rows that are there. Return the rows to write, by event, and the newly reached stages.
+
+    `known` are the deliveries that the endpoint has or had; receipts of others are ignored.
+    """
     reached: list[Stage] = []
-    changed: dict[bytes, Row] = {}
-    for one in said:
+    changed: dict[bytes, ReceiptRow] = {}
+    for one in items:
         if (one.delivery, one.event) not in known:
             continue
-        row = changed.get(one.event) or rows.get(one.event) or Row(one.delivery, None, None)
-        word = one.word if row.word is None else join(row.word, one.word)
-        before = 0 if row.word is None else rank(row.word.stage)
-        if rank(word.stage) > before:
-            reached.append(word.stage)
+        row = changed.get(one.event) or rows.get(one.event) or ReceiptRow(one.delivery, None, None)
+        state = one.word if row.state is None else join(row.state, one.word)
+        before = 0 if row.state is None else rank(row.state.stage)
+        if rank(state.stage) > before:
+            reached.append(state.stage)
         is_end = one.word.stage in ENDS
-        made = Row(row.delivery, word, None if is_end else row.finalize_by)
+        made = ReceiptRow(row.delivery, state, None if is_end else row.finalize_by)
         if made != rows.get(one.event):
             changed[one.event] = made
     return changed, reached
 
 
-def kept(word: Word) -> bytes:
-    """The column's value."""
-    return json.encode(word)
+def encode(state: Word) -> bytes:
+    """Encode a state for its column."""
+    return json.encode(state)
 
 
-def read(column: bytes | None) -> Word | None:
-    return None if column is None else _word.decode(column)
+def decode(column: bytes | None) -> Word | None:
+    """Decode a column; None if no receipt has come."""
+    return None if column is None else _state.decode(column)

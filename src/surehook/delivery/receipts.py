@@ -44,7 +44,9 @@ async def take(manager: Manager, headers: Pairs, body: bytes) -> Taken:
         )
     said = receipt_message.read(body)
     endpoint = route.endpoint
-    heard = await manager.ledger.hear(endpoint.id, said, tenant=endpoint.tenant, now=manager.clock.now())
+    heard = await manager.ledger.apply_receipts(
+        endpoint.id, said, tenant=endpoint.tenant, now=manager.clock.now()
+    )
     for stage in heard.reached:
         manager.watch.heard(stage)
     if len(heard.unknown) == len(said):

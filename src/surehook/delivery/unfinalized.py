@@ -12,7 +12,7 @@ from surehook.core import ids
 from surehook.core.model import Notice
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.receipts import Awaited, Receipts
+from surehook.ports.receipts import PendingReceipt, Receipts
 
 KIND = "delivery.unfinalized"
 ROWS = 500  # told of in one transaction
@@ -44,7 +44,7 @@ class Unfinalized:
                     self._notify(notice)
             await self._clock.sleep(REST_S)
 
-    def _notice(self, late: Awaited, now: int) -> Notice:
+    def _notice(self, late: PendingReceipt, now: int) -> Notice:
         return Notice(
             id=ids.uuid7(now, self._entropy.bits(10)),
             at=now,

@@ -1,8 +1,7 @@
-"""The sender's book of what receivers said later: one row an event and endpoint, beside the way of an event.
+"""The receipts that receivers send later: one row per event and endpoint, off the hot path.
 
-The key is (event, endpoint), not the delivery: a receiver speaks of the event, and a replay that finds it known is
-answered by what was said before. `CommitUnknown` is never raised: all three calls are safe to run again, and the
-ledger does so.
+The key is (event, endpoint), not the delivery: a receiver speaks of the event, and the receipts of an earlier delivery
+answer a replay as well. `CommitUnknown` is never raised: all three calls are safe to run again, and the ledger does so.
 """
 
 from __future__ import annotations
@@ -17,16 +16,19 @@ from surehook.core.receipt import Stage
 from surehook.core.receipt_message import Said
 
 
-class Heard(Struct):
-    """What became of a message: ids of deliveries that this endpoint never had (or that are past their retention), and
-    each stage that an event reached by it."""
+class ReceiptResult(Struct):
+    """The result of a message of receipts.
+
+    unknown  ids of deliveries that this endpoint never had, or that are past their retention
+    reached  each stage that an event newly reached
+    """
 
     unknown: list[bytes]
     reached: list[Stage]
 
 
-class Awaited(Struct, frozen=True):
-    """A delivered event of which no end was told by `finalize_by` (Unix milliseconds)."""
+class PendingReceipt(Struct, frozen=True):
+    """A delivered event whose receiver has told no end by `finalize_by` (Unix milliseconds)."""
 
     event: bytes
     endpoint: bytes
@@ -36,18 +38,24 @@ class Awaited(Struct, frozen=True):
 
 
 class Receipts(Protocol):
-    async def hear(self, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
-        """Join what was said about events that this endpoint's deliveries brought, in one transaction. What is known
-        is never lowered. An end (`receipt.ENDS`) ends the wait that `Settled.finalize_by` began."""
+    async def apply_receipts(
+        self, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
+    ) -> ReceiptResult:
+        """Join receipts to the state of the events that this endpoint's deliveries brought, in one transaction.
+
+        A state is never lowered. An end (`receipt.ENDS`) ends the wait that `Settled.finalize_by` began.
+        """
         ...
 
-    async def unfinalized(self, *, now: int, limit: int) -> list[Awaited]:
-        """Waits that are over, longest over first."""
+    async def unfinalized(self, *, now: int, limit: int) -> list[PendingReceipt]:
+        """List waits that are over, the oldest first."""
         ...
 
     async def mark_unfinalized(
-        self, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+        self, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
     ) -> list[bytes]:
-        """End these waits and keep the notices, in one transaction. Returns ids of deliveries whose wait this call ended;
-        those that another process or a receipt had ended are skipped, and so are their notices."""
+        """End these waits and write the notices, in one transaction. Return the deliveries whose wait this call ended.
+
+        Waits that another process or a receipt has ended are skipped, and so are their notices.
+        """
         ...

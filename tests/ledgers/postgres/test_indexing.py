@@ -110,7 +110,7 @@ async def test_a_rare_match_is_on_the_first_page_once_its_day_is_indexed_or_wher
     event = {"tenant": "rare", "type": "rare", "subject": "rare"}
     rare = await desk.finish_one("dead", now=NOW - 2 * DAY_MS, event=event)
     said = Said(rare.id, rare.event, word("rejected", NOW))
-    await desk.ledger.hear(desk.endpoint, [said], tenant="rare", now=NOW)
+    await desk.ledger.apply_receipts(desk.endpoint, [said], tenant="rare", now=NOW)
     await make_day(beside, TODAY - 2 + 1000, padding=0)  # some day far ahead: never indexed here
     await beside.execute(
         """

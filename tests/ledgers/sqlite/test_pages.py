@@ -101,7 +101,7 @@ async def test_what_a_receiver_said_is_found_on_the_first_page(
     held = await desk.publish_one(held=True)
     done = await desk.finish_one()
     said = [Said(one.id, one.event, word("rejected", NOW)) for one in (held, done)]
-    await desk.ledger.hear(desk.endpoint, said, tenant=TENANT, now=NOW)
+    await desk.ledger.apply_receipts(desk.endpoint, said, tenant=TENANT, now=NOW)
     await _fill(desk, LOOKS_MAX + 10)
     monkeypatch.setattr(deliveries, "OPEN_LOOKS_MAX", 1_000)
     page = await desk.ledger.deliveries(DeliveryFilter(receipt="rejected"), limit=50, after=None)
@@ -110,7 +110,7 @@ async def test_what_a_receiver_said_is_found_on_the_first_page(
 
 async def test_a_dead_letter_of_which_a_receiver_spoke_is_found_on_the_first_page(desk: Desk) -> None:
     dead = await desk.finish_one("dead")
-    await desk.ledger.hear(
+    await desk.ledger.apply_receipts(
         desk.endpoint, [Said(dead.id, dead.event, word("rejected", NOW))], tenant=TENANT, now=NOW
     )
     for _ in range(6):

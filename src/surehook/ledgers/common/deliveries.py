@@ -315,7 +315,7 @@ def _open_view(row: Row) -> DeliveryView:
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=state, reason=parked, lane=lane,
         attempts=attempt - 1, outcome=outcome, unknown=unknown != 0, due_at=due_at, finished_at=None,
-        replay_of=replay_of, replayed_by=None, receipt=receipt_state.read(said), subject=subject,
+        replay_of=replay_of, replayed_by=None, receipt=receipt_state.decode(said), subject=subject,
         correlation_id=correlation_id,
     )  # fmt: skip
 
@@ -328,7 +328,7 @@ def _finished_view(row: Row) -> DeliveryView:
     return DeliveryView(
         id=id, event=event, endpoint=endpoint, tenant=tenant, type=type, state=end, reason=reason, lane=lane,
         attempts=history.made(seq), outcome=outcome, unknown=unknown != 0, due_at=None, finished_at=finished_at,
-        replay_of=replay_of, replayed_by=replayed_by, receipt=receipt_state.read(said),
+        replay_of=replay_of, replayed_by=replayed_by, receipt=receipt_state.decode(said),
         subject=subject, correlation_id=correlation_id, request_headers=request_headers,
         dismissal=None if dismissed_at is None else Dismissal(note, dismissed_at),
     )  # fmt: skip

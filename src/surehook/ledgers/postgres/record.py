@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surehook.core.endpoint_health import concerns, disabled_notice, folded
+from surehook.core.endpoint_health import after_window, applies_to, disabled_notice
 from surehook.core.model import (
     BreakerRow,
     EndpointChange,
@@ -136,9 +136,9 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
         if one.endpoint not in before:
             continue
         _, tenant, count, status, reason, url = before[one.endpoint]
-        if not concerns(one, url):
+        if not applies_to(one, url):
             continue
-        change = folded(one, count, status, reason)
+        change = after_window(one, count, status, reason)
         if (change.failure_count, change.status, change.reason) == (count, status, reason):
             continue
         changes.append(change)
@@ -172,7 +172,7 @@ async def _may_turn(session: Session, health: Sequence[EndpointHealth]) -> bool:
         return False
     found = await session.rows(query("endpoints_as_they_are"), list(deciding))
     return any(
-        folded(deciding[endpoint], count, status, reason).status != status
+        after_window(deciding[endpoint], count, status, reason).status != status
         for endpoint, count, status, reason in found
     )
 

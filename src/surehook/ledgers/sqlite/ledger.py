@@ -38,7 +38,7 @@ from surehook.ports.ledger import (
     Recorded,
     Skip,
 )
-from surehook.ports.receipts import Awaited, Heard
+from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 if TYPE_CHECKING:
     from surehook.ports.ledger import Ledger
@@ -233,16 +233,18 @@ class SqliteLedger(SqliteReading, RegistryMethods):
     async def unheld_endpoints(self, after: bytes) -> tuple[Collection[bytes], bytes | None]:
         return await self._read(endings.unheld_endpoints, after)
 
-    # -- what receivers said later ----------------------------------------------------------------------
+    # -- receipts ---------------------------------------------------------------------------------------
 
-    async def hear(self, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
-        return await self._join(receipts.hear, endpoint, said, tenant=tenant, now=now)
+    async def apply_receipts(
+        self, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
+    ) -> ReceiptResult:
+        return await self._join(receipts.apply_receipts, endpoint, items, tenant=tenant, now=now)
 
-    async def unfinalized(self, *, now: int, limit: int) -> list[Awaited]:
+    async def unfinalized(self, *, now: int, limit: int) -> list[PendingReceipt]:
         return await self._read(receipts.unfinalized, now=now, limit=limit)
 
     async def mark_unfinalized(
-        self, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+        self, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
     ) -> list[bytes]:
         return await self._later(receipts.mark_unfinalized, awaited, notices, now=now)
 

@@ -1,4 +1,4 @@
-"""What receivers said later, and whose end is waited for."""
+"""Receipts, and the deliveries whose end is awaited."""
 
 from __future__ import annotations
 
@@ -13,52 +13,54 @@ from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
-from surehook.ports.receipts import Awaited, Heard
+from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 
 def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
     """Begin the waits of a window, in its transaction."""
-    values = [value for one in receipt_state.waits(settled) for value in one]
+    values = [value for one in receipt_state.waits_of(settled) for value in one]
     run_batch(session, "receipts_wait", values, before=(now,))
 
 
-def hear(session: Session, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
+def apply_receipts(
+    session: Session, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
+) -> ReceiptResult:
     with session.writing():
-        asked: list[Any] = [value for one in said for value in (one.delivery, one.event, endpoint)]
+        asked: list[Any] = [value for one in items for value in (one.delivery, one.event, endpoint)]
         found = (session.rows(*piece) for piece in batch("receipts_known").pieces(asked))
         known = {place for rows in found for place in rows}
         rows = _rows(session, endpoint, {event for _, event in known})
-        changed, reached = receipt_state.heard(rows, said, known)
+        changed, reached = receipt_state.joined(rows, items, known)
         _keep(session, endpoint, changed, tenant=tenant, now=now)
-    return Heard([one.delivery for one in said if (one.delivery, one.event) not in known], reached)
+    return ReceiptResult([one.delivery for one in items if (one.delivery, one.event) not in known], reached)
 
 
-def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, receipt_state.Row]:
+def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, receipt_state.ReceiptRow]:
     keys = [value for event in sorted(events) for value in (event, endpoint)]
     return {
-        event: receipt_state.Row(delivery, receipt_state.read(said), finalize_by)
+        event: receipt_state.ReceiptRow(delivery, receipt_state.decode(said), finalize_by)
         for piece in batch("receipts_among").pieces(keys)
         for event, delivery, said, finalize_by in session.rows(*piece)
     }
 
 
 def _keep(
-    session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.Row], *, tenant: str, now: int
+    session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.ReceiptRow], *, tenant: str, now: int
 ) -> None:
     values: list[Any] = []
     for event, row in sorted(rows.items()):
-        assert row.word is not None, "it was spoken of"
-        stage, said = rank(row.word.stage), receipt_state.kept(row.word)
+        assert row.state is not None, "a receipt has come"
+        stage, said = rank(row.state.stage), receipt_state.encode(row.state)
         values += (event, endpoint, tenant, row.delivery, stage, said, row.finalize_by, now)
     run_batch(session, "receipts_keep", values)
 
 
-def unfinalized(session: Session, *, now: int, limit: int) -> list[Awaited]:
-    return [Awaited(*row) for row in session.rows(query("receipts_awaited"), (now, limit))]
+def unfinalized(session: Session, *, now: int, limit: int) -> list[PendingReceipt]:
+    return [PendingReceipt(*row) for row in session.rows(query("receipts_awaited"), (now, limit))]
 
 
 def mark_unfinalized(
-    session: Session, awaited: Sequence[Awaited], notices: Sequence[Notice], *, now: int
+    session: Session, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
 ) -> list[bytes]:
     asked = [value for one in awaited for value in (one.event, one.endpoint, one.delivery, one.finalize_by)]
     with session.writing():

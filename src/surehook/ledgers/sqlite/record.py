@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import json
 from msgspec.structs import astuple
 
-from surehook.core.endpoint_health import concerns, disabled_notice, folded
+from surehook.core.endpoint_health import after_window, applies_to, disabled_notice
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
     Attempt,
@@ -186,12 +186,12 @@ def _is_plain_success(health: EndpointHealth) -> bool:
 def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
     """Fold one window into its endpoint; None where nothing changed or the endpoint is gone."""
     row = session.row(query("endpoint_health"), (health.endpoint,))
-    if row is None or not concerns(health, row[4]):
+    if row is None or not applies_to(health, row[4]):
         return None
     tenant: str = row[0]
     count: int = row[1]
     status: EndpointStatus = row[2]
-    change = folded(health, count, status, row[3])
+    change = after_window(health, count, status, row[3])
     if (change.failure_count, change.status, change.reason) == (count, status, row[3]):
         return None
     updated = now if change.status != status else None
