@@ -77,7 +77,7 @@ class Book:
         # … of these the ones that no queue knows, and the ones that were handed over to a broker, by generation
         self.unmarked: list[SortedKeys[tuple[int, bytes]]] = [SortedKeys() for _ in LANES]
         self.marked: list[SortedKeys[tuple[int, int, bytes]]] = [SortedKeys() for _ in LANES]
-        self.marks = [LaneMarks(generation=1, passed=0) for _ in LANES]
+        self.marks = [LaneMarks(epoch=1, passed=0) for _ in LANES]
         self.sweepers: list[bytes | None] = [None for _ in LANES]
         self.held: defaultdict[bytes, SortedKeys[bytes]] = defaultdict(SortedKeys)
         self.groups: dict[tuple[bytes, str], Group] = {}

@@ -40,24 +40,24 @@ class Handing(Hooked):
         for _, delivery in chosen:
             row = self.book.rows[delivery]
             with self.book.moving(row):
-                row.handed = marks.generation
+                row.handed = marks.epoch
         return [delivery for _, delivery in chosen]
 
     @writes
-    def raise_tide(self, lane: Lane, *, node: bytes, now: int) -> int | None:
+    def end_epoch(self, lane: Lane, *, node: bytes, now: int) -> int | None:
         self.book.fence(node)
         if self.book.sweepers[lane] != node:
             return None
         marks = self.book.marks[lane]
-        self.book.marks[lane] = structs.replace(marks, generation=marks.generation + 1)
-        return marks.generation
+        self.book.marks[lane] = structs.replace(marks, epoch=marks.epoch + 1)
+        return marks.epoch
 
     @writes
-    def tide_came(self, lane: Lane, generation: int, *, node: bytes, now: int) -> None:
+    def record_watermark(self, lane: Lane, epoch: int, *, node: bytes, now: int) -> None:
         self.book.fence(node)
         marks = self.book.marks[lane]
-        if marks.passed < generation < marks.generation:
-            self.book.marks[lane] = structs.replace(marks, passed=generation)
+        if marks.passed < epoch < marks.epoch:
+            self.book.marks[lane] = structs.replace(marks, passed=epoch)
 
     @writes
     def resign(self, lane: Lane, *, node: bytes, now: int) -> None:

@@ -37,10 +37,10 @@ async def over(
     return await desk.ledger.hand_over(lane, node=node or desk.node, limit=limit, due_by=due_by, now=due_by)
 
 
-async def tide(desk: Desk, *, lane: int = FIRST) -> int:
-    """End the generation and let its tide come."""
-    generation = await desk.ledger.raise_tide(lane, node=desk.node, now=NOW)
-    await desk.ledger.tide_came(lane, generation, node=desk.node, now=NOW)
+async def watermark(desk: Desk, *, lane: int = FIRST) -> int:
+    """End the epoch and let its watermark come."""
+    generation = await desk.ledger.end_epoch(lane, node=desk.node, now=NOW)
+    await desk.ledger.record_watermark(lane, generation, node=desk.node, now=NOW)
     return generation
 
 
@@ -65,7 +65,7 @@ async def test_a_mark_leaves_the_row_free_for_a_claim(office: Desk) -> None:
 
 async def test_a_row_that_is_born_marked_is_not_handed_over(office: Desk) -> None:
     marks = await office.ledger.lane_marks(FIRST)
-    await office.publish_one(handed=marks.generation)
+    await office.publish_one(handed=marks.epoch)
     plain = await office.publish_one()
     assert await over(office) == [plain.id]
 
@@ -92,13 +92,13 @@ async def test_a_lease_takes_the_mark_off(office: Desk) -> None:
 async def test_marks_older_than_the_last_tide_are_lost_and_handed_over_again(office: Desk) -> None:
     old = await office.publish_one()
     await over(office)
-    await tide(office)
+    await watermark(office)
     assert await over(office) == [], "one whole generation of grace"
     young = await office.publish_one()
     await over(office)
-    await tide(office)
+    await watermark(office)
     assert await over(office) == [old.id]
-    await tide(office)
+    await watermark(office)
     assert await over(office) == [young.id]
 
 
@@ -106,33 +106,33 @@ async def test_without_its_tide_no_mark_is_lost(office: Desk) -> None:
     await office.publish_one()
     await over(office)
     for _ in range(10):
-        await office.ledger.raise_tide(FIRST, node=office.node, now=NOW)
+        await office.ledger.end_epoch(FIRST, node=office.node, now=NOW)
     assert await over(office) == []
 
 
 async def test_a_later_tide_stands_for_those_before_it(office: Desk) -> None:
     row = await office.publish_one()
     await over(office)
-    await office.ledger.raise_tide(FIRST, node=office.node, now=NOW)
-    await tide(office)
+    await office.ledger.end_epoch(FIRST, node=office.node, now=NOW)
+    await watermark(office)
     assert await over(office) == [row.id]
 
 
 async def test_tides_that_were_never_sent_or_come_again_change_nothing(office: Desk) -> None:
     await office.publish_one()
     await over(office)
-    await tide(office)
+    await watermark(office)
     passed = await office.ledger.lane_marks(FIRST)
-    for generation in (0, passed.passed, passed.generation, passed.generation + 100):
-        await office.ledger.tide_came(FIRST, generation, node=office.node, now=NOW)
+    for generation in (0, passed.passed, passed.epoch, passed.epoch + 100):
+        await office.ledger.record_watermark(FIRST, generation, node=office.node, now=NOW)
     assert await office.ledger.lane_marks(FIRST) == passed
 
 
 async def test_lanes_have_generations_of_their_own(office: Desk) -> None:
     await over(office)
-    await tide(office)
+    await watermark(office)
     marks = await office.ledger.lane_marks(RETRY)
-    assert (marks.generation, marks.passed) == (1, 0)
+    assert (marks.epoch, marks.passed) == (1, 0)
 
 
 async def test_one_node_sweeps_until_it_resigns_or_is_buried(office: Desk) -> None:
@@ -140,7 +140,7 @@ async def test_one_node_sweeps_until_it_resigns_or_is_buried(office: Desk) -> No
     row = await office.publish_one()
     assert await over(office, limit=0) == []
     assert await over(office, node=second) is None
-    assert await office.ledger.raise_tide(FIRST, node=second, now=NOW) is None
+    assert await office.ledger.end_epoch(FIRST, node=second, now=NOW) is None
     await office.ledger.resign(FIRST, node=second, now=NOW)
     assert await over(office, node=second) is None, "only the sweeper can resign"
     await office.ledger.resign(FIRST, node=office.node, now=NOW)

@@ -195,7 +195,7 @@ Index(
     sqlite_where=_overdue, postgresql_where=_overdue,
 )  # fmt: skip
 
-# One row a lane: what marks are made with, the last tide that came, and the node that sweeps (ports/handoff.py).
+# One row per lane: the epoch of new marks, the last watermark that came, and the node that sweeps (ports/handoff.py).
 handoff = Table(
     "handoff", metadata, Column("lane", SmallInteger, primary_key=True, autoincrement=False),
     _count("generation"), _count("passed"), _id("sweeper", optional=True),

@@ -188,7 +188,7 @@ class Link:
             self._under_way_at = self._clock.boot()
         self._marks = marks
         if self._line is not None:
-            self._send.marks[self.lane] = marks.generation
+            self._send.marks[self.lane] = marks.epoch
 
     async def _resign(self) -> None:
         """Another node may still have a line: let it sweep. Tried again before each try to connect."""

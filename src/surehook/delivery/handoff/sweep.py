@@ -68,7 +68,7 @@ class Sweep:
         at = self._clock.boot()
         if at < self._tide_at:
             return
-        generation = await self._handing.raise_tide(self._lane, node=self._node(), now=self._clock.now())
+        generation = await self._handing.end_epoch(self._lane, node=self._node(), now=self._clock.now())
         if generation is not None:
             self._send.put_tide(self._lane, generation)
         self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, marks.under_way - TIDES_OFTEN))

@@ -149,7 +149,7 @@ class Take:
         first = self._line[0]
         if not isinstance(first, Opened):
             message, tide = first
-            await self._handing.tide_came(
+            await self._handing.record_watermark(
                 self._lane, tide.generation, node=self._node(), now=self._clock.now()
             )
             if self._line and self._line[0] is first:  # the connection may be gone meanwhile

@@ -1,12 +1,12 @@
-"""Marks of what was handed over to a broker, and who sweeps (ports/handoff.py).
+"""Marks of rows that were handed over to a broker, and the node that sweeps (ports/handoff.py).
 
-The sweep asks an index of its own, (lane, mark, due time) of ready rows, which is made when a broker is first
-used: an installation without one does not pay for it. A queue of a million marked rows costs a sweep nothing,
-and neither do rows that fall due later.
+A sweep uses an index of its own, (lane, mark, due time) of ready rows, which is created when a broker is first used: an
+installation without one does not pay for it. A queue of a million marked rows costs a sweep nothing, and neither do rows
+that fall due later.
 
-As claims do, a sweep begins where the last one ended, because an index keeps the entries of rows that were taken while
-somebody holds a snapshot; what came to lie behind that is noted (strays.py), and else found by looking back over
-everything (lookback.py).
+Like a claim, a sweep begins where the last one ended: while somebody holds a snapshot, an index keeps the entries of rows
+that were taken. Rows that came to lie behind that position are noted (strays.py), or found by looking back over everything
+(lookback.py).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from surehook.ports.handoff import LaneMarks
 
 INDEX_LOCK = 0x5375_7265_4861
 INDEX = "delivery_handing"
-# A row may become visible this long after the instant it is due for.
+# A row may become visible this long after it is due.
 SLACK_MS = 2 * SECOND_MS
 _BEGINNING = -(1 << 62)
 
 
 async def prepare(session: Session) -> None:
-    """Make the index where it is missing. Writers wait for it: on a long table once, for seconds."""
+    """Create the index if it is missing. Writers wait for that: on a long table once, for seconds."""
     if await session.value("select to_regclass($1::text)::text", INDEX):
         return
     async with session.writing():
@@ -54,7 +54,7 @@ async def lane_marks(session: Session, lane: Lane) -> LaneMarks:
 
 
 class Sweeping:
-    """Where this node's sweeps of each lane begin."""
+    """The positions at which this node's sweeps of each lane begin."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._from_due = [_BEGINNING for _ in LANES]
@@ -65,9 +65,9 @@ class Sweeping:
     async def hand_over(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
     ) -> list[bytes] | None:
-        standing = await session.row(query("handing"), lane)
-        assert standing is not None
-        _, _, sweeper, lives = standing
+        state = await session.row(query("handing"), lane)
+        assert state is not None
+        _, _, sweeper, lives = state
         if sweeper != node:
             if lives:
                 return None
@@ -89,7 +89,8 @@ class Sweeping:
         except LedgerUnavailable:
             if not strays:
                 raise
-            return strays  # they are marked
+            # They are marked, so they must be sent.
+            return strays
         return [*strays, *ids] if ids is not None else strays or None
 
     def _lower(self, lane: Lane, place: tuple[int, int]) -> None:
@@ -106,29 +107,30 @@ class Sweeping:
         from_mark = 1 if looks_back else self._from_mark[lane]
         found = await session.change(query("hand_over"), node, lane, due_by, limit, from_due, from_mark)
         check_fence(found, node)
-        _, generation, passed, first, walked = found[0]
+        _, epoch, passed, first, walked = found[0]
         look_back.ended(walked - len(found))
-        if generation is None:
+        if epoch is None:
             return None
         ids = [] if first is None else [row[3] for row in found]
         if len(ids) == limit and limit:
             if looks_back:
-                look_back.soon()  # there may be more of any kind
+                # There may be more, unmarked or lost.
+                look_back.soon()
             return ids
         self._from_due[lane] = min(due_by, now) - SLACK_MS
         self._from_mark[lane] = max(1, passed)
         return ids
 
 
-async def raise_tide(session: Session, lane: Lane, *, node: bytes) -> int | None:
-    found = await session.change(query("raise_tide"), node, lane)
+async def end_epoch(session: Session, lane: Lane, *, node: bytes) -> int | None:
+    found = await session.change(query("end_epoch"), node, lane)
     check_fence(found, node)
     ended: int | None = found[0][1]
     return ended
 
 
-async def tide_came(session: Session, lane: Lane, generation: int, *, node: bytes) -> None:
-    check_fence(await session.change(query("tide_came"), node, lane, generation), node)
+async def record_watermark(session: Session, lane: Lane, epoch: int, *, node: bytes) -> None:
+    check_fence(await session.change(query("record_watermark"), node, lane, epoch), node)
 
 
 async def resign(session: Session, lane: Lane, *, node: bytes) -> None:

@@ -340,11 +340,11 @@ class PostgresLedger(PostgresReading, RegistryMethods):
             self._sweeping.hand_over, lane, node=node, limit=limit, due_by=due_by, now=now
         )
 
-    async def raise_tide(self, lane: Lane, *, node: bytes, now: int) -> int | None:
-        return await self._once(handing_.raise_tide, lane, node=node)
+    async def end_epoch(self, lane: Lane, *, node: bytes, now: int) -> int | None:
+        return await self._once(handing_.end_epoch, lane, node=node)
 
-    async def tide_came(self, lane: Lane, generation: int, *, node: bytes, now: int) -> None:
-        await self._surely(handing_.tide_came, lane, generation, node=node)
+    async def record_watermark(self, lane: Lane, epoch: int, *, node: bytes, now: int) -> None:
+        await self._surely(handing_.record_watermark, lane, epoch, node=node)
 
     async def resign(self, lane: Lane, *, node: bytes, now: int) -> None:
         await self._surely(handing_.resign, lane, node=node)

@@ -1,6 +1,6 @@
 -- $1 node, $2 lane, $3 due by, $4 limit, $5 unmarked rows from this instant on, $6 lost ones from this mark on.
--- `lane + 0` is what delivery_handing is built on: no plan can mistake another index for it.
--- `walked`: entries of that index that were looked at, of rows too that are gone (0 where the server keeps no statistics).
+-- delivery_handing is built on `lane + 0`, so that no plan takes another index.
+-- `walked` counts the entries of that index that were read, those of vanished rows too (0 if the server keeps no statistics).
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_handing'::regclass), 0) as walked
   from node where id = $1 and buried_at is null for share

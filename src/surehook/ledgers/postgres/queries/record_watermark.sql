@@ -1,4 +1,4 @@
--- $1 node, $2 lane, $3 generation
+-- $1 node, $2 lane, $3 epoch
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 came as (
   update handoff h set passed = $3 from fence f
