@@ -53,7 +53,7 @@ ALLOWED = {
     "sim/campaign.py": "how long worlds took, for the last line; no world sees it",
     "ledgers/postgres/lookback.py": "how often walks look over everything; nothing of the book depends on it",
     "ledgers/sqlite/file.py": "how often the disk is looked at; nothing of the ledger depends on it",
-    "ledgers/common/keeping.py": "how long a count took; switched off in a simulated world",
+    "ledgers/common/count_cache.py": "how long a count took; switched off in a simulated world",
 }
 # Chance from a seed is no chance: the simulated world draws everything from one.
 SEEDED = {"random.Random": "sim/"}

@@ -1,7 +1,7 @@
-"""Where walks stand that end what an endpoint still has: some rows with each call, until a whole walk finds nothing.
+"""The positions of walks that end all deliveries of an endpoint: some rows with each call, until a whole walk finds none.
 
-Whoever began a walk may never come back to it: another process deleted the endpoint as well, or the line of chores was full.
-So what nobody has gone on with for a minute is forgotten. Taken up again, it begins anew.
+A walk may never be continued: another process deleted the endpoint as well, or too many chores were waiting. So a position
+that is a minute old is forgotten, and a later walk starts over.
 """
 
 from __future__ import annotations
@@ -13,37 +13,42 @@ from surehook.core.instants import MINUTE_MS
 FORGET_MS = MINUTE_MS
 
 
-class Standing(NamedTuple):
-    """Walked up to this id, and whether something was found on the way."""
+class Position(NamedTuple):
+    """A walk's position.
+
+    place  the id up to which it has walked
+    found  something was found on the way
+    at     the time of its last step (Unix milliseconds)
+    """
 
     place: bytes = b""
     found: bool = False
-    at: int = 0  # when it last went on (Unix milliseconds)
+    at: int = 0
 
 
-BEGINNING = Standing()
+BEGINNING = Position()
 
 
-class EndpointPlaces:
-    """Of one process, the one that went on last at the end."""
+class EndpointCursors:
+    """The positions of one process's walks, the one with the latest step last."""
 
     def __init__(self) -> None:
-        self._standing: dict[bytes, Standing] = {}
+        self._positions: dict[bytes, Position] = {}
 
     def __len__(self) -> int:
-        return len(self._standing)
+        return len(self._positions)
 
-    def of(self, endpoint: bytes, now: int) -> Standing:
-        """Where its walk stands."""
-        while self._standing and abs(now - next(iter(self._standing.values())).at) >= FORGET_MS:
-            del self._standing[next(iter(self._standing))]
-        return self._standing.get(endpoint, BEGINNING)
+    def of(self, endpoint: bytes, now: int) -> Position:
+        """Return the position of an endpoint's walk."""
+        while self._positions and abs(now - next(iter(self._positions.values())).at) >= FORGET_MS:
+            del self._positions[next(iter(self._positions))]
+        return self._positions.get(endpoint, BEGINNING)
 
     def keep(self, endpoint: bytes, place: bytes, *, found: bool, now: int) -> None:
-        """The walk goes on from there."""
+        """Continue the walk from there."""
         self.drop(endpoint)
-        self._standing[endpoint] = Standing(place, found, now)
+        self._positions[endpoint] = Position(place, found, now)
 
     def drop(self, endpoint: bytes) -> None:
-        """The walk has come to the end: another one begins anew."""
-        self._standing.pop(endpoint, None)
+        """Forget a walk that has come to the end."""
+        self._positions.pop(endpoint, None)

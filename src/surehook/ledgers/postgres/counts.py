@@ -1,7 +1,7 @@
-"""How many deliveries wait where. Counted in partial indexes; a count that took long is kept for a while.
+"""Counts of waiting deliveries. They read partial indexes; a count that took long is reused for a while.
 
-Every process on the ledger counts for itself, so counting takes a smaller share of the time than on one machine.
-Parked rows, which may be a million, are counted in one walk for all who ask.
+Every process counts for itself, so counting may take a smaller share of the time than on one machine. Parked rows, which may
+be a million, are counted in one pass for both counts.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from surehook.core.model import LANES
-from surehook.ledgers.common.keeping import Kept
+from surehook.ledgers.common.count_cache import CountCache
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import LaneCount
 
-SHARE = 50  # one part in so many of one connection's time: a million parked rows are counted every quarter of a minute
+# Counting takes at most 1/50 of one connection's time: a million parked rows are counted every 15 seconds.
+SHARE = 50
 
 
 class Counts:
     def __init__(self) -> None:
-        self._kept = Kept(share=SHARE)
+        self._cache = CountCache(share=SHARE)
 
     async def lanes(self, session: Session, *, now: int) -> list[LaneCount]:
         parked = [0 for _ in LANES]
@@ -51,7 +52,7 @@ class Counts:
         return counts
 
     async def dead_letters(self, session: Session) -> int:
-        """Kept up by triggers: it says what a list says, and costs the same however many there are."""
+        """Count dead letters. Triggers keep the count, so it agrees with lists and costs the same however many there are."""
         (row,) = await session.rows(query("count_dead_letters"))
         return int(row["rows"])
 
@@ -59,10 +60,10 @@ class Counts:
         return await self._counted("parked", lambda: session.rows(query("count_parked")))
 
     async def _counted(self, name: str, count: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
-        kept: Sequence[Any] | None = self._kept.get(name)
+        kept: Sequence[Any] | None = self._cache.get(name)
         if kept is not None:
             return kept
-        started = self._kept.start()
+        started = self._cache.start()
         rows = await count()
-        self._kept.put(name, rows, started=started)
+        self._cache.put(name, rows, started=started)
         return rows

@@ -1,4 +1,4 @@
-"""Endings without a call in hand (by age, by request, with the endpoint), and what waits too long."""
+"""Deliveries that end without a call (by age, by request, with their endpoint), and overdue ones."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.common import notices as notices_
-from surehook.ledgers.endpoint_walks import EndpointPlaces
+from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
-# An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
+# An id is at most this far ahead of the clock (docs/design.md), so ids beyond it cannot be of aged rows.
 AHEAD_MS = 5 * MINUTE_MS
-# Rows one look walks over, about ten milliseconds' worth, before others get their turn.
+# Rows that one step reads, in some ten milliseconds, before other work goes on.
 WALK_ROWS = 10_000
 
 
@@ -34,7 +34,7 @@ async def end(
     request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     again: bool = False,
 ) -> list[bytes]:
-    """`again`: a commit of this call was lost, so what was ended so at this instant was ended by it."""
+    """End deliveries. `again`: the answer to a commit was lost, so what ended in this state at this instant was ended by it."""
     rows = {delivery.id: delivery for delivery in deliveries}
     async with session.writing():
         ended = await _end(
@@ -56,15 +56,15 @@ async def end(
 async def _end(
     session: Session,
     ids: Sequence[bytes],
-    places: Sequence[tuple[int | None, int | None]],
+    expected: Sequence[tuple[int | None, int | None]],
     *,
     state: str,
     reason: str | None,
     now: int,
     request_headers: Mapping[bytes, bytes] = NONE_KEPT,
 ) -> set[bytes]:
-    """End the rows of these ids whose attempt and birth are those of `places` (None: whatever they are)."""
-    attempts, births = [place[0] for place in places], [place[1] for place in places]
+    """End the rows of these ids whose attempt and birth are those of `expected` (None: any)."""
+    attempts, births = [attempt for attempt, _ in expected], [birth for _, birth in expected]
     kept = [request_headers.get(id) for id in ids]
     return {
         row[0] for row in await session.rows(query("end"), ids, now, state, reason, attempts, births, kept)
@@ -72,20 +72,20 @@ async def _end(
 
 
 class EndpointWalks:
-    """Cancelling an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
+    """Cancels an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
 
-    The walks' places are kept between calls; a walk that has come to the end begins anew, until a whole
-    one finds nothing.
+    The position of each walk is kept between calls. A walk that has come to the end starts over, until a whole one finds
+    nothing.
     """
 
     def __init__(self) -> None:
-        self.places = EndpointPlaces()
+        self.cursors = EndpointCursors()
 
     async def step(
         self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int
     ) -> int | None:
-        """Cancel up to `limit` of the next rows: how many, 0 when none is left, None to be asked again."""
-        place, found, _ = self.places.of(endpoint, now)
+        """Cancel up to `limit` of the next rows, and return how many; 0: none is left; None: call again."""
+        place, found, _ = self.cursors.of(endpoint, now)
         async with session.writing():
             walked = await session.rows(query("walk_endpoint"), place, WALK_ROWS, endpoint)
             unheld = [row[0] for row in walked if row[1]][: limit + 1]
@@ -98,9 +98,9 @@ class EndpointWalks:
             anyhow = [(None, None)] * len(unheld)
             ended = await _end(session, unheld, anyhow, state="cancelled", reason=reason, now=now)
         if not is_end:
-            self.places.keep(endpoint, place, found=found or bool(ended), now=now)
+            self.cursors.keep(endpoint, place, found=found or bool(ended), now=now)
             return len(ended) or None
-        self.places.drop(endpoint)
+        self.cursors.drop(endpoint)
         return len(ended) or (None if found else 0)
 
 
@@ -115,8 +115,10 @@ async def parked_groups(session: Session) -> list[ParkedGroup]:
 
 
 async def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
-    """A bounded walk through each group in the order of ids. Old ids come first and are the likeliest; what made
-    them younger than they look (a replay, a pause) is walked over."""
+    """Find aged rows by a bounded walk through each group, in the order of ids.
+
+    Old ids come first and are the likeliest. Rows that are younger than their ids (a replay, a pause) are skipped.
+    """
     if not groups:
         return AgedPage([], [])
     part, depth = max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))

@@ -1,8 +1,8 @@
-"""A consistent copy of the whole book while work goes on, made by SQLite's online backup.
+"""A consistent copy of the whole ledger, made by SQLite's online backup while work goes on.
 
-The copy has a connection of its own and reads as of one instant, so writers go on; the WAL cannot be
-reset meanwhile. It is written beside its place, checked page by page, synced, and only then renamed: a
-file with the asked-for name is whole.
+The backup has a connection of its own and reads as of one instant. Writers go on, but the WAL cannot be reset meanwhile.
+The copy is written under another name beside its destination, checked page by page and synced. Only then does it get its
+name, so a file with that name is complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def back_up(driver: Driver, source_path: str, destination: str) -> None:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         _copy(driver, source_path, str(partial))
         _sync(partial)
-        os.link(partial, target)  # fails, rather than replaces, where somebody was faster
+        # A link fails, rather than replaces a file that somebody made meanwhile.
+        os.link(partial, target)
         _sync(target.parent)
     except (OSError, LedgerError, driver.errors) as error:
         raise Problem("backup_failed", f"the copy could not be written: {error}", status=503) from error
@@ -44,7 +45,7 @@ def _copy(driver: Driver, source_path: str, partial: str) -> None:
         source.connect(("query_only = on",))
         copy.connect(())
         driver.copy(source.connection, copy.connection)
-        # The copy is one file: what it would take over from its source is a log beside it.
+        # Otherwise the copy would inherit WAL mode, and a log file beside it.
         copy.rows("pragma journal_mode = delete")
         found = copy.value("pragma integrity_check")
         if found != "ok":

@@ -1,4 +1,4 @@
-"""How many deliveries wait where. Counted in partial indexes; a count that took long is kept for a while."""
+"""Counts of waiting deliveries. They read partial indexes; a count that took long is reused for a while."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from surehook.core.model import LANES
-from surehook.ledgers.common.keeping import Kept
+from surehook.ledgers.common.count_cache import CountCache
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.reading import LaneCount
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 class Counts:
     def __init__(self, *, keeps: bool) -> None:
-        self._kept = Kept(keeps=keeps)
+        self._cache = CountCache(keeps=keeps)
 
     def lanes(self, session: Session, *, now: int) -> list[LaneCount]:
         return self._counted("lanes", lambda: _lanes(session, now))
@@ -25,16 +25,16 @@ class Counts:
         return dict(self._counted("parked", lambda: _parked(session)))
 
     def dead_letters(self, session: Session) -> int:
-        """Kept up by triggers: it says what a list says, and costs the same however many there are."""
+        """Count dead letters. Triggers keep the count, so it agrees with lists and costs the same however many there are."""
         return int(session.value(query("count_dead_letters")))
 
     def _counted(self, name: str, count: Callable[[], R]) -> R:
-        kept: R | None = self._kept.get(name)
+        kept: R | None = self._cache.get(name)
         if kept is not None:
             return kept
-        started = self._kept.start()
+        started = self._cache.start()
         answer = count()
-        self._kept.put(name, answer, started=started)
+        self._cache.put(name, answer, started=started)
         return answer
 
 

@@ -1,4 +1,4 @@
-"""Endings without a call in hand (by age, by request, with the endpoint), and what waits too long."""
+"""Deliveries that end without a call (by age, by request, with their endpoint), and overdue ones."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from surehook.core.ids import floor
 from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.common import notices as notices_
-from surehook.ledgers.endpoint_walks import EndpointPlaces
+from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
-# An id is at most this far ahead of the clock (DESIGN section 12), so younger ids cannot be past an age.
+# An id is at most this far ahead of the clock (docs/design.md), so ids beyond it cannot be of aged rows.
 AHEAD_MS = 5 * MINUTE_MS
-# Rows one look walks over, about ten milliseconds' worth, before others get their turn.
+# Rows that one step reads, in some ten milliseconds, before other work goes on.
 WALK_ROWS = 10_000
-STEP_ROWS = 2_000  # … of all endpoints, which nobody hurries: a millisecond or two of the one connection
+# The same for a look at all endpoints, which is not urgent: a millisecond or two.
+STEP_ROWS = 2_000
 
 
 def end(
@@ -61,18 +62,18 @@ def _end(
 
 
 class EndpointWalks:
-    """Cancelling an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
+    """Cancels an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
 
-    The walks' places are kept between calls; a walk that has come to the end begins anew, until a whole
-    one finds nothing.
+    The position of each walk is kept between calls. A walk that has come to the end starts over, until a whole one finds
+    nothing.
     """
 
     def __init__(self) -> None:
-        self.places = EndpointPlaces()
+        self.cursors = EndpointCursors()
 
     def step(self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int) -> int | None:
-        """Cancel up to `limit` of the next rows: how many, 0 when none is left, None to be asked again."""
-        place, found, _ = self.places.of(endpoint, now)
+        """Cancel up to `limit` of the next rows, and return how many; 0: none is left; None: call again."""
+        place, found, _ = self.cursors.of(endpoint, now)
         with session.writing():
             rows = (place, WALK_ROWS)
             ids = packed_ids(session, query("unheld_of_endpoint"), (*rows, endpoint))
@@ -84,9 +85,9 @@ class EndpointWalks:
                 place, is_end = last or place, last is None
             _end(session, ids, state="cancelled", reason=reason, now=now)
         if not is_end:
-            self.places.keep(endpoint, place, found=found or bool(ids), now=now)
+            self.cursors.keep(endpoint, place, found=found or bool(ids), now=now)
             return len(ids) or None
-        self.places.drop(endpoint)
+        self.cursors.drop(endpoint)
         return len(ids) or (None if found else 0)
 
 
@@ -101,8 +102,10 @@ def parked_groups(session: Session) -> list[ParkedGroup]:
 
 
 def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
-    """A bounded walk through each group in the order of ids. Old ids come first and are the likeliest; what made
-    them younger than they look (a replay, a pause) is walked over."""
+    """Find aged rows by a bounded walk through each group, in the order of ids.
+
+    Old ids come first and are the likeliest. Rows that are younger than their ids (a replay, a pause) are skipped.
+    """
     page = AgedPage([], [])
     part, depth = (max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))) if groups else (0, 0)
     with session.snapshot():

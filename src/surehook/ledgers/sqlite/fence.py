@@ -1,4 +1,4 @@
-"""The node's fence: every transaction of a node begins by reading that it is not buried."""
+"""The fence: every transaction of a node begins by checking that the node is not evicted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from surehook.ledgers.sqlite.statements import query
 
 
 class Fenced(NamedTuple):
-    """What one look at the start of a transaction tells."""
+    """The values that the check reads.
 
-    version: int  # of the configuration
-    number: int  # by which the node holds rows
-    lag_ms: int  # see schema.configuration
+    version  of the configuration
+    number   under which the node holds rows
+    lag_ms   see schema.configuration
+    """
+
+    version: int
+    number: int
+    lag_ms: int
 
 
 def fence(session: Session, node: bytes) -> Fenced:
-    """Raise NodeBuried unless the node has entered and is not buried."""
+    """Raise NodeBuried unless the node has entered and is not evicted."""
     version, number, lag_ms = session.rows(query("fence"), (node,))[0]
     if number is None:
         raise NodeBuried(node)

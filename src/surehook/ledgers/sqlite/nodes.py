@@ -1,4 +1,4 @@
-"""The life of a node: entering, beating, burial, and what a node holds."""
+"""The life of a node: entering, heartbeats and eviction, and the rows it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a database: the settings every connection must have, and the schema brought to its head."""
+"""Opening a database: the settings of every connection, and the migration of the schema."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from surehook.ledgers.sqlite.statements import read_all
 
 log = logging.getLogger("surehook.ledgers")
 
-# 3.35: RETURNING, the built-in JSON functions in the usual builds, `update … from` since 3.33.
+# 3.35 has RETURNING; `update … from` came with 3.33, and the usual builds have the JSON functions.
 OLDEST = (3, 35, 0)
-# WAL pages after which a commit moves them into the file: 16 MB, seldom enough that hot pages are moved
-# once for many changes, small enough that reading stays fast and a restart has little to replay.
+# WAL pages after which a commit checkpoints: 16 MB. Seldom enough that hot pages are moved once for many changes, and
+# often enough that reading stays fast and a restart has little to replay.
 CHECKPOINT_PAGES = 4_000
 CACHE_KIB = 32 * 1024
 
 _EVERY = (
-    "synchronous = full",  # never left to the build's default: NORMAL loses commits with the power
+    # Never left to the build's default: NORMAL loses commits when the power fails.
+    "synchronous = full",
     f"cache_size = -{CACHE_KIB}",
     "temp_store = memory",
 )
 WRITER = (
     *_EVERY,
     f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
-    "secure_delete = off",  # some builds zero what is deleted, which writes every freed page once more
+    # Some builds overwrite deleted data with zeros, which writes every freed page once more.
+    "secure_delete = off",
 )
 READER = (*_EVERY, "query_only = on")
 _FULL = 2
 
 
 def open_writer(session: Session) -> None:
-    """Connect the writing session and make sure that what was asked for holds. Raises SettingsError."""
+    """Connect the writing session, and check that its settings took effect. Raises SettingsError."""
     session.connect(WRITER)
     version = tuple(int(part) for part in session.value("select sqlite_version()").split("."))
     if version < OLDEST:
         raise SettingsError(
             KEY, f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 or newer, or PostgreSQL"
         )
-    revision(session)  # another program's file is refused before anything about it is changed
+    # Refuses another program's file before anything in it changes.
+    revision(session)
     if session.value("pragma journal_mode = wal") != "wal":
         raise SettingsError(KEY, "the file does not take write-ahead logging", hint="use a local disk")
     check_durable(session)
@@ -56,13 +59,13 @@ def open_reader(session: Session) -> None:
 
 
 def check_durable(session: Session) -> None:
-    """Read back that a commit on this connection waits for the disk."""
+    """Check that a commit on this connection waits for the disk."""
     if session.value("pragma synchronous") != _FULL:
         raise SettingsError(KEY, "the database does not wait for the disk (synchronous is not FULL)")
 
 
 def revision(session: Session) -> str | None:
-    """The schema's revision; None for an empty file."""
+    """Return the schema's revision; None for an empty file."""
     if not session.value("select count(*) from sqlite_master where name = 'alembic_version'"):
         if session.value("select count(*) from sqlite_master"):
             raise SettingsError(KEY, "the file is another program's database", hint="choose another file")
@@ -72,7 +75,7 @@ def revision(session: Session) -> str | None:
 
 
 def _migrate(session: Session) -> None:
-    """Bring the schema to its head, in one transaction. Nothing is imported where it is there already."""
+    """Bring the schema to its head, in one transaction. If it is there already, Alembic is not imported."""
     current = revision(session)
     if current == HEAD:
         return
@@ -94,5 +97,5 @@ def _migrate(session: Session) -> None:
 
 
 def _may_take_long(statement: str) -> bool:
-    """Whether it reads whole tables: an index over rows that are there, or a count of them."""
+    """Return True if a statement reads whole tables: it builds an index over existing rows, or counts them."""
     return statement.startswith("CREATE INDEX") or (statement.startswith("INSERT") and "SELECT" in statement)

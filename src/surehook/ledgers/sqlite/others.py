@@ -1,7 +1,7 @@
-"""Claims past those who have enough: the rows of everybody else, however many of theirs lie in front.
+"""Claims that skip some endpoints and tenants, however many of their rows are due first.
 
-A look is at a bounded number of rows (`LOOK_ROWS`), since the one writer does nothing else meanwhile. `Passes` says
-where it looks. One process has the file, so whatever makes rows ready out of order says so here, on the writer's thread.
+Each look reads a bounded number of rows (`LOOK_ROWS`), since the one writer does nothing else meanwhile; `Passes` chooses
+which. Only one process has the file, so whatever makes rows ready out of order reports it here, on the writer's thread.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Skip, is_full
 
-LOOK_ROWS = 4_000  # a millisecond of walking
-LOOKS = 40  # transactions of a call, while it catches up with what fell due and nobody looked at
-
-LONG_AGO = -(1 << 62)  # rows of any instant may have become ready
+# A millisecond of reading.
+LOOK_ROWS = 4_000
+# Transactions of one call while it catches up with rows that fell due unseen.
+LOOKS = 40
+# Rows due at any instant may have become ready.
+LONG_AGO = -(1 << 62)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Others:
-    """Where these claims stand."""
+    """The positions of these claims."""
 
     def __init__(self) -> None:
         self._passes = Passes()
@@ -48,7 +50,7 @@ class Others:
         fresh: bool = False,
         goes_on: bool = False,
     ) -> tuple[list[Delivery], bool]:
-        """Rows, and whether another look may find some that were missed: one that `goes_on`."""
+        """Claim rows; also return True if another look, one that `goes_on`, may find rows that were missed."""
         with session.writing():
             number = fence(session, node).number
             parts = (
@@ -58,7 +60,8 @@ class Others:
             )
             for part in parts:
                 chosen = _look(session, lane, part, limit=limit, skip=skip)
-                if chosen:  # what was found is not kept waiting for another look
+                # Rows that were found do not wait for another look.
+                if chosen:
                     ids = up_to(session, [id for _, id in chosen], size)
                     if len(ids) < len(chosen):
                         part.reached(chosen[len(ids) - 1])
@@ -68,7 +71,7 @@ class Others:
     def claim_all(
         self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
     ) -> list[Delivery]:
-        """A claim that passes nobody over."""
+        """Claim rows of every endpoint and tenant."""
         leased = claim(session, lane, node=node, limit=limit, due_by=due_by, now=now, size=size)
         if not is_full(leased, limit=limit, size=size):
             self._passes.taken(lane, min(due_by, now) - FRESH_MS)
@@ -77,13 +80,13 @@ class Others:
         return leased
 
     def failed(self) -> None:
-        """Nobody knows whether what a look found is leased."""
+        """Look at everything again: nobody knows if the rows of the last look are leased."""
         self._passes.lower(LONG_AGO)
 
     def lowering(
         self, work: Callable[Concatenate[Session, P], R], due_at: int | None
     ) -> Callable[Concatenate[Session, P], R]:
-        """Work by which rows that are due from this instant on become ready."""
+        """Wrap work that makes rows ready that are due from this instant on."""
 
         def lower(session: Session, /, *args: P.args, **kwargs: P.kwargs) -> R:
             self._passes.lower(due_at)
@@ -93,7 +96,7 @@ class Others:
 
 
 def _look(session: Session, lane: Lane, part: Part, *, limit: int, skip: Skip) -> list[Key]:
-    """Up to `limit` rows of a part."""
+    """Read up to `limit` rows of a part."""
     endpoints = json.encode([endpoint.hex().upper() for endpoint in skip.endpoints]).decode()
     tenants = json.encode(skip.tenants).decode()
     stretch = (lane, *part.begin, part.end)

@@ -1,4 +1,4 @@
-"""Deliver again: single deliveries, jobs, dead letters that are put away."""
+"""Delivering again: single deliveries, replay jobs, and dead letters that are dismissed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def _resend(
     for original, d in zip(originals, replacements, strict=True):
         if original not in can:
             continue
-        if d.id not in born:  # else written by a commit whose answer was lost
+        # A delivery that exists was written by a commit whose answer was lost.
+        if d.id not in born:
             if once and original in done_before:
                 continue
             done_before.add(original)
@@ -60,7 +61,7 @@ def _resend(
 def _look(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery]
 ) -> tuple[set[bytes], set[bytes], set[bytes]]:
-    """Originals that can be sent again, originals that were, replacements that exist."""
+    """Return the originals that can be sent again, those that were before, and the replacements that exist."""
     values: list[Any] = []
     for original, replacement in zip(originals, replacements, strict=True):
         values += (original, replacement.id)

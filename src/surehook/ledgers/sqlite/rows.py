@@ -1,4 +1,4 @@
-"""Rows to core values. Blobs inside a packed row travel as hexadecimal text."""
+"""Rows to core values. Blobs inside a packed row (JSON) are hexadecimal text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surehook.core.model import Delivery
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
 
-# Deliveries read at once: with bodies of a quarter megabyte the packed row stays near 32 MB.
+# Deliveries read in one packed row: with bodies of 256 KB it stays near 32 MB.
 READ_AT_ONCE = 64
 
 _list = json.Decoder(list[Any]).decode
@@ -19,17 +19,17 @@ _hex = bytes.fromhex
 
 
 def unpacked_ids(packed: str) -> list[bytes]:
-    """Ids out of one packed row."""
+    """Return the ids of a packed row."""
     return [_hex(one) for one in _list(packed)]
 
 
 def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[bytes]:
-    """The ids that a packing query finds."""
+    """Run a query that packs its ids into one row, and return them."""
     return unpacked_ids(session.value(sql, parameters))
 
 
 def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: tuple[Any, ...] = ()) -> list[bytes]:
-    """Those of `ids` (each with what else the query compares behind it) that the packing batch query `name` keeps."""
+    """Return those of `ids` that the packing batch query `name` finds. Each id is followed by its other parameters."""
     found: list[bytes] = []
     for sql, parameters in batch(name).pieces(list(ids), after=after):
         found += packed_ids(session, sql, parameters)
@@ -44,7 +44,10 @@ def run_batch(
     before: tuple[Any, ...] = (),
     after: tuple[Any, ...] = (),
 ) -> int:
-    """Run a writing batch statement; how many rows it has written. `values` is used up."""
+    """Run a writing batch statement, and return the number of rows it has written.
+
+    The caller must not use `values` again.
+    """
     changed = 0
     for sql, parameters in batch(name).pieces(values, before=before, after=after):
         changed += session.run(sql, parameters)
@@ -54,10 +57,13 @@ def run_batch(
 def read_deliveries(
     session: Session, ids: Sequence[bytes], *, statement: str = "deliveries"
 ) -> list[Delivery]:
-    """The unfinished deliveries with these ids, in this order; missing ones are left out. The statement
-    `deliveries_bare` reads them without their bodies."""
+    """Read the unfinished deliveries with these ids, in this order; missing ones are left out.
+
+    The statement `deliveries_bare` reads them without their bodies.
+    """
     found: list[Delivery] = []
-    large: dict[bytes, bytes] = {}  # bodies by event: each is read once
+    # Bodies by event: each is read once.
+    large: dict[bytes, bytes] = {}
     for start in range(0, len(ids), READ_AT_ONCE):
         for sql, parameters in batch(statement).pieces(list(ids[start : start + READ_AT_ONCE])):
             found += [_delivery(session, row, large) for row in _list(session.value(sql, parameters))]

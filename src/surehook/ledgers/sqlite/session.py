@@ -1,14 +1,14 @@
-"""One connection: statements, transactions, and the one place where a binding's errors become ours.
+"""One connection: its statements and transactions, and the one place that translates a binding's errors.
 
     busy, locked                                    LedgerUnavailable
     full (ENOSPC) before COMMIT                     LedgerFull
-    I/O error, corruption, a COMMIT that fails      LedgerBroken, and the connection is never used again:
-                                                    after a failed fsync the kernel may report the next one
-                                                    as done although the pages are gone, and not every
-                                                    binding tells whether the transaction is in the log
-    constraint, a value that cannot be stored       Unstorable, for the caller inside the ledger to split
+    I/O error, corruption, a COMMIT that fails      LedgerBroken, and the connection is never used again: after a
+                                                    failed fsync the kernel may report the next one as done
+                                                    although the pages are gone, and not every binding tells
+                                                    if the transaction is in the log
+    constraint, a value that cannot be stored       Unstorable, for the caller inside the ledger to handle
 
-A broken connection is not closed either, since closing would checkpoint; it ends with the process.
+A broken connection is never closed, since closing would checkpoint; it ends with the process.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from surehook.ledgers.sqlite.driver import Connection, Driver
 
 _BUSY, _LOCKED, _FULL, _INTERRUPT = 5, 6, 13, 9
 _TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE, _ERROR = 18, 19, 20, 25, 1
-_ABANDONED: list[Connection] = []  # broken ones: referenced for ever, so that nothing closes them
+# Broken connections, referenced forever so that nothing closes them.
+_ABANDONED: list[Connection] = []
 
 
 class Unstorable(LedgerUnavailable):
-    """The database refuses the data of a statement. Who can say which data splits, or says it in a Problem."""
+    """The database refuses the data of a statement. The caller splits the batch, or reports a Problem."""
 
 
 class Apart(Exception):
-    """One of several pieces of work in a joint transaction failed: each must be run alone."""
+    """One of several jobs in a joint transaction failed: each must run alone."""
 
 
 class Session:
-    """A connection and its state. Not for two threads at once."""
+    """A connection and its state, for one thread at a time."""
 
     def __init__(self, driver: Driver, path: str) -> None:
         self.driver = driver
@@ -74,7 +75,7 @@ class Session:
     # -- statements -------------------------------------------------------------------------------------
 
     def run(self, sql: str, parameters: Any = ()) -> int:
-        """Run a writing statement; how many rows it has written."""
+        """Run a writing statement, and return the number of rows it has written."""
         connection = self.connection
         try:
             return self.driver.changes(connection, connection.execute(sql, parameters))
@@ -93,12 +94,12 @@ class Session:
             raise self._translated(error) from error
 
     def row(self, sql: str, parameters: Any = ()) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         found = self.rows(sql, parameters)
         return found[0] if found else None
 
     def value(self, sql: str, parameters: Any = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         found = self.rows(sql, parameters)
         return found[0][0] if found else None
 
@@ -106,9 +107,9 @@ class Session:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A write transaction: committed when the block ends, rolled back when it raises.
+        """Run the block in a write transaction: committed when it ends, rolled back when it raises.
 
-        Inside `joint` it is a part of that one; what it raises there is Apart, which no work catches.
+        Inside `joint` the block is part of that transaction, and raises Apart, which no work catches.
         """
         if self._is_joint:
             try:
@@ -126,7 +127,7 @@ class Session:
 
     @contextmanager
     def joint(self) -> Iterator[None]:
-        """One write transaction, hence one wait for the disk, for all transactions begun inside the block."""
+        """Run all transactions of the block as one, and so with one wait for the disk."""
         with self.writing():
             self._is_joint = True
             try:
@@ -136,7 +137,7 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads inside the block see one instant."""
+        """Let all reads of the block see one instant."""
         self.rows("begin")
         try:
             yield
@@ -144,7 +145,7 @@ class Session:
             self.roll_back()
 
     def roll_back(self) -> None:
-        """End the transaction, if one is open, without a trace."""
+        """Roll back the transaction, if one is open."""
         if self.broken is None and self.connection.in_transaction:
             try:
                 self.rows("rollback")
@@ -168,7 +169,7 @@ class Session:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, LedgerError):
             return error
-        # Whole numbers past eight bytes and text that is no UTF-8 never reach SQLite.
+        # Integers beyond eight bytes and text that is not UTF-8 never reach SQLite.
         if isinstance(error, (OverflowError, UnicodeError)):
             return Unstorable(str(error))
         if not isinstance(error, self.driver.errors):
@@ -183,7 +184,8 @@ class Session:
             return LedgerFull(f"the disk is full: {error}")
         if primary in (_TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE):
             return Unstorable(str(error))
-        if primary == _ERROR:  # a statement that does not fit the schema: a defect, not the disk
+        if primary == _ERROR:
+            # The statement does not fit the schema: a defect, not the disk.
             return LedgerUnavailable(f"the database refused a statement: {error}")
         self.give_up(f"the database failed: {error}")
         return LedgerBroken(f"the database failed: {error}")

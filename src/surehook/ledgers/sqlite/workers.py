@@ -1,19 +1,18 @@
-"""Where work on a connection runs: on the calling thread, or on a thread of its own.
+"""Workers that run jobs on a connection: on the calling thread, or on a thread of their own.
 
-`Inline` never lets another task run, so a simulated loop orders everything. `Thread` takes jobs one at
-a time, in the order they were asked for, and hands results to the loop that asked; a caller that is
-cancelled meanwhile misses the result, not the effect. Its line holds at most `LINE_MAX` jobs.
+`Inline` never lets another task run, so that a simulated loop orders everything. `Thread` runs jobs one at a time, in the
+order of the calls, and hands each result to the loop that asked. If the caller is cancelled meanwhile, the job still takes
+effect and its result is dropped. At most `LINE_MAX` jobs wait.
 
-Jobs that nobody waits for by the millisecond (retention, endings in bulk, an event for thousands of endpoints) stand
-behind all others, and are never passed more often than `PASSED_MOST` times.
+Jobs that nobody waits for by the millisecond (retention, endings in bulk, an event for thousands of endpoints) run after
+all others, but at most `PASSED_MOST` transactions go before them.
 
-Jobs that may be joined and stand next to each other in the line share one transaction, and so one wait
-for the disk: under load an accept and a record nearly always do. Where one of them fails, all are rolled
-back and each is run alone, so a job must leave nothing behind but rows.
+Adjacent jobs that may be joined share one transaction, and so one wait for the disk: under load an accept and a record
+nearly always do. If one of them fails, all are rolled back and each runs alone, so a job must leave nothing behind but rows.
 
-Quick jobs go before all others and share their transaction only with each other. So a publish of one event waits for what
-is left of the transaction under way, and not for hundreds of rows of somebody else's as well. They may be new work
-alone, of which nothing in the line can know. While such jobs come, others go alone, so that less is left to wait for.
+Quick jobs run before all others and share a transaction only with each other. So a publish of one event waits for the
+rest of the transaction under way, and not for hundreds of somebody else's rows as well. They may only be new work, which
+no waiting job can depend on. While quick jobs keep coming, other jobs are not joined, so that less is left to wait for.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from surehook.core.errors import LedgerUnavailable
 
 R = TypeVar("R")
-# Jobs in line: the loops of the engine have one or two each, so more than this are callers of the API
-# that a slow disk keeps waiting, and they are told so.
+# Waiting jobs. The loops of the engine have one or two each, so more than this are callers of the API whom a slow disk keeps
+# waiting; they are refused.
 LINE_MAX = 1_000
 # Jobs in one transaction: one each of accept, record, claim and park, so that none waits for many others.
 JOINED_MAX = 4
-# Transactions of others that may go before a job that can wait: a tenth of a second on a busy disk.
+# Transactions that may go before a job of a lower rank: a tenth of a second on a busy disk.
 PASSED_MOST = 8
-# Transactions after a quick one in which nothing is joined: for as long, another is likely to come.
+# Transactions after a quick job in which nothing is joined, since another quick one is likely to come.
 APART = 16
 
 
 class Rank(IntEnum):
-    """Where a job stands."""
+    """The rank of a job: lower ones run first."""
 
     QUICK = 0
     USUAL = 1
@@ -64,11 +63,11 @@ class Worker(Protocol):
     async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R: ...
 
     def dismiss(self) -> None:
-        """Take no more work; what is under way ends by itself."""
+        """Accept no more work; the job under way ends by itself."""
         ...
 
     def stop(self) -> None:
-        """Take no more work and wait for what is under way."""
+        """Accept no more work, and wait for the job under way."""
         ...
 
 
@@ -84,15 +83,17 @@ class Inline:
 
 
 class Thread:
-    """`joint` opens the transaction that joined jobs share; None: nothing is joined."""
+    """A worker thread. `joint` opens the transaction that joined jobs share; None: nothing is joined."""
 
     def __init__(self, name: str, joint: Callable[[], AbstractContextManager[None]] | None = None) -> None:
         self._joint = joint
         self._line: SimpleQueue[_Job | None] = SimpleQueue()
-        # Out of the line and not yet done. The thread's own, but for their lengths.
-        self._lines: tuple[deque[_Job], ...] = (deque(), deque(), deque())  # by rank
-        self._passed = [0, 0, 0]  # by rank, the transactions that went before the first one in line
-        self._apart = 0  # transactions to come in which nothing is joined
+        # By rank, jobs taken out of the line and not yet done. Other threads read their lengths only.
+        self._lines: tuple[deque[_Job], ...] = (deque(), deque(), deque())
+        # By rank, the transactions that went before the first waiting job.
+        self._passed = [0, 0, 0]
+        # Transactions to come in which nothing is joined.
+        self._apart = 0
         self._is_ending = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -119,12 +120,14 @@ class Thread:
                 return
             jobs = self._next()
             for done, (answer, error) in zip(jobs, self._outcomes(jobs), strict=True):
-                with suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+                # RuntimeError: the loop that asked is closed, and nobody waits.
+                with suppress(RuntimeError):
                     done.loop.call_soon_threadsafe(_answer, done.future, answer, error)
-            del jobs, done, answer, error  # an idle thread keeps nothing alive
+            # An idle thread must keep nothing alive.
+            del jobs, done, answer, error
 
     def _listen(self) -> None:
-        """Take everything out of the line; where nothing is to be done, wait for something."""
+        """Take all jobs out of the line. If there is nothing to do, wait for one."""
         while not self._is_ending:
             try:
                 job = self._line.get(block=not any(self._lines))
@@ -136,7 +139,7 @@ class Thread:
                 self._lines[job.rank].append(job)
 
     def _next(self) -> list[_Job]:
-        """The jobs of the next transaction: those that stand next to each other and join, or one that can wait."""
+        """Take the jobs of the next transaction: adjacent ones that may be joined, or a single one."""
         rank = self._turn()
         line = self._lines[rank]
         jobs = [line.popleft()]
@@ -147,7 +150,7 @@ class Thread:
         return jobs
 
     def _turn(self) -> Rank:
-        """Whose turn it is: of those who wait, the first in rank, or who has been passed so often."""
+        """Choose the next rank: the lowest of those that wait, or one that has been passed too often."""
         waiting = [rank for rank in Rank if self._lines[rank]]
         passed = [rank for rank in waiting if self._passed[rank] >= PASSED_MOST]
         turn = (passed or waiting)[0]
@@ -158,7 +161,8 @@ class Thread:
     def _outcomes(self, jobs: list[_Job]) -> list[_Outcome]:
         if len(jobs) > 1:
             assert self._joint is not None
-            with suppress(Exception):  # each is run alone, and meets its error there
+            # On an error each job runs alone, and raises it there.
+            with suppress(Exception):
                 with self._joint():
                     answers = [job.work() for job in jobs]
                 return [(answer, None) for answer in answers]
