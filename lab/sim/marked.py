@@ -17,7 +17,7 @@ from lab.ledger.ledger import MemoryLedger
 from lab.ledger.rows import Row
 from lab.sim.transactions import Transactions
 from surehook.core.model import LANES, Delivery, Lane, Settled
-from surehook.ledgers.late import LATE_MS, Telling
+from surehook.ledgers.late import LATE_MS, LateRows
 from surehook.ledgers.postgres.marks import BEGINNING, Marks
 from surehook.ledgers.postgres.under_way import UnderWay
 from surehook.ports.ledger import ANY_SIZE, Burial, Incoming, Receipt, Recorded
@@ -40,7 +40,7 @@ class MarkedLedger:
         self._tells = tells
         self._inner = inner
         self._strays = {} if strays is None else strays
-        self._telling = Telling(self._tell, clock)
+        self._late_rows = LateRows(self._tell, clock)
         self._clock = clock
         self._marks = Marks(clock)
         self._commit = commit
@@ -125,7 +125,7 @@ class MarkedLedger:
     def _came(self, rows: Sequence[tuple[bytes, int]], *, now: int) -> None:
         """These became ready by a call that began at `now`, and is through."""
         took_ms = 0 if self._inner.clock is None else self._inner.clock() - now
-        self._telling.ended(self._clock() - took_ms / 1000, rows, now=now)
+        self._late_rows.ended(self._clock() - took_ms / 1000, rows, now=now)
 
     async def _tell(self, ids: list[bytes], due_by: int) -> None:
         await self._commit()

@@ -6,7 +6,7 @@ import asyncio
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.ledgers import late
-from surehook.ledgers.late import LATE_MS, Telling
+from surehook.ledgers.late import LATE_MS, LateRows
 
 from .making import NOW
 
@@ -19,7 +19,7 @@ class House:
         self.heard: list[tuple[list[bytes], int]] = []
         self.away = 0
         self.broken = 0
-        self.telling = Telling(self.tell, lambda: self.now)
+        self.telling = LateRows(self.tell, lambda: self.now)
 
     async def tell(self, ids: list[bytes], due_by: int) -> None:
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""Which rows a commit brought late, and telling others of them.
+"""Rows that a commit made visible late, and noting them for other processes.
 
-Claims of other processes begin where they stand. A row is seen there if it is visible soon after the instant it is due for; what
-took longer (a commit that stood still, a long wait before it) may lie behind them. Whoever wrote it knows: by the rows' own
-instants and when the commit was through. Nothing is written for rows that came in time.
+Claims of other processes begin at their own positions. They see a row that becomes visible soon after it is due; if that
+took longer (a slow commit, a long wait before it), the row may lie behind them. The writer knows, from the due times of the
+rows and the end of the commit. Nothing is written for rows that came in time.
 """
 
 from __future__ import annotations
@@ -17,35 +17,40 @@ from surehook.core.errors import LedgerError
 
 log = logging.getLogger("surehook.ledgers")
 
-LATE_MS = 250  # half of the time for which claims still look at what has fallen due
-AGAIN_S = 0.5  # between tries while the ledger does not answer
-AT_ONCE = 5_000  # rows told in one transaction
-WAITING_MOST = 50_000  # rows that wait to be told; what is beyond is found by looking back
+# Half of the time for which claims still look at rows that have fallen due.
+LATE_MS = 250
+# Between attempts while the ledger does not answer.
+AGAIN_S = 0.5
+# Rows noted in one transaction.
+AT_ONCE = 5_000
+# Rows that wait to be noted. Looking back finds the others.
+WAITING_MOST = 50_000
 
-Tell = Callable[[list[bytes], int], Awaitable[None]]  # ids, and the instant by which they were due
+# Takes ids, and the instant by which they were due.
+Write = Callable[[list[bytes], int], Awaitable[None]]
 
 
 def late(rows: Iterable[tuple[bytes, int]], *, through: int) -> list[bytes]:
-    """Of rows that became ready with a commit that was through at this instant, as (id, due time), those that came late."""
+    """Return the late ones of rows (id, due time) that became ready with a commit that ended at this instant."""
     return [id for id, due_at in rows if due_at < through - LATE_MS]
 
 
-class Telling:
-    """What one process has to tell, in a task of its own: nobody waits for it. `clock` counts seconds."""
+class LateRows:
+    """The late rows of one process, noted in a task of its own: nobody waits for it. `clock` counts seconds."""
 
-    def __init__(self, tell: Tell, clock: Callable[[], float]) -> None:
-        self._tell = tell
+    def __init__(self, write: Write, clock: Callable[[], float]) -> None:
+        self._write = write
         self._clock = clock
         self._waiting: dict[bytes, None] = {}
         self._through = 0
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> float:
-        """A commit begins that may make rows ready."""
+        """Begin a commit that may make rows ready. The result is to be passed to `ended`."""
         return self._clock()
 
     def ended(self, began: float, rows: Iterable[tuple[bytes, int]], *, now: int) -> None:
-        """It is through. `now`: the instant at which it began."""
+        """End the commit, and note its late rows. `now` is the instant at which it began."""
         through = now + int((self._clock() - began) * 1000)
         found = late(rows, through=through)
         if not found:
@@ -57,7 +62,7 @@ class Telling:
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Tell what is left, once."""
+        """Note what is left, without trying again."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -65,24 +70,24 @@ class Telling:
                 await task
         if self._waiting:
             with suppress(LedgerError):
-                await self._tell_or_forget(list(self._waiting))
+                await self._write_or_forget(list(self._waiting))
             self._waiting.clear()
 
     async def _run(self) -> None:
         while self._waiting:
             ids = list(islice(self._waiting, AT_ONCE))
             try:
-                await self._tell_or_forget(ids)
+                await self._write_or_forget(ids)
             except LedgerError:
                 await asyncio.sleep(AGAIN_S)
                 continue
             for id in ids:
                 self._waiting.pop(id, None)
 
-    async def _tell_or_forget(self, ids: list[bytes]) -> None:
-        """Rows whose telling is a defect are left to looking back: tried again they would keep all others waiting."""
+    async def _write_or_forget(self, ids: list[bytes]) -> None:
+        """Write notes. Rows whose notes fail by a defect are left to looking back: retried, they would hold up all others."""
         try:
-            await self._tell(ids, self._through)
+            await self._write(ids, self._through)
         except LedgerError:
             raise
         except Exception as error:

@@ -12,7 +12,7 @@ import pytest
 from surehook.core.model import FIRST, Delivery
 from surehook.delivery.settings import EngineSettings
 from surehook.ledgers.postgres import lookback
-from surehook.ledgers.postgres.claim import Parked, _Place
+from surehook.ledgers.postgres.claim import Parked, _Position
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.lookback import AGAIN_S, MOST_S, SLOW_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
@@ -126,7 +126,7 @@ async def test_what_others_parked_behind_where_taking_back_stands_is_found_by_th
 
     await desk.publish_one(parked="share", at=LONG_AGO, now=LONG_AGO)
     assert len(await take()) == 1
-    (place,) = desk.ledger._parked._places.values()  # it stands beyond what was parked
+    (place,) = desk.ledger._parked._positions.values()  # it stands beyond what was parked
     place.look_back.ended(10**9)
     late = await other.publish_one(parked="share", at=LONG_AGO, now=LONG_AGO)
     ticks.now += AGAIN_S
@@ -187,7 +187,7 @@ async def test_what_nobody_asks_for_any_more_is_forgotten_once_it_would_be_looke
     async def take(endpoint: bytes) -> None:
         await desk.ledger.unpark(endpoint, ["share"], node=desk.node, limit=1, now=NOW)
 
-    places = desk.ledger._parked._places
+    places = desk.ledger._parked._positions
     for _ in range(5):
         await take((await desk.publish_one(await desk.new_endpoint(), parked="share")).endpoint)
     assert len(places) == 5
@@ -198,11 +198,11 @@ async def test_what_nobody_asks_for_any_more_is_forgotten_once_it_would_be_looke
 
 async def test_a_place_is_kept_while_its_call_is_under_way(desk: Desk, ticks: Ticks) -> None:
     parked = desk.ledger._parked
-    place = parked._place((b"a", ("share",)))
+    place = parked._position((b"a", ("share",)))
     place.look_back.begin(anyhow=True)
     ticks.now += lookback.AGAIN_S
-    parked._place((b"b", ("share",)))
-    assert parked._places[b"a", ("share",)] is place
+    parked._position((b"b", ("share",)))
+    assert parked._positions[b"a", ("share",)] is place
 
 
 async def test_parking_looks_at_each_row_as_often_whatever_marks_there_are() -> None:
@@ -223,7 +223,7 @@ async def test_parking_looks_at_each_row_as_often_whatever_marks_there_are() -> 
     async def walks(marks: int) -> int:
         parked = Parked(Ticks())
         for number in range(marks):
-            parked._places[b"%016d" % number, ("share",)] = _Place(LookBack(Ticks()))
+            parked._positions[b"%016d" % number, ("share",)] = _Position(LookBack(Ticks()))
         make = Maker()
         rows = Rows([make.delivery(make.event(), b"%016d" % 1)])
         await parked.park(SimpleNamespace(change=change), rows, "share", node=b"n", now=NOW)  # type: ignore[arg-type]

@@ -264,7 +264,7 @@ async def test_where_the_way_back_is_long_it_is_walked_rarely_and_still_walked(
         return [item.deliveries[0].id for item in items]
 
     def look_back(at: float) -> None:
-        desk.ledger._parked._places[desk.endpoint, ("share",)].look_back._at = at
+        desk.ledger._parked._positions[desk.endpoint, ("share",)].look_back._at = at
 
     first = await take()
     assert len(first) == 30

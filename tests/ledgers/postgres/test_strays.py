@@ -80,8 +80,8 @@ async def handed_back(desk: Desk, other: Desk) -> list[Delivery]:
 
 async def told(desk: Desk) -> None:
     """What this process has to tell is told."""
-    assert desk.ledger._telling._task is not None
-    await desk.ledger._telling._task
+    assert desk.ledger._late_rows._task is not None
+    await desk.ledger._late_rows._task
 
 
 ALL_WAYS = pytest.mark.parametrize("make_ready", [buried, freed, handed_back], ids=lambda way: way.__name__)
@@ -199,7 +199,7 @@ async def test_an_ordinary_way_writes_no_note(desk: Desk, beside: Any) -> None:
     await desk.publish_one()
     (row,) = await desk.claim()
     await desk.record(desk.make.failed(row, due_at=NOW + 60_000))
-    assert desk.ledger._telling._task is None
+    assert desk.ledger._late_rows._task is None
     assert not await beside.fetchval("select is_called from stray_number_seq")
 
 

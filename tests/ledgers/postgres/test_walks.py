@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from surehook.core.instants import DAY_MS
+from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
-from surehook.ledgers.postgres.places import Marks
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.walks import KEPT_ROWS, KEPT_WALK, STEP_ROWS, Fresh, Kept, Kind, Seen
 
@@ -37,7 +37,7 @@ class Rows:
 
     def start(self) -> None:
         """A process begins: what it knows is what is written."""
-        self._fresh, self._kept, self._marks = Fresh(self.kind), Kept(), Marks()
+        self._fresh, self._kept, self._marks = Fresh(self.kind), Kept(), Cursors()
 
     def round(self) -> None:
         asyncio.run(self._round())

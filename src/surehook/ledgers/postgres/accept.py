@@ -1,11 +1,10 @@
-"""The way in.
+"""Accepting events.
 
-Nearly always everything in a batch is new, and then one statement is the whole transaction: fence, version,
-events, deliveries, keys. It is tried first, and fails as a whole where an id or a key was there before, or where
-the server refuses a value. Then the batch is run again with care: in a transaction that finds out, item by item
-where it must, which ones are repeats, which are conflicts, and which one cannot be stored.
+Nearly always everything in a batch is new. Then one statement is the whole transaction: fence, version, events, deliveries,
+keys. It is tried first, and fails as a whole if an id or a key exists or the server refuses a value. Then the batch runs
+again with care, in a transaction that finds out which items are repeats, which are conflicts, and which cannot be stored.
 
-That is also how a batch whose commit was lost is run again: all of it is there, and known as its own.
+A batch whose commit was lost runs again in the same way: all of its rows exist, and are recognized as its own.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import Incoming, Receipt, Taken
 
-KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
+# A repeat is recognized by its Idempotency-Key for so long (docs/design.md).
+KEY_LIFE_MS = DAY_MS
 
 
 class _First(NamedTuple):
-    """What an id or a key stands for: the first event that came with it."""
+    """The first event that came with an id or a key."""
 
     event: bytes
     tenant: str
@@ -37,7 +37,7 @@ class _First(NamedTuple):
 
 
 class Accepting:
-    """`lag_ms`: the least that the book is known to have noted (schema.configuration)."""
+    """Accepts batches. `_lag_ms` is the latest lag that was read from the ledger (schema.configuration)."""
 
     def __init__(self) -> None:
         self._lag_ms = 0
@@ -65,7 +65,7 @@ class Accepting:
         name = "accept"
         parameters = columns.of_events([item.event for item in batch], now)
         parameters += await columns.of_deliveries(deliveries, now)
-        keyed = sorted([item for item in batch if item.event.idempotency_key is not None], key=_place)
+        keyed = sorted([item for item in batch if item.event.idempotency_key is not None], key=_key_of)
         more: tuple[object, ...] = ()
         if keyed:
             name, more = "accept_keyed", (*_of_keys(keyed), now + KEY_LIFE_MS)
@@ -91,7 +91,7 @@ class Accepting:
         return Receipt(False, taken, newest)
 
     async def _take(self, session: Session, batch: Sequence[Incoming], number: int, now: int) -> list[Taken]:
-        """Take a batch; where it repeats itself or the server refuses it, its halves, down to the one item refused."""
+        """Take a batch. If it repeats itself or the server refuses it, take its halves, down to the single item refused."""
         if len(batch) > 1 and _repeats_itself(batch):
             return await self._take_halves(session, batch, number, now)
         await session.say("savepoint part")
@@ -117,7 +117,7 @@ class Accepting:
     ) -> list[Taken]:
         known_keys = await _take_keys(session, batch, now)
         asking = [
-            item for item in batch if item.event.idempotency_key is None or _place(item) not in known_keys
+            item for item in batch if item.event.idempotency_key is None or _key_of(item) not in known_keys
         ]
         known_events = await _take_events(session, asking, now)
         born = await _born(session, [item for item in batch if item.given])
@@ -128,7 +128,7 @@ class Accepting:
         taken = []
         for item in batch:
             event = item.event
-            key = known_keys.get(_place(item)) if item.event.idempotency_key is not None else None
+            key = known_keys.get(_key_of(item)) if item.event.idempotency_key is not None else None
             there = known_events.get(event.id)
             is_ours = not item.given or any(delivery.id in born for delivery in item.deliveries)
             if key is not None:
@@ -140,7 +140,7 @@ class Accepting:
         return taken
 
     async def _note_lag(self, session: Session, items: Sequence[Incoming]) -> None:
-        """Remember the greatest distance between an id's instant and its acceptance, as the next power of two."""
+        """Store the greatest lag of an acceptance behind its id's instant, rounded up to a power of two."""
         greatest = max((item.event.accepted_at - millis(item.event.id) for item in items), default=0)
         if greatest > self._lag_ms:
             self._lag_ms = 1 << greatest.bit_length()
@@ -154,13 +154,13 @@ async def _is_concerned(session: Session, batch: Sequence[Incoming], since: int,
     return notes.concern([tuple(row) for row in found], batch, since=since, newest=newest)
 
 
-def _place(item: Incoming) -> tuple[str, str]:
+def _key_of(item: Incoming) -> tuple[str, str]:
     assert item.event.idempotency_key is not None
     return item.event.tenant, item.event.idempotency_key
 
 
 def _repeats_itself(batch: Sequence[Incoming]) -> bool:
-    places = [_place(item) for item in batch if item.event.idempotency_key is not None]
+    places = [_key_of(item) for item in batch if item.event.idempotency_key is not None]
     events = [item.event.id for item in batch]
     return len(set(places)) < len(places) or len(set(events)) < len(events)
 
@@ -172,10 +172,10 @@ def _same_key(first: _First, event: Event, *, is_ours: bool) -> Taken:
 
 
 def _same_id(first: _First, event: Event, *, is_ours: bool) -> Taken:
-    """Rows that are there may have been written by this very item, in a commit whose answer was lost.
+    """Answer for an id that exists. Its rows may have been written by this very item, in a commit whose answer was lost.
 
-    An id that we made can be nobody else's. One that the publisher chose may come twice, but the
-    deliveries' ids are made new for each item.
+    An id that we made belongs to nobody else. One that the publisher chose may come twice, but the ids of the deliveries
+    are made anew for each item.
     """
     if first.tenant != event.tenant or first.digest != event.digest:
         return Taken(first.event, first.fan_out, False, "event_id_conflict")
@@ -183,13 +183,13 @@ def _same_id(first: _First, event: Event, *, is_ours: bool) -> Taken:
 
 
 async def _take_keys(session: Session, batch: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
-    """Take the keys that nobody has, and say what the others stand for."""
-    items = sorted([item for item in batch if item.event.idempotency_key is not None], key=_place)
+    """Take the keys that nobody has, and return the first events of the others."""
+    items = sorted([item for item in batch if item.event.idempotency_key is not None], key=_key_of)
     if not items:
         return {}
     taken = await session.rows(query("take_keys"), *_of_keys(items), now + KEY_LIFE_MS, now)
     ours = {(tenant, key) for tenant, key in taken}
-    others = [item for item in items if _place(item) not in ours]
+    others = [item for item in items if _key_of(item) not in ours]
     if not others:
         return {}
     return {
@@ -199,7 +199,7 @@ async def _take_keys(session: Session, batch: Sequence[Incoming], now: int) -> d
 
 
 async def _take_events(session: Session, items: Sequence[Incoming], now: int) -> dict[bytes, _First]:
-    """Write the events that are not there, and say what those are that are."""
+    """Write the events that do not exist, and return those that do."""
     events = sorted([item.event for item in items], key=lambda event: event.id)
     if not events:
         return {}
@@ -213,7 +213,7 @@ async def _take_events(session: Session, items: Sequence[Incoming], now: int) ->
 
 
 async def _born(session: Session, given: Sequence[Incoming]) -> set[bytes]:
-    """Which of the items' deliveries were born before."""
+    """Return the ids of the items' deliveries that exist, or existed."""
     asked = [delivery.id for item in given for delivery in item.deliveries]
     return {row[0] for row in await session.rows(query("born"), asked)} if asked else set()
 
@@ -226,7 +226,7 @@ async def _write_deliveries(session: Session, items: Sequence[Incoming], number:
 
 
 async def _drop_keys(session: Session, items: Sequence[Incoming]) -> None:
-    """Keys of items that turned out to be no new events."""
+    """Give back the keys of items that turned out to be known events."""
     keyed = [item for item in items if item.event.idempotency_key is not None]
     if keyed:
         await session.run(query("drop_keys"), *_of_names(keyed))

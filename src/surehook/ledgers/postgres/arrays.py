@@ -1,14 +1,14 @@
-"""Arrays on the wire, made here as a whole rather than by asyncpg element by element.
+"""Array codecs that encode an array as a whole; asyncpg's encode each element.
 
-asyncpg asks of each element whether it is a container and writes it by a call of its own: 0.25 µs, thirty
-elements a delivery. Joined as a whole they cost a quarter of that. `install` puts these codecs in place of
-asyncpg's for the arrays that statements take; they take and give what asyncpg's do, in one dimension.
+asyncpg checks for each element if it is a container, and writes it by a call of its own: 0.25 µs, thirty elements per
+delivery. Joining them as a whole costs a quarter of that. `install` replaces asyncpg's codecs for the arrays that statements
+use; the replacements accept and return the same values, in one dimension.
 
-A column without any value travels as an empty array: `unnest` of several arrays fills the shorter ones with
-nulls, so a batch pays for the columns it uses (`columns.py`).
+A column without any value is sent as an empty array: `unnest` of several arrays fills the shorter ones with nulls, so a
+batch pays only for the columns it uses (`columns.py`).
 
-Most columns of a busy tenant's batch say one thing all the way down (tenant, type, endpoint, lane, outcome, …).
-Their element is written once and the bytes are repeated.
+Most columns of a busy tenant's batch repeat one value (tenant, type, endpoint, lane, outcome, …). It is encoded once, and the
+bytes are repeated.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _TRUE, _FALSE = _LENGTHS[1] + b"\x01", _LENGTHS[1] + b"\x00"
 def install(connection: Connection) -> None:
     """Use these codecs on a connection.
 
-    asyncpg's public way to set a codec refuses arrays; this is what it calls for other types. A version of asyncpg
-    that has it no more uses its own, and is slower.
+    asyncpg's public method for setting a codec refuses arrays; this is what it calls for other types. A version of asyncpg
+    without it uses its own codecs, and is slower.
     """
     try:
         settings = connection._protocol.get_settings()  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def _empty(kind: int) -> bytes:
 
 
 def _is_one(column: Sequence[Any]) -> bool:
-    """Whether all elements are the same. Almost always the second tells."""
+    """Return True if all elements are equal. Almost always the first two decide."""
     return len(column) > 1 and column[0] == column[1] and column.count(column[0]) == len(column)
 
 
@@ -82,7 +82,8 @@ def _of_bytes(kind: int, column: Sequence[bytes | None]) -> bytes:
     parts: Any = column
     if set(map(len, parts)) == {16}:
         return _array(kind, column, _ID_LENGTH + _ID_LENGTH.join(parts))
-    pieces = [_head(kind, column)] * (1 + 2 * len(column))  # in one join: bodies are not copied twice
+    # One join, so that bodies are not copied twice.
+    pieces = [_head(kind, column)] * (1 + 2 * len(column))
     pieces[2::2] = parts
     try:
         pieces[1::2] = [_LENGTHS[len(one)] for one in parts]
@@ -92,14 +93,14 @@ def _of_bytes(kind: int, column: Sequence[bytes | None]) -> bytes:
 
 
 def _of_texts(column: Sequence[str | None]) -> bytes:
-    """Raises UnicodeEncodeError for what is no text."""
+    """Encode texts. Raises UnicodeEncodeError for one that is not valid."""
     if _is_one(column) and column[0] is not None:
         return _repeated(_TEXT, column, column[0].encode())
     return _of_bytes(_TEXT, [None if one is None else one.encode() for one in column])
 
 
 def _of_numbers(kind: int, size: int, code: str, column: Sequence[int | None]) -> bytes:
-    """Raises OverflowError for a number that does not fit."""
+    """Encode integers. Raises OverflowError for one that does not fit."""
     missing = column.count(None)
     if missing == len(column):
         return _empty(kind)
@@ -132,7 +133,8 @@ def _of_flags(column: Sequence[bool | None]) -> bytes:
 
 
 def _elements(data: bytes) -> Iterator[bytes | None]:
-    if len(data) < _HEAD_BYTES:  # no dimension: empty
+    if len(data) < _HEAD_BYTES:
+        # An empty array has no dimension.
         return
     dimensions, _, _, count, _ = _HEAD.unpack_from(data)
     assert dimensions == 1, "arrays here have one dimension"
@@ -153,7 +155,7 @@ def _read(element: Callable[[bytes], Any], data: bytes) -> list[Any]:
 
 _number: Callable[[bytes], int] = partial(int.from_bytes, byteorder="big", signed=True)
 
-# By the array type's oid: what encodes a list or tuple, and what decodes to a list.
+# By the oid of the array type: the encoder of a list or tuple, and the decoder to a list.
 CODECS: dict[int, tuple[Callable[[Any], bytes], Callable[[bytes], list[Any]]]] = {
     1000: (_of_flags, partial(_read, lambda data: data != b"\x00")),
     1001: (partial(_of_bytes, _BYTEA), partial(_read, bytes)),

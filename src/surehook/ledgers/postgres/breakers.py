@@ -1,5 +1,5 @@
-"""Breakers that are open or half-open: one row each, gone once they close. Closings are remembered for a day, so that what
-is written late undoes nothing newer."""
+"""Breakers that are open or half-open, a row each until they close. Closings are stored for a day, so that a late write
+undoes nothing newer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surehook.ledgers.postgres.statements import query
 
 
 async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> None:
-    """Write what changed; the last word about each breaker holds, and keys are sorted so that no two writers deadlock."""
+    """Write changes. The last one of each breaker wins, and keys are sorted so that no two writers deadlock."""
     last = {(row.tenant, row.key): row for row in breakers}
     rows = [last[key] for key in sorted(last)]
     closed = [(row.tenant, row.key, row.generation) for row in rows if row.state == "closed"]

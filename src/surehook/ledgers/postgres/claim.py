@@ -1,8 +1,8 @@
-"""The way out: leasing rows, and handing them back unsent. Each call is one statement.
+"""Leasing rows, and handing them back unsent. Each call is one statement.
 
-Claims begin where the last one ended. An index keeps the entries of rows that were taken until vacuum may
-remove them, and while somebody holds a snapshot it may not; a claim that began at the beginning would then walk
-over all of them each time (marks.py).
+A claim begins where the last one ended. An index keeps the entries of rows that were taken until vacuum removes them, which
+it cannot while somebody holds a snapshot. A claim that always began at the lowest entry would walk over all of them
+(marks.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
+from surehook.ledgers.postgres.stray_notes import note_ready
 from surehook.ledgers.postgres.strays import Strays
-from surehook.ledgers.postgres.telling import tell
 from surehook.ports.ledger import ClaimedIds, is_full, weight
 
 _END = b"\xff" * 16
@@ -39,7 +39,7 @@ async def claim(
     now: int,
     size: int,
 ) -> list[Delivery]:
-    """What became ready out of order first, and as much of the rest as there is room for."""
+    """Lease rows that became ready out of order first, and then as many others as fit."""
     bounds: dict[str, Any] = {"node": node, "limit": limit, "due_by": due_by, "size": size}
     if not strays.are_here(lane):
         leased = await _claim_on(session, marks, strays, lane, now=now, **bounds)
@@ -54,12 +54,12 @@ async def claim(
 
 
 def _rest(bounds: dict[str, Any], leased: Sequence[Delivery]) -> dict[str, Any]:
-    """What may still be leased."""
+    """Return the bounds of what may still be leased."""
     return bounds | {"limit": bounds["limit"] - len(leased), "size": bounds["size"] - weight(leased)}
 
 
 async def _more(leased: list[Delivery], work: Awaitable[list[Delivery]]) -> list[Delivery]:
-    """Lease more beside these. Where that certainly did nothing, these are the answer, since they are leased."""
+    """Lease more rows. If that certainly leased none, return the rows in hand, since they are leased."""
     try:
         more = await work
     except LedgerUnavailable as error:
@@ -81,7 +81,7 @@ async def _claim_on(
     now: int,
     size: int,
 ) -> list[Delivery]:
-    """From where the last one ended."""
+    """Claim from the position where the last claim ended."""
     begin = marks.begin(lane)
     rows = await session.change(query("claim"), lane, strays.since(lane), node, begin, due_by, limit, size)
     leased = leased_of([row[:-3] for row in rows], node)
@@ -107,22 +107,28 @@ async def claim_ids(
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where taking back from an endpoint, for some reasons, stands."""
+class _Position:
+    """The position of taking back from an endpoint, for some reasons.
+
+    begin   rows before this id have been looked at
+    parked  the lowest id that this node has parked since the running call began
+    """
 
     look_back: LookBack
-    begin: bytes = b""  # what lies before this id has been looked at
-    parked: bytes = _END  # the lowest id that this node has parked since the call that runs began
+    begin: bytes = b""
+    parked: bytes = _END
 
 
 class Parked:
-    """Where taking back begins, for endpoints of which the last call gave as much as was asked, or had far to walk for
-    too little: the same as `Marks`, by id. What others parked behind the mark is found by looking back, and, where
-    that is not far, whenever a call finds too little."""
+    """The positions at which taking back begins: like `Marks`, by id.
+
+    An endpoint has a position if the last call returned as much as was asked, or walked far for too little. Rows that other
+    nodes parked behind it are found by looking back, and, if that is not far, whenever a call finds too little.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._places: dict[tuple[bytes, tuple[str, ...]], _Place] = {}
+        self._positions: dict[tuple[bytes, tuple[str, ...]], _Position] = {}
 
     async def unpark(
         self,
@@ -136,7 +142,7 @@ class Parked:
         size: int,
         restart: bool = False,
     ) -> list[Delivery]:
-        """The oldest rows of all the reasons together, by id."""
+        """Lease the oldest rows of all the reasons together, by id."""
         asked = list(dict.fromkeys(reasons))
         sql = query("restart" if restart else "unpark")
 
@@ -146,10 +152,10 @@ class Parked:
             return leased, rows[0]["walked"] - len(leased)
 
         key = (endpoint, tuple(asked))
-        place = self._place(key)
-        place.parked = _END
-        look_back = place.look_back
-        begin = b"" if look_back.begin(anyhow=not place.begin) else place.begin
+        position = self._position(key)
+        position.parked = _END
+        look_back = position.look_back
+        begin = b"" if look_back.begin(anyhow=not position.begin) else position.begin
         found, walked = await take(begin, limit)
         look_back.ended(walked)
         leased = found
@@ -160,36 +166,39 @@ class Parked:
             look_back.ended(walked)
             leased = sorted([*leased, *found], key=lambda delivery: delivery.id)
         if found and is_full(leased, limit=limit, size=size):
-            place.begin = min(found[-1].id, place.parked)
+            position.begin = min(found[-1].id, position.parked)
         elif look_back.is_far:
-            place.begin = min(max(begin, floor(now - SLACK_MS)), place.parked)
+            position.begin = min(max(begin, floor(now - SLACK_MS)), position.parked)
         else:
-            self._places.pop(key, None)
+            self._positions.pop(key, None)
         return leased
 
-    def _place(self, key: tuple[bytes, tuple[str, ...]]) -> _Place:
-        """The one that is asked for moves to the end. Those at the front that would look back anyhow are forgotten: an
-        endpoint that is gone is asked for no more."""
-        place = self._places.pop(key, None) or _Place(LookBack(self._clock, most_s=PARKED_MOST_S))
-        while self._places and next(iter(self._places.values())).look_back.is_due:
-            del self._places[next(iter(self._places))]
-        self._places[key] = place
-        return place
+    def _position(self, key: tuple[bytes, tuple[str, ...]]) -> _Position:
+        """Return the position of a key, and move it to the end.
+
+        Positions at the front that would look back anyhow are forgotten, since nobody asks for an endpoint that is gone.
+        """
+        position = self._positions.pop(key, None) or _Position(LookBack(self._clock, most_s=PARKED_MOST_S))
+        while self._positions and next(iter(self._positions.values())).look_back.is_due:
+            del self._positions[next(iter(self._positions))]
+        self._positions[key] = position
+        return position
 
     async def park(
         self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
     ) -> None:
-        """Aside; what lies before a mark lowers it."""
+        """Park rows. Rows before a position lower it."""
         try:
             check_fence(await session.change(query("park"), node, *_in_hand(deliveries), reason, now), node)
-        finally:  # also where nobody knows whether it was done
-            lowest: dict[bytes, bytes] = {}  # by endpoint
+        finally:
+            # Also after an error, since nobody knows then if they were parked. By endpoint.
+            lowest: dict[bytes, bytes] = {}
             for one in deliveries:
                 lowest[one.endpoint] = min(one.id, lowest.get(one.endpoint, _END))
-            for (endpoint, _), place in self._places.items():
+            for (endpoint, _), position in self._positions.items():
                 if endpoint in lowest:
-                    place.parked = min(place.parked, lowest[endpoint])
-                    place.begin = min(place.begin, lowest[endpoint])
+                    position.parked = min(position.parked, lowest[endpoint])
+                    position.begin = min(position.begin, lowest[endpoint])
 
 
 async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
@@ -199,7 +208,7 @@ async def release(session: Session, deliveries: Sequence[Delivery], *, node: byt
         return
     async with session.writing():
         check_fence(await session.rows(query("release"), node, *_in_hand(deliveries)), node)
-        await tell(session, behind, now)
+        await note_ready(session, behind, now)
 
 
 def _in_hand(deliveries: Sequence[Delivery]) -> tuple[list[bytes], list[int]]:

@@ -1,4 +1,4 @@
-"""Batches as columns, in the order in which the statements take them.
+"""Batches as columns, in the order of the statements' parameters.
 
 A column in which every row has the usual value is not sent: the statement fills it in.
 """
@@ -16,16 +16,17 @@ from surehook.ledgers import history
 
 Column = Sequence[Any]
 _NONE: Column = ()
-SLICE_ROWS = 2_000  # deliveries made into columns in one go: 2 to 4 ms
+# Deliveries turned into columns at a time: 2 to 4 ms.
+SLICE_ROWS = 2_000
 
 
 def _unless(usual: object, column: Column) -> Column:
-    """The column, or nothing where all of it is the usual value."""
+    """Return the column, or an empty one if every value is the usual one."""
     return _NONE if column.count(usual) == len(column) else column
 
 
 def _by_name(values: Sequence[Struct]) -> dict[str, Column]:
-    """Fields of equal structs as columns."""
+    """Return the fields of structs of one type as columns."""
     return dict(
         zip(values[0].__struct_fields__, zip(*map(structs.astuple, values), strict=True), strict=True)
     )
@@ -42,7 +43,7 @@ def of_events(events: Sequence[Event], now: int) -> list[Column]:
 
 
 async def of_deliveries(deliveries: Sequence[Delivery], now: int) -> list[Column]:
-    """Made in slices, between which the event loop goes on: an event may have ten thousand deliveries."""
+    """Make columns in slices, between which the event loop goes on: an event may have ten thousand deliveries."""
     if not deliveries:
         return [_NONE] * 13
     columns: Sequence[Any] = _born(deliveries[:SLICE_ROWS])
@@ -71,20 +72,20 @@ def _born(deliveries: Sequence[Delivery]) -> list[Column]:
 
 
 def of_finished(settled: Sequence[Settled]) -> list[Column]:
-    """Entries of finished deliveries, with the end and its reason."""
+    """Make columns of finished deliveries: their history rows, with the end and its reason."""
     if not settled:
         return [_NONE] * 21
     return [*_of_entries(settled), [one.end for one in settled], [one.reason for one in settled]]
 
 
 def of_letters(settled: Sequence[Settled]) -> list[Column]:
-    """What dead letters keep of their last requests."""
+    """Make columns of the headers that dead letters keep of their last requests."""
     kept = [(one.delivery.id, one.request_headers) for one in settled if one.request_headers is not None]
     return [[id for id, _ in kept], [headers for _, headers in kept]]
 
 
 def of_moved(settled: Sequence[Settled]) -> list[Column]:
-    """Entries of deliveries that go on, where there are any, and what their rows become."""
+    """Make columns of deliveries that go on: their history rows, if any, and the new values of their rows."""
     if not settled:
         return [_NONE] * 24
     return [
@@ -108,5 +109,5 @@ def _of_entries(settled: Sequence[Settled]) -> list[Column]:
     ]  # fmt: skip
 
 
-# Its place is null, so no line is written.
+# Its `seq` is null, so no history row is written.
 _NO_ENTRY = Attempt(delivery=b"", number=0, kind="attempt", lane=0, started_at=0)

@@ -1,12 +1,12 @@
-"""How a connection is made, and the settings each purpose needs.
+"""Connections, with the settings that each purpose needs.
 
-    hot       accept, record, claim and what else writes a few rows of the way of an event
-    beat      the heartbeat's own, so that nothing ever waits before it; loses nothing that matters with the power
-    list      pages for people and the console, never in the way of the others
-    keep      migrations, retention: may take its time
+    hot       accept, record, claim, and other short writes
+    beat      the heartbeat alone, so that nothing delays it; what a power failure loses of it does not matter
+    list      pages for people and the console, which must not delay the others
+    keep      migrations and retention, which may take long
 
-Plans of hot statements are made once, without looking at values, and never read a whole table: a queue that
-was empty when the plan was made may hold a million rows when it runs.
+Plans of hot statements are made once, regardless of values, and never read a whole table: a queue that was empty when the
+plan was made may hold a million rows when it runs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from surehook.ledgers.postgres.session import Connect, Connection
 
 Purpose = Literal["hot", "beat", "list", "keep"]
 CONNECT_S = 5.0
-# Longer than this an answer is not worth waiting for: a lease is 15 s, and 5 must be left to send.
+# The longest wait for an answer: a lease is 15 s, and 5 s must be left to send.
 PATIENCE_S: Mapping[Purpose, float] = {"hot": 10.0, "beat": 5.0, "list": 15.0, "keep": 120.0}
-IDLE_IN_TRANSACTION_MS = 5_000  # a frozen node cannot hold up its own burial for longer
+# A frozen node cannot delay its own eviction for longer.
+IDLE_IN_TRANSACTION_MS = 5_000
 PREPARED_STATEMENTS = 512
 
 _EVERY = {
@@ -40,24 +41,25 @@ _HOT = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
 }
-# Lists are planned for their values, since the days to look at follow from them; and they walk along indexes,
-# so that a page costs what it looks at, whatever the planner thinks of a day that was never analyzed.
+# Lists are planned for their values, which decide the days to look at. They walk along indexes, so that the cost of a page
+# depends on the rows it reads, even if the planner misjudges a day that was never analyzed.
 _LIST = {
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    "max_parallel_workers_per_gather": "0",  # the other processors are for the way of events
+    # The other processors are for the hot path.
+    "max_parallel_workers_per_gather": "0",
 }
 
 
 def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect:
-    """What makes connections to `url` for a purpose."""
+    """Return a function that connects to `url` with the settings of a purpose."""
     settings = {**_EVERY, **_timeouts(purpose)}
     if purpose in ("hot", "beat"):
         settings |= _HOT
     elif purpose == "list":
         settings |= _LIST
-    # A commit that does not wait for the disk would break the one promise; what waits longer is left alone.
+    # A commit that does not wait for the disk would break the guarantee. A setting that waits longer is left alone.
     durable = (
         "set synchronous_commit = off"
         if purpose == "beat"
@@ -88,6 +90,6 @@ def connect_to(url: str, purpose: Purpose, *, name: str = "surehook") -> Connect
 
 
 def _timeouts(purpose: Purpose) -> dict[str, str]:
-    """The server gives up a little before we do, so that it says why."""
+    """Return time limits a little below our own, so that the server reports the reason."""
     patience_ms = int(PATIENCE_S[purpose] * 1000)
     return {"statement_timeout": str(patience_ms * 9 // 10), "lock_timeout": str(patience_ms * 6 // 10)}

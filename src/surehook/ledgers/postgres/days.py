@@ -1,4 +1,4 @@
-"""The days that have partitions: how large they are, and what has become of them."""
+"""The days that have partitions: their sizes, and what was done to them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from surehook.ledgers.postgres.partitions import TABLES, first_id
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
-# A day with fewer bytes is pruned row by row: that takes seconds, and stops nobody.
+# A day with fewer bytes is pruned row by row: that takes seconds, and blocks nobody.
 LARGE_BYTES = 16 << 20
-BARE = "without bodies"  # the comment of a day's events once their bodies are gone
-KEPT = "kept"  # … of partitions that hold what was needed when the day went
+# Comments on partitions: the bodies of its events are gone; it holds what was needed when its day was dropped.
+BARE = "without bodies"
+KEPT = "kept"
 
 
 class Day(NamedTuple):
-    """The partitions of one day, as far as there are any."""
+    """The partitions of one day. `size` counts the bytes of its rows."""
 
     number: int
-    size: int = 0  # bytes of its rows
+    size: int = 0
     notes: frozenset[str] = frozenset()
     tables: tuple[str, ...] = ()
 
@@ -29,21 +30,21 @@ class Day(NamedTuple):
 
     @property
     def goes_whole(self) -> bool:
-        """Large, and not what has already been left of a large one."""
+        """Return True for a large day that is not itself the rest of one."""
         return self.size >= LARGE_BYTES and KEPT not in self.notes and len(self.tables) == len(TABLES)
 
     @property
     def span(self) -> tuple[bytes, bytes]:
-        """The lowest id of the day, and the lowest of the next."""
+        """Return the lowest id of the day, and that of the next."""
         return first_id(self.number), first_id(self.number + 1)
 
     def is_before(self, instant: int) -> bool:
-        """Whether every id of the day was made for an earlier instant."""
+        """Return True if every id of the day was made for an earlier instant."""
         return (self.number + 1) * DAY_MS <= instant
 
 
 async def days(session: Session) -> list[Day]:
-    """The days that have partitions, oldest first."""
+    """List the days that have partitions, oldest first."""
     found: dict[int, Day] = {}
     for row in await session.rows(query("partitions"), list(TABLES)):
         table = row["parent"]

@@ -1,14 +1,13 @@
-"""What asyncpg and the server say, in the ledger's words.
+"""Errors of asyncpg and the server, translated to the ledger's.
 
-    deadlock, serialization                       Again: the desk runs the work once more
-    data the server refuses (classes 22, 23, 54)  Unstorable, for the caller inside the ledger to split
+    deadlock, serialization                       Again: the sessions run the work once more
+    data the server refuses (classes 22, 23, 54)  Unstorable, for the caller inside the ledger to handle
     disk full (53100)                             LedgerFull
-    connection lost, server going down            Lost: what it means depends on what was under way (`session.py`)
+    connection lost, server going down            Lost: its meaning depends on what was under way (`session.py`)
     anything else                                 LedgerUnavailable: the statement was rolled back
 
-A fatal error during a writing statement says nothing about its outcome: in the extended protocol the
-commit comes after the statement's own answer, and a server that goes down while it waits for a standby has
-committed already.
+A fatal error during a writing statement tells nothing about its outcome: in the extended protocol the commit follows the
+statement's own answer, and a server that goes down while it waits for a standby has committed already.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _LOST_CODES = frozenset(("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "
 
 
 class Unstorable(LedgerUnavailable):
-    """The database refuses the data of a statement. Who can say which data splits, or says it in a Problem."""
+    """The database refuses the data of a statement. The caller splits the batch, or reports a Problem."""
 
 
 class Again(LedgerUnavailable):
-    """Two transactions were in each other's way and this one was rolled back."""
+    """Two transactions conflicted, and this one was rolled back."""
 
 
 class Lost(LedgerUnavailable):
@@ -39,12 +38,13 @@ class Lost(LedgerUnavailable):
 
 
 def translated(error: BaseException) -> BaseException:
-    """The ledger's error for one of asyncpg's; others are given back as they are."""
+    """Return the ledger's error for one of asyncpg's; others are returned as they are."""
     if isinstance(error, LedgerError):
         return error
     if isinstance(error, asyncpg.PostgresError):
         return _of_server(error)
-    if isinstance(error, asyncpg.InternalClientError):  # it says which of its states it was in
+    if isinstance(error, asyncpg.InternalClientError):
+        # Its own text names an internal state.
         return Lost("the connection to the database was lost in the middle of an answer")
     if isinstance(error, (OSError, TimeoutError, asyncio.IncompleteReadError)):
         return Lost(f"the connection to the database was lost: {said(error)}")

@@ -1,14 +1,14 @@
-"""Indexes for lists, made for a day when it is over.
+"""Indexes for lists, built for a day when it is over.
 
-Lists by tenant, endpoint or type walk along the ids and take what fits. That is quick where much fits; where little does,
-pages come back short. An index leads straight to what is asked for, but kept up with every line it would cost the way of
-events more than all its other indexes together (measured: 11 µs and 160 bytes of log a line and index, with lines of
-2,000 endpoints coming in mixed; the line itself takes 15 µs). Built at once when nothing much is added any more, it costs
-a tenth of that. So today is walked, and what lies before is looked up.
+Lists by tenant, endpoint or type walk along the ids and take the rows that match. If few match, pages come back short. An
+index leads straight to them, but maintained with every row it would cost the hot path more than all its other indexes
+together (measured: 11 µs and 160 bytes of log per row and index, with rows of 2,000 endpoints mixed; the row itself takes
+15 µs). Built at once when hardly anything is added any more, it costs a tenth of that. So today is walked, and earlier days
+are looked up.
 
-Of ends and outcomes only those that are no deliveries are indexed: they are few, and what was delivered is everywhere. The
-dead have indexes of their own, for lists of dead letters.
-Receipts are no days' affair. Their index is made once, here, because a migration would keep everybody waiting for it.
+Of ends and outcomes only those other than `delivered` are indexed, since they are few and deliveries are everywhere. Dead
+deliveries have indexes of their own, for lists of dead letters. Receipts are not partitioned; their index is built once,
+here, because a migration would make everybody wait for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IS_LAST = '"end" is not null'
 
 
 class Wanted(NamedTuple):
-    """An index by a column: the rows that it has; None: all."""
+    """An index by a column. `rows` is the condition of a partial one."""
 
     column: str
     rows: str | None
@@ -53,13 +53,15 @@ INDEXES: Mapping[str, Mapping[str, Wanted]] = {
     },
 }
 RECEIPTS = "receipt_told"
-SETTLED_MS = HOUR_MS  # a day is over so long after its end: first retries have come in too
+# A day is over so long after its end, when first retries have come in too.
+SETTLED_MS = HOUR_MS
 
 
-# What is not indexed yet is walked whole for a page where it is no larger: some 400,000 lines, 0.1 s. One long walk costs
-# 0.25 µs a line, beside the 15 ms that each page costs anyway.
+# Partitions without an index are walked whole for a page if they are no larger: some 400,000 rows, 0.1 s. One long walk
+# costs 0.25 µs per row, beside the 15 ms that each page costs anyway.
 WALKED_BYTES = 96 << 20
-LOOKS_MORE = 100_000  # … else so many rows of it
+# Rows that a page looks at otherwise.
+LOOKS_MORE = 100_000
 
 
 class Partition(NamedTuple):
@@ -70,7 +72,7 @@ class Partition(NamedTuple):
 
     @property
     def day(self) -> int | None:
-        """The number of its day; None: what is kept beyond its day."""
+        """Return the number of its day; None for the `_kept` partition."""
         rest = self.name.removeprefix(f"{self.table}_day_")
         return int(rest) if rest.isdigit() else None
 
@@ -110,7 +112,7 @@ def _first(partition: Partition) -> bytes:
 
 
 async def index_one(session: Session, *, now: int) -> bool:
-    """Index the newest day of a table that is over and lacks indexes; False where there is none, or it cannot be done now."""
+    """Index the newest day that is over and lacks indexes; False if there is none, or it cannot be indexed now."""
     partitions, receipts = await _there(session)
     if not receipts:
         return await _make(session, RECEIPTS, "receipt (stage, event) where stage > 0")
@@ -138,8 +140,9 @@ async def _there(session: Session) -> tuple[list[Partition], bool]:
 
 async def _make(session: Session, name: str, of: str) -> bool:
     try:
-        # Nobody waits for these, but they wait for everybody who began before them, up to their patience.
-        await session.say(f"drop index concurrently if exists {name}")  # half of one that was given up
+        # Nobody waits for these statements, but they wait for all transactions that began before them, up to the time
+        # limit. The first one drops an unfinished index.
+        await session.say(f"drop index concurrently if exists {name}")
         await session.say(f"create index concurrently {name} on {of}")
     except LedgerUnavailable:
         return False

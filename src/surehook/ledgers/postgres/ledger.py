@@ -1,4 +1,4 @@
-"""All parts together: one object for the three ports. Each method picks the work and the sessions it runs on."""
+"""The ledger: one object for the ports. Each method picks the work and the sessions it runs on."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ class PostgresLedger(PostgresReading, RegistryMethods):
     async def held(self, node: bytes, *, limit: int) -> list[bytes]:
         return await self._write(self._held_from.look, node, limit=limit)
 
-    # -- the way of an event ----------------------------------------------------------------------------
+    # -- the hot path ----------------------------------------------------------------------------
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
     ) -> Receipt:
         if batch:
             self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         receipt = await self._with(
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
@@ -128,7 +128,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
             for delivery in item.deliveries
             if not delivery.held and delivery.parked is None
         ]
-        self._telling.ended(began, ready, now=now)
+        self._late_rows.ended(began, ready, now=now)
         return receipt
 
     async def claim(
@@ -182,7 +182,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         )  # fmt: skip
 
     def _lower(self, lane: Lane, due_at: int) -> None:
-        """Rows that are due from this instant on may have become ready."""
+        """Lower all positions of a lane: rows due from this instant on may have become ready."""
         self._marks.lower(due_at)
         self._others.passes.lower(due_at)
 
@@ -208,11 +208,11 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         await self._surely(self._parked.park, deliveries, reason, node=node, now=now)
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         await self._surely(claim.release, deliveries, node=node, now=now)
         self._marks.lower(min((delivery.due_at for delivery in deliveries), default=None))
         soon = [(delivery.id, delivery.due_at) for delivery in deliveries if delivery.due_at > now]
-        self._telling.ended(began, soon, now=now)
+        self._late_rows.ended(began, soon, now=now)
 
     async def record(
         self,
@@ -224,7 +224,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         notices: Sequence[Notice],
         now: int,
     ) -> Recorded:
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         recorded = await self._with(
             self._recording, record.record, settled,
             node=node, health=health, breakers=breakers, notices=notices, now=now,
@@ -234,7 +234,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         ]
         if going_on:
             self._marks.lower(min([due_at for _, due_at in going_on]))
-            self._telling.ended(began, going_on, now=now)
+            self._late_rows.ended(began, going_on, now=now)
         return recorded
 
     async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:

@@ -1,13 +1,13 @@
-"""When a walk that begins at a mark looks back over everything: one rule for claims, taking back and sweeps.
+"""Deciding when a walk that begins at a mark looks back over everything: one rule for claims, taking back and sweeps.
 
-An index keeps the entries of rows that were taken until vacuum may remove them, and while somebody holds a snapshot it
-may not. So walks go on from a mark. What comes to lie behind one (a commit that took seconds, a dead node's rows) is
+An index keeps the entries of rows that were taken until vacuum removes them, which it cannot while somebody holds a
+snapshot. So walks go on from a mark. Rows that come to lie behind it (a commit that took seconds, a dead node's rows) are
 found by looking back.
 
-How soon that is done again is told by how far it was: the entries of the index that it walked over, of which the server
-keeps count. Never by how long it took. Where commits stand still for seconds a walk over ten rows takes as long, and
-those are the moments in which rows come to lie behind marks: measured in time, one slow claim put the next look back
-off by minutes. A walk from a mark that was slow makes it look back at once instead.
+The interval depends on how far the last look back was: the index entries that it walked over, which the server counts. It
+never depends on time taken. While commits stall for seconds, a walk over ten rows takes as long, and that is when rows come
+to lie behind marks: measured in time, one slow claim delayed the next look back by minutes. Instead, a slow walk from a mark
+makes the next one look back at once.
 """
 
 from __future__ import annotations
@@ -16,46 +16,53 @@ import time
 from collections.abc import Callable
 
 SECONDS = time.monotonic
-AGAIN_S = 0.5  # from one look back to the next at least: below a poll, so that each poll of an idle worker looks back
-MOST_S = 15.0  # … at most: a dead node's rows are not waited for longer either
-# … of taking back: what others parked is not noted, so each of the ten-second looks looks back.
+# The shortest interval between looks back: less than a poll, so that each poll of an idle worker looks back.
+AGAIN_S = 0.5
+# The longest interval; a dead node's rows do not wait longer either.
+MOST_S = 15.0
+# The longest one of taking back: parking by other nodes is not noted, so each of the ten-second looks must look back.
 PARKED_MOST_S = 9.0
-ENTRIES_PER_S = 16_000  # one part in sixty of the time, at a microsecond an entry
-FAR_ENTRIES = 2_000  # about two milliseconds
-SLOW_S = 0.5  # a walk from a mark that takes longer has met a server that stands still
+# One sixtieth of the time, at a microsecond per entry.
+ENTRIES_PER_S = 16_000
+# About two milliseconds.
+FAR_ENTRIES = 2_000
+# A walk from a mark that takes longer has met a server that stalls.
+SLOW_S = 0.5
 
 
 class LookBack:
-    """One walk's. `clock` counts seconds."""
+    """The looks back of one walk. `clock` counts seconds, and `most_s` is the longest interval between two."""
 
     __slots__ = ("_at", "_began", "_clock", "_has_ended", "_looks_back", "_most_s", "is_far")
 
     def __init__(self, clock: Callable[[], float], *, most_s: float = MOST_S) -> None:
-        """`most_s`: from one look back to the next at most."""
         self._clock = clock
         self._most_s = most_s
         self._at = 0.0
         self._began = 0.0
         self._looks_back = False
-        self._has_ended = False  # else it failed, and nobody knows what it has done
-        self.is_far = False  # the last one walked over many entries of rows that are gone
+        # False after a walk that failed: nobody knows what it has done.
+        self._has_ended = False
+        # The last look back walked over many entries of vanished rows.
+        self.is_far = False
 
     def begin(self, *, anyhow: bool = False) -> bool:
-        """A walk begins: whether it looks back over everything. `anyhow`: it shall."""
+        """Begin a walk; True if it looks back over everything. `anyhow` makes it look back."""
         self._began = self._clock()
         self._looks_back = anyhow or not self._has_ended or self._began >= self._at
         self._has_ended = False
         if self._looks_back:
-            self._at = self._began + self._most_s  # until it has ended
+            # Until it has ended.
+            self._at = self._began + self._most_s
         return self._looks_back
 
     @property
     def is_due(self) -> bool:
-        """A walk that began now would look back: nothing need be known of the last one."""
+        """Return True if a walk that began now would look back, so that the last one's position is not needed."""
         return self._clock() >= self._at
 
     def ended(self, walked: int) -> None:
-        """The walk that began last went over so many entries of rows that are gone, or were not given."""
+        """End the last walk, which passed so many entries of rows that it did not return."""
         now = self._clock()
         self._has_ended = True
         if self._looks_back:
@@ -65,5 +72,5 @@ class LookBack:
             self._at = now
 
     def soon(self) -> None:
-        """The next walk looks back: this one left something behind."""
+        """Make the next walk look back, since this one left rows behind."""
         self._at = self._clock()

@@ -1,9 +1,9 @@
-"""The life of a node: entering, beating, burial, and what a node holds.
+"""The life of a node: entering, heartbeats and eviction, and the rows it holds.
 
-Burial is two statements on purpose. The first waits for every transaction that has share-locked the node's
-row, and closes the door for those that come later; only a second one, with a snapshot of its own, sees what
-the ones before it have written. The first also takes the node's beat away, and not if that has been raised since
-the node was judged: whoever beats at the same moment either is alive or hears that it is not.
+An eviction is two statements on purpose. The first waits for every transaction that has share-locked the node's row, and
+keeps out later ones; only the second, with a snapshot of its own, sees what those transactions wrote. The first also
+deletes the node's heartbeat, unless that was raised since the node was judged: a node that beats at the same moment either
+lives on or learns that it was evicted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from surehook.core.model import LANES, Delivery, Node
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ledgers.postgres.telling import tell
+from surehook.ledgers.postgres.stray_notes import note_ready
 from surehook.ports.ledger import Burial
 
 HIGHEST = b"\xff" * 16
@@ -24,13 +24,13 @@ BOTH_LANES = list(range(len(LANES)))
 
 
 def check_fence(found: Sequence[object], node: bytes) -> None:
-    """Raise NodeBuried where a fenced statement has found no node."""
+    """Raise NodeBuried if a fenced statement has found no node."""
     if not found:
         raise NodeBuried(node)
 
 
 def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
-    """Deliveries of a fenced statement, which answers one row without an id where there are none."""
+    """Return the deliveries of a fenced statement, which returns one row without an id if there are none."""
     check_fence(found, node)
     return [] if found[0][0] is None else sharing_bodies(found)
 
@@ -43,7 +43,8 @@ async def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict
     found = await session.change(query("beat"), node, counter, now)
     check_fence(found, node)
     counters = {row[0]: row[1] for row in found}
-    counters[node] = counter  # the statement reads as of its beginning
+    # The statement reads as of its beginning.
+    counters[node] = counter
     return counters
 
 
@@ -54,7 +55,7 @@ async def nodes(session: Session) -> list[Node]:
 async def bury(
     session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
 ) -> tuple[Burial, int | None]:
-    """Who was buried, and the earliest instant that a freed row is due."""
+    """Evict nodes. Also return the earliest instant at which a freed row is due."""
     async with session.writing():
         buried = await session.rows(
             query("bury"), sorted(set(nodes)), now, list(judged), list(judged.values())
@@ -64,26 +65,26 @@ async def bury(
         found = await session.row(query("free_nodes"), [row[0] for row in buried], now)
         assert found is not None
         count, due_at, freed = found
-        await tell(session, freed or (), now)
+        await note_ready(session, freed or (), now)
         return Burial(sorted(row[1] for row in buried), count), due_at
 
 
 async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:
-    """Like a burial of these rows alone; the earliest instant that one of them is due."""
+    """Free these rows as an eviction would. Return the earliest instant at which one is due."""
     async with session.writing():
         found = await session.rows(query("free"), node, sorted(set(ids)), now)
         check_fence(found, node)
         due_at: int | None = found[0][0]
-        await tell(session, found[0][1], now)
+        await note_ready(session, found[0][1], now)
     return due_at
 
 
 class HeldFrom:
-    """From which id on a node's held rows lie.
+    """The lowest id of the rows that a node holds.
 
-    The index keeps the entries of rows that were held until vacuum may remove them, so a look that began at the
-    beginning would walk over everything the node has ever sent while somebody holds a snapshot. All leases of a
-    node pass through its own ledger, which therefore knows the lowest; where an answer was lost, it begins anew.
+    The index keeps the entries of rows that were held until vacuum removes them. A look that began at the lowest entry would
+    walk over everything the node has sent for as long as somebody holds a snapshot. All leases of a node pass through its
+    own ledger, which therefore knows the lowest id; if an answer was lost, it starts from the beginning.
     """
 
     def __init__(self) -> None:
@@ -93,12 +94,12 @@ class HeldFrom:
         self._lowest[node] = HIGHEST
 
     def leased(self, node: bytes, lowest: bytes) -> None:
-        """Rows with this id, and higher ones, may be held from now on."""
+        """Note that rows from this id on may be held."""
         if node in self._lowest:
             self._lowest[node] = min(self._lowest[node], lowest)
 
     def lost(self) -> None:
-        """Nobody knows what was leased."""
+        """Forget the ids: nobody knows what was leased."""
         self._lowest.clear()
 
     async def count(self, session: Session, node: bytes) -> int:
@@ -107,7 +108,8 @@ class HeldFrom:
 
     async def look(self, session: Session, node: bytes, *, limit: int) -> list[bytes]:
         before = self._lowest.get(node, b"")
-        self._lowest[node] = HIGHEST  # what is leased during the look lowers it
+        # What is leased during the look lowers it.
+        self._lowest[node] = HIGHEST
         try:
             found = [row[0] for row in await session.rows(query("held"), node, limit, BOTH_LANES, before)]
         except BaseException:
@@ -118,6 +120,6 @@ class HeldFrom:
 
 
 async def time(session: Session) -> int:
-    """The server's clock."""
+    """Read the server's clock."""
     millis: int = await session.value(query("time"))
     return millis

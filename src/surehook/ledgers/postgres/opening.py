@@ -1,11 +1,11 @@
-"""Opening a database: the server is fit for a ledger (`probe.py`), and the schema is brought to its head."""
+"""Opening a database: the server is checked (`probe.py`), and the schema brought to its head."""
 
 from __future__ import annotations
 
 from surehook.core.errors import LedgerUnavailable, SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.postgres import probe
-from surehook.ledgers.postgres.briefly import in_brief_locks
+from surehook.ledgers.postgres.brief_locks import in_brief_locks
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.partitions import try_to_make_days
 from surehook.ledgers.postgres.session import Session
@@ -14,11 +14,12 @@ from surehook.ledgers.postgres.statements import query, read_all
 KEY = "database_url"
 # Any number that other programs on the same database are unlikely to use.
 MIGRATION_LOCK = 0x5375_7265_4D69
-MIGRATION_TRIES = 200  # two minutes: statements of the version before go on between any two
+# Two minutes. Between attempts, nodes of the previous version work on.
+MIGRATION_TRIES = 200
 
 
-async def open_book(session: Session, other: Session, *, url: str, now: int) -> list[str]:
-    """Make sure of the server and the schema; what is worth a warning. Raises SettingsError where it cannot serve."""
+async def open_database(session: Session, other: Session, *, url: str, now: int) -> list[str]:
+    """Check the server and migrate the schema. Return warnings; raises SettingsError if it cannot serve."""
     await probe.reach(session, url)
     await probe.check_pooler(session, other)
     warnings = await probe.check_server(session)
@@ -29,10 +30,11 @@ async def open_book(session: Session, other: Session, *, url: str, now: int) -> 
 
 
 async def revision(session: Session) -> str | None:
-    """The schema's revision; None for an empty database."""
+    """Return the schema's revision; None for an empty database."""
     if not await session.value(query("has_revision")):
         foreign = await session.value(query("has_tables"))
-        if not await session.value(query("has_revision")):  # another node may have made all of it meanwhile
+        # Another node may have created everything meanwhile.
+        if not await session.value(query("has_revision")):
             if foreign:
                 raise SettingsError(
                     KEY, "the database is another program's", hint="make one for surehook alone"
@@ -43,15 +45,18 @@ async def revision(session: Session) -> str | None:
 
 
 async def migrate(session: Session) -> None:
-    """Bring the schema to its head, in one transaction that keeps nobody waiting (`briefly.py`): nodes of the version
-    before work on beside it. Nothing is imported where the head is there."""
+    """Bring the schema to its head, in one transaction under brief locks, so that nodes of the previous version work on.
+
+    If the schema is at its head already, Alembic is not imported.
+    """
     if await revision(session) == HEAD:
         return
     from surehook.ledgers.migrations.script import script
 
     async def change() -> None:
         await session.value(query("lock"), MIGRATION_LOCK)
-        current = await revision(session)  # another node may have been faster
+        # Another node may have been faster.
+        current = await revision(session)
         if current != HEAD:
             for statement in script(current, dialect="postgresql"):
                 await session.say(statement)
@@ -64,8 +69,10 @@ async def migrate(session: Session) -> None:
 
 
 async def look(url: str, *, to_serve: bool = False) -> str | None:
-    """The revision of the database at a URL. Changes nothing; raises SettingsError where nobody can look, or (`to_serve`)
-    where a server would refuse to start."""
+    """Return the revision of the database at a URL, and change nothing.
+
+    Raises SettingsError if it cannot be read or, with `to_serve`, if a server would refuse to start.
+    """
     session = Session(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
     try:
         await probe.reach(session, url)

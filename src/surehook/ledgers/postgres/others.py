@@ -1,7 +1,7 @@
-"""Claims past those who have enough: the rows of everybody else, however many of theirs lie in front.
+"""Claims that skip some endpoints and tenants, however many of their rows are due first.
 
-The statement looks at a bounded number of index entries (`LOOK_ROWS`), so a call takes milliseconds beside a backlog
-of millions. `Passes` says where it looks.
+The statement reads a bounded number of index entries (`LOOK_ROWS`), so a call takes milliseconds beside a backlog of
+millions. `Passes` chooses which.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.strays import Strays
 from surehook.ports.ledger import Skip, is_full
 
-LOOK_ROWS = 5_000  # a few milliseconds of walking
-LOOKS = 40  # in one call, while it catches up with what fell due and nobody looked at
+# A few milliseconds of reading.
+LOOK_ROWS = 5_000
+# Statements of one call while it catches up with rows that fell due unseen.
+LOOKS = 40
 
 
 class Others:
-    """Where these claims of this node stand."""
+    """The positions of this node's claims."""
 
     def __init__(self, strays: Strays[int]) -> None:
         self._strays = strays
@@ -62,5 +64,6 @@ class Others:
             )
             self._strays.saw(lane, has_notes=has_notes, snapshot=snapshot, place=now - LATE_MS)
             if leased:
-                break  # what was found is not kept waiting for another look
+                # Rows that were found do not wait for another look.
+                break
         return leased

@@ -1,11 +1,10 @@
 """Days as partitions: `event` by its id, `attempt` by its delivery's id, both of which begin with an instant.
 
-Days are made some time ahead, by whichever node looks first, under a lock. A day that nobody made in time
-costs nothing but order: its rows lie in the `_kept` partition beside those that outlived their day, and are
-moved when the day is made.
+Days are created ahead of time, by whichever node looks first, under a lock. If a day was not created in time, its rows lie
+in the `_kept` partition, beside rows that outlived their day, and are moved when it is created.
 
-Making a day is attaching a table: only the `_kept` partition is locked against others, for as long as it takes
-to see that it holds nothing of the day; the wait for that lock is bounded, since everybody behind it waits too.
+Creating a day means attaching a table. Only the `_kept` partition is locked, for as long as it takes to check that it holds
+nothing of the day. The wait for that lock is bounded, since everybody behind it waits too.
 """
 
 from __future__ import annotations
@@ -15,30 +14,32 @@ from surehook.core.instants import DAY_MS
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
-DAYS_AHEAD = 7  # made before they are needed: a week without a node that may create tables
-DAYS_BEHIND = 1  # ids that publishers made yesterday are common after midnight
+# Days created ahead: for a week no node need be able to create tables.
+DAYS_AHEAD = 7
+# Ids that publishers made yesterday are common after midnight.
+DAYS_BEHIND = 1
 PARTITION_LOCK = 0x5375_7265_4461
 LOCK_WAIT_MS = 500
 TABLES = {"event": "id", "attempt": "delivery"}
 
 
 def day_of(millis: int) -> int:
-    """The number of an instant's day since 1970."""
+    """Return the number of an instant's day since 1970."""
     return millis // DAY_MS
 
 
 def first_id(day: int) -> bytes:
-    """The lowest id of a day."""
+    """Return the lowest id of a day."""
     return (day * DAY_MS).to_bytes(6, "big") + bytes(10)
 
 
 def name(table: str, day: int) -> str:
-    """The partition's name: the day's number sorts and parses without a calendar."""
+    """Return the name of a partition. The number of the day sorts and parses without a calendar."""
     return f"{table}_day_{day}"
 
 
 async def make_days(session: Session, *, now: int) -> None:
-    """Make the partitions of the days around `now` that are missing."""
+    """Create the missing partitions of the days around `now`."""
     today = day_of(now)
     wanted = {
         name(table, day): (table, day)
@@ -77,7 +78,7 @@ async def _make(session: Session, table: str, day: int) -> None:
 
 
 async def try_to_make_days(session: Session, *, now: int) -> bool:
-    """Make them where it can be done now; there is a week to do it in."""
+    """Create the days if that is possible now. There is a week to do it in."""
     try:
         await make_days(session, now=now)
     except LedgerUnavailable:

@@ -1,4 +1,4 @@
-"""Sessions of one purpose, lent to one task at a time; the one used last is lent first."""
+"""Sessions of one purpose, each lent to one task at a time; the one used last is lent first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surehook.ledgers.postgres.session import Connect, Session
 
 
 class Pool:
-    """`size` sessions. A task waits for a free one at most `patience_s`, the time one statement may take."""
+    """`size` sessions. A task waits for a free one for at most `patience_s`, the time one statement may take."""
 
     def __init__(self, connect: Connect, *, size: int, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -22,7 +22,7 @@ class Pool:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Session]:
-        """A session for the block."""
+        """Lend a session to the block."""
         try:
             session = self._idle.get_nowait()
         except asyncio.QueueEmpty:

@@ -1,14 +1,13 @@
-"""The server before anything is asked of it: can it be reached, is it fit for a ledger, what stands in between.
+"""Checks of the server at the start: reachable, suitable for a ledger, and no transaction pooler in between.
 
-What makes serving impossible is a SettingsError with what to change; what makes a promise weaker than it reads
-is a warning. Sentences name hosts, roles and databases, never a password: they are made from the URL's parts and from
-what the server says, which was never told the URL.
+If it cannot serve, a SettingsError says what to change; if a guarantee is weakened, a warning does. The texts name hosts,
+roles and databases, never a password: they are made from the URL's parts and from the server's own words, and the server
+never sees the URL.
 
-A pooler that lends its connections for one transaction (PgBouncer's `pool_mode = transaction`) takes away what
-the ledger stands on: settings of a session (durability, time limits, plans), prepared statements, locks that
-outlive a transaction, notifications. Going without them would cost most of the speed and some of the safety,
-so it is named and refused. It shows itself by two things: the key for cancelling that a connection was given is
-not that of the process that answers, and two clients meet the same process.
+A pooler that lends its connections per transaction (PgBouncer's `pool_mode = transaction`) takes away what the ledger needs:
+settings of a session (durability, time limits, plans), prepared statements, locks that outlive a transaction, notifications.
+Without them most of the speed and some of the safety would be lost, so such a pooler is refused. There are two signs of it:
+the backend's process id is not the one that the connection was given, and two clients meet the same backend.
 """
 
 from __future__ import annotations
@@ -24,17 +23,18 @@ from surehook.ledgers.postgres.statements import query
 
 KEY = "database_url"
 OLDEST = 14_00_00
-POOLER_LOOKS = 5  # other clients of a busy pooler may take the process in between; not five times
+# Other clients of a busy pooler may take the backend in between, but hardly five times.
+POOLER_LOOKS = 5
 POOLED_HINT = (
     "set pool_mode = session for this database in pgbouncer.ini ([databases] NAME = … pool_mode=session), "
     "or connect to PostgreSQL itself; surehook keeps a dozen connections a process"
 )
-# What a statement meets that was prepared on, or belongs to, another client's connection.
+# Errors of a statement that was prepared on, or belongs to, another client's connection.
 _MIXED_UP = frozenset(("26000", "42P05", "08P01"))
 
 
 async def reach(session: Session, url: str) -> None:
-    """Connect. Raises SettingsError with what is in the way."""
+    """Connect. Raises SettingsError with the cause."""
     try:
         await session.connected()
         return
@@ -43,7 +43,8 @@ async def reach(session: Session, url: str) -> None:
     except ValueError as error:
         cause, said = error, ""
     detail, hint = _in_the_way(cause, said, url)
-    raise SettingsError(KEY, detail, hint=hint)  # without its cause, which may quote the URL
+    # Without the cause, which may quote the URL.
+    raise SettingsError(KEY, detail, hint=hint)
 
 
 def _in_the_way(cause: BaseException | None, said: str, url: str) -> tuple[str, str]:
@@ -81,7 +82,7 @@ def _in_the_way(cause: BaseException | None, said: str, url: str) -> tuple[str, 
 
 
 async def check_pooler(session: Session, other: Session) -> None:
-    """Raises SettingsError where a pooler lends its connections by the transaction."""
+    """Raise SettingsError if a pooler lends its connections per transaction."""
     try:
         shared = await _is_shared(session, other)
     except LedgerUnavailable as error:
@@ -97,20 +98,22 @@ async def _is_shared(session: Session, other: Session) -> bool:
     connection = await session.connected()
     mine = await session.value(query("backend"))
     if connection.get_server_pid() == mine:
-        return False  # nobody is in between
+        # There is no pooler.
+        return False
     try:
         for _ in range(POOLER_LOOKS):
             async with other.snapshot():
                 theirs = await other.value(query("backend"))
                 if theirs == mine or await session.value(query("backend")) != mine:
                     return True
-    except LedgerUnavailable:  # it does not lend for a whole transaction even
+    except LedgerUnavailable:
+        # It does not even lend for a whole transaction.
         return True
     return False
 
 
 async def check_server(session: Session) -> list[str]:
-    """Warnings; raises SettingsError where the server cannot be a ledger's."""
+    """Check the server, and return warnings. Raises SettingsError if it cannot hold a ledger."""
     found = await session.row(query("server"))
     assert found is not None
     if found["version"] < OLDEST:
@@ -134,7 +137,7 @@ async def check_server(session: Session) -> list[str]:
 
 
 async def _check_rights(session: Session, role: str) -> None:
-    """The role makes tables, in the beginning and each day, and so owns what it divides into days."""
+    """Check the role's rights: it creates tables at the start and each day, and must own those it partitions."""
     rights = await session.row(query("rights"))
     assert rights is not None
     schema = rights["schema"]

@@ -50,15 +50,15 @@ class PostgresReading(PostgresSessions, ReadingMethods):
     async def resend(
         self, originals: list[bytes], replacements: list[Delivery], *, now: int, once: bool = False
     ) -> list[bytes]:
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         made = await self._surely(replays.resend, originals, replacements, now=now, once=once)
-        self._telling.ended(began, _ready(replacements), now=now)
+        self._late_rows.ended(began, _ready(replacements), now=now)
         return made
 
     async def due_now(self, delivery: bytes, *, now: int) -> bool:
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         done = await self._surely(replays.due_now, delivery, now=now)
-        self._telling.ended(began, [(delivery, now)], now=now)
+        self._late_rows.ended(began, [(delivery, now)], now=now)
         return done
 
     async def add_replay(self, job: ReplayJob) -> None:
@@ -73,9 +73,9 @@ class PostgresReading(PostgresSessions, ReadingMethods):
         *,
         now: int,
     ) -> ReplayJob | None:
-        began = self._telling.begin()
+        began = self._late_rows.begin()
         moved = await self._surely(replays.advance_replay, before, after, originals, replacements, now=now)
-        self._telling.ended(began, _ready(replacements), now=now)
+        self._late_rows.ended(began, _ready(replacements), now=now)
         return moved
 
 

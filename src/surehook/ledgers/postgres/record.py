@@ -1,11 +1,11 @@
-"""What one window of results means, in one transaction.
+"""Recording a window of results, in one transaction.
 
-A window of nothing but deliveries, the usual one, is one statement: the rows that are in this node's hand leave
-the table and become the last lines of their histories, and a count tells whether every one was. A window that
-tells of endpoints, breakers, notices or awaited receipts too is a transaction around the same statement.
+A window with nothing but successes, the usual one, is one statement: the rows that this node holds leave the table and
+become the last rows of their histories, and their number tells if the node held them all. A window with changes of
+endpoints, breakers, notices or awaited receipts is a transaction around the same statement.
 
-A window whose commit was lost is run again. Its rows are not in hand any more, but their lines are there, word for
-word; and since the window was one transaction, one line that is there means that all of it is.
+A window whose commit was lost runs again. The node no longer holds its rows, but their history rows exist, equal in every
+field; and since the window was one transaction, one such row means that all of the window was committed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def _record_all(
         await keep_notices(session, [*told, *notices])
         await keep_breakers(session, breakers)
         await wait(session, [one for one in settled if one.delivery.id not in lost], now)
-        return Recorded(lost + repeated, await _fold_all(session, health, now))
+        return Recorded(lost + repeated, await _update_endpoints(session, health, now))
 
 
 def _are_plain(settled: Sequence[Settled]) -> bool:
@@ -87,7 +87,7 @@ def _are_plain(settled: Sequence[Settled]) -> bool:
 
 
 def _each_once(settled: Sequence[Settled]) -> tuple[Sequence[Settled], list[bytes]]:
-    """The first result of each delivery, and the ids of those that came again: their rows are not in hand any more."""
+    """Return the first result of each delivery, and the ids of repeats, whose rows the first result settles."""
     seen: set[bytes] = set()
     firsts, repeated = [], []
     for one in settled:
@@ -103,7 +103,7 @@ def _each_once(settled: Sequence[Settled]) -> tuple[Sequence[Settled], list[byte
 async def _sorted_out(
     session: Session, settled: Sequence[Settled], done: list[bytes] | None
 ) -> tuple[list[bytes], bool]:
-    """Rows that were lost, and whether the window was committed before. `done`: None where every row was in hand."""
+    """Return the rows that were lost, and True if the window was committed before. `done` is None if no row was missing."""
     if done is None:
         return [], False
     in_hand = set(done)
@@ -117,13 +117,15 @@ async def _sorted_out(
     return lost, len(lost) < len(missing)
 
 
-async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
-    """Fold the windows; most are successes of endpoints that had no failures, and change nothing."""
+async def _update_endpoints(
+    session: Session, health: Sequence[EndpointHealth], now: int
+) -> list[EndpointChange]:
+    """Update endpoints. Most windows are successes of endpoints without failures, and change nothing."""
     if not health:
         return []
-    # Management locks the configuration first and then its endpoint, so whoever may switch one off does as well.
-    may_turn = await _may_turn(session, health)
-    if may_turn:
+    # Management locks the configuration first and the endpoint second. What may switch an endpoint off must do the same.
+    may_change_status = await _may_change_status(session, health)
+    if may_change_status:
         await session.value(query("lock_configuration"))
     found = await session.rows(
         query("endpoint_health"),
@@ -145,10 +147,9 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
         turned.append(change.status != status)
         if change.status != status and one.status is None:
             notices.append(disabled_notice(change, tenant=tenant, now=now))
-    if any(turned) and not may_turn:
-        raise Again(
-            "other windows brought an endpoint to its limit meanwhile"
-        )  # seen by the look of the next run
+    if any(turned) and not may_change_status:
+        # The next run sees it before it locks.
+        raise Again("other windows brought an endpoint to its limit meanwhile")
     if changes:
         await session.run(
             query("endpoint_fold"),
@@ -165,8 +166,8 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
     return changes
 
 
-async def _may_turn(session: Session, health: Sequence[EndpointHealth]) -> bool:
-    """Whether an endpoint would leave its status by this window, without locking any."""
+async def _may_change_status(session: Session, health: Sequence[EndpointHealth]) -> bool:
+    """Return True if this window would change the status of an endpoint, without locking any."""
     deciding = {one.endpoint: one for one in health if one.status is not None or one.limit is not None}
     if not deciding:
         return False

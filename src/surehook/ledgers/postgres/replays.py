@@ -1,6 +1,6 @@
-"""Deliver again: single deliveries, jobs, dead letters that are put away.
+"""Delivering again: single deliveries, replay jobs, and dead letters that are dismissed.
 
-What makes or changes rows here may be run again after a commit whose answer was lost: it knows its own work.
+All of this may run again after a commit whose answer was lost: it recognizes its own rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> 
 
 
 async def dismiss_again(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
-    """The same after a commit whose answer was lost."""
+    """Dismiss a dead letter after a commit whose answer was lost."""
     if await session.value(query("dismissed"), delivery, note, now):
         return True
     return await dismiss(session, delivery, note=note, now=now)
@@ -42,7 +42,7 @@ async def _resend(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
 ) -> list[bytes]:
     pairs = list(zip(originals, replacements, strict=True))
-    # Of two requests for the same original the second one waits, and sees what the first has made.
+    # Of two requests for the same original the second waits, and sees the rows of the first.
     await session.rows(query("resend_lock"), list(originals))
     look = await session.rows(query("resend_look"), list(originals), [d.id for d in replacements])
     found = {(row["original"], row["replacement"]): row for row in look}
@@ -53,7 +53,8 @@ async def _resend(
         row = found.get((original, d.id))
         if row is None:
             continue
-        if not row["is_born"]:  # else written by a commit whose answer was lost
+        # A delivery that exists was written by a commit whose answer was lost.
+        if not row["is_born"]:
             if once and original in done_before:
                 continue
             done_before.add(original)
@@ -75,7 +76,8 @@ async def _add(session: Session, fresh: Sequence[tuple[bytes, Delivery]], now: i
         for _, d in fresh
     ]  # fmt: skip
     await session.run(query("resend_deliveries"), *map(list, zip(*rows, strict=True)))
-    links = {original: d.id for original, d in fresh}  # the last replacement is the one that is shown
+    # The last replacement is the one that is shown.
+    links = {original: d.id for original, d in fresh}
     await session.run(query("replayed"), list(links), list(links.values()), now)
 
 

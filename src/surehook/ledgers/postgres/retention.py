@@ -1,18 +1,18 @@
-"""Retention by the day: a large day that is old enough goes whole, and what is still needed stays.
+"""Retention by the day: a large day that is old enough is dropped whole, and the rows that are still needed stay.
 
-Needed are the histories of deliveries that are unfinished, dead and not dealt with, or finished only lately, and
-the events of the first two. `retiring.py` copies them and lets them take the day's place, among the `_kept` rows or as
-a day of kept ones; from then on they go row by row (`prune.py`). Bodies whose own life is over go the same way.
+Still needed are the histories of deliveries that are unfinished, dead and not dealt with, or finished only lately, and the
+events of the first two. `retiring.py` copies them and puts the copies in the day's place, into the `_kept` partition or as a
+day of kept rows; from then on they are removed row by row (`prune.py`). Bodies whose own life is over are removed likewise.
 
-`DETACH … CONCURRENTLY` would wait without being waited for, but not in a transaction with the copying, and never
-beside a default partition.
+`DETACH … CONCURRENTLY` would wait without making others wait, but cannot run in one transaction with the copying, nor beside
+a default partition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surehook.ledgers.postgres.briefly import in_brief_locks
+from surehook.ledgers.postgres.brief_locks import in_brief_locks
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.partitions import DAYS_BEHIND, PARTITION_LOCK, day_of, name
 from surehook.ledgers.postgres.retiring import LOCK_TRIES, Dropping, Undressing
@@ -25,8 +25,7 @@ ROUND_MS = 60_000
 async def retire_one(
     session: Session, days: Sequence[Day], *, events_before: int, bodies_before: int, now: int
 ) -> bool:
-    """Drop the oldest large day that is past its life, or take its bodies; False where there is none, or it cannot
-    be had now."""
+    """Drop the oldest large day whose life is over, or its bodies; False if there is none, or it cannot be locked now."""
     for day in _over(days, now):
         if day.goes_whole and day.is_before(events_before):
             return await _drop(session, day, before=events_before)
@@ -36,22 +35,22 @@ async def retire_one(
 
 
 async def drop_one_empty(session: Session, days: Sequence[Day], *, events_before: int, now: int) -> None:
-    """Of the days that go row by row, drop one that has become empty. One of them is asked a round, in turns: asking
-    each would cost more with every day."""
+    """Drop a day that has become empty, row by row. Each round checks one day in turn: checking all would cost more with each."""
     small = [day for day in _over(days, now) if not day.goes_whole and day.is_before(events_before)]
     if small and await _is_empty(session, day := small[now // ROUND_MS % len(small)]):
         await _drop_empty(session, day)
 
 
 def _over(days: Sequence[Day], now: int) -> list[Day]:
-    """Days that `make_days` would not make again."""
+    """Return the days that `make_days` would not create again."""
     return [day for day in days if day.number < day_of(now) - DAYS_BEHIND]
 
 
 async def _drop(session: Session, day: Day, *, before: int) -> bool:
     if not await Dropping().run(session, day, before=before):
         return False
-    async with session.writing():  # what was known about histories that are gone
+    # Rows about histories that are gone.
+    async with session.writing():
         for statement in ("left_replayed", "left_dismissed"):
             await session.run(query(statement), *day.span)
     return True
@@ -67,7 +66,8 @@ async def _is_empty(session: Session, day: Day) -> bool:
 async def _drop_empty(session: Session, day: Day) -> None:
     async def drop() -> None:
         await session.value(query("lock"), PARTITION_LOCK)
-        for table in ("event", "attempt"):  # in the order of everybody
+        # In the order in which everybody locks them.
+        for table in ("event", "attempt"):
             if table in day.tables:
                 await session.say(f"lock table only {table} in access exclusive mode")
         if await _is_empty(session, day):

@@ -1,16 +1,16 @@
-"""Retiring one day: what is still needed of it is copied beside it, in slices, and then takes the day's place.
+"""Retiring a day: the rows that are still needed are copied in slices, and the copies then replace the day.
 
-Everybody works on while the copies are made. A copy that is made once stays good, because what happens to the day
-from before the first slice on is noted: by triggers on its partitions (rows that come late, lines of unfinished
-deliveries), and by one on `replayed`, since a replay is the only way in which an event of before comes to be needed
-again. A note is the ten bytes with which an event's id and those of its deliveries begin. Making the triggers waits
-for whoever writes these tables, so whatever is not noted was committed before, and is seen by the slices.
+Work goes on while the copies are made. A copy stays valid, because all changes of the day are noted from before the first
+slice on: by triggers on its partitions (late rows, history rows of unfinished deliveries), and by one on `replayed`, since
+only a replay can make an old event needed again. A note is the ten bytes with which the ids of an event and of its
+deliveries begin. Creating the triggers waits for everybody who writes these tables, so what is not noted was committed
+before, and the slices see it.
 
-Then comes one short transaction that nobody else is in: it goes by the notes alone, drops the day and puts the copies
-into its place. So how long everybody waits does not depend on how much is needed. Where it cannot be had (a dump, a
-forgotten session), copies and notes stay, and the next round goes on from there, in whatever process.
+Then one short, exclusive transaction copies what the notes name, drops the day and attaches the copies in its place. So the
+time that everybody waits does not depend on the number of rows that are needed. If the locks cannot be had (a dump, a
+forgotten session), copies and notes stay, and the next round goes on from there, in any process.
 
-Pages behind which everything new must lie were the first way: what was freed within a page is used again.
+An earlier design noted the last page of each table instead. It failed, because space freed within a page is used again.
 """
 
 from __future__ import annotations
@@ -18,25 +18,30 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from surehook.core.instants import HOUR_MS
-from surehook.ledgers.postgres.briefly import in_brief_locks
+from surehook.ledgers.postgres.brief_locks import in_brief_locks
+from surehook.ledgers.postgres.cursors import drop_cursors, read_cursors, save_cursor
 from surehook.ledgers.postgres.days import BARE, KEPT, Day
 from surehook.ledgers.postgres.partitions import PARTITION_LOCK, TABLES, name
-from surehook.ledgers.postgres.places import drop_places, keep_place, places
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
 LOCK_TRIES = 5
-ALONE_MS = 1_000  # for one statement while accepts stand still; what takes longer waits for another round
-# Copies up to this many rows go among the kept ones, which takes as long as inserting them; more are a day again.
+# The longest statement while accepts stand still. What takes longer waits for another round.
+ALONE_MS = 1_000
+# Copies with at most so many rows are inserted into the `_kept` partition, others become a day again.
 MOVED_ROWS = 5_000
-SLICE_MS = HOUR_MS  # of ids: one statement's work
+# The span of ids that one statement copies.
+SLICE_MS = HOUR_MS
 _RETIRING = "retiring"
 _COPYING = "copying "
 
 
 class Retirement:
-    """A way to retire a day: `tables` are copied in this order, each by the statement of its name; `catch_up` copies
-    what the notes tell of, and takes the notes away."""
+    """A way to retire a day.
+
+    tables    the tables to copy, in this order, each by the statement of its name
+    catch_up  the statement that copies the rows of the notes, and deletes the notes
+    """
 
     def __init__(self, name: str, *, tables: tuple[str, ...], catch_up: str) -> None:
         self.name = name
@@ -44,12 +49,13 @@ class Retirement:
         self.catch_up = catch_up
 
     async def run(self, session: Session, day: Day, *, before: int) -> bool:
-        """Begin or go on; False where nobody can be alone with the day now."""
+        """Begin or continue; False if the day cannot be locked now."""
         if not await self._begin(session, day, before):
             return False
         for table in self.tables:
             await self._copy(session, day, table, before)
-        async with session.writing():  # most of it while others work
+        # Most of the notes are handled while others work.
+        async with session.writing():
             await session.run(_of(day, self.catch_up))
 
         async def swap() -> None:
@@ -58,35 +64,36 @@ class Retirement:
                 await session.say(f"drop table {name(table, day.number)}")
                 await self._put(session, table, day)
             await session.say("drop trigger retiring on replayed")
-            await drop_places(session, _RETIRING, *(_COPYING + table for table in TABLES))
+            await drop_cursors(session, _RETIRING, *(_COPYING + table for table in TABLES))
 
         return await _alone(session, swap)
 
     async def _put(self, session: Session, table: str, day: Day) -> None:
-        """Let the copy of a table take the place of the day's, which is gone."""
+        """Replace the dropped partition of a table by its copy."""
         await _attach(session, table, day, note=self.name)
 
     # -- the copies -------------------------------------------------------------------------------------
 
     async def _begin(self, session: Session, day: Day, before: int) -> bool:
-        """Make the tables for the copies, and have noted what happens from now on; or go on with those that are good."""
+        """Create the tables for the copies and the triggers that note changes, unless valid ones exist."""
         noting = [*(name(table, day.number) for table in self.tables), "replayed"]
         (state,) = await session.rows(query("retiring_state"), noting)
         mine = f"{day.number} {self.name} {state['columns']}".split()
-        found = (await places(session)).get(_RETIRING)
+        found = (await read_cursors(session)).get(_RETIRING)
         place = " ".join([*mine, str(before)]).encode()
-        # A partition that the version before has put into the day's place has no trigger, and copies that were made
-        # before a table got another column do not fit it.
+        # A partition that an older version attached has no trigger, and copies made before a table got another column do
+        # not fit it.
         if found is not None and state["noting"] == len(noting):
             *others, until = found.decode().split()
-            # Copies that were made for a shorter life may lack what is to be kept by now.
+            # Copies that were made with a shorter retention may lack rows that are to be kept now.
             if others == mine and int(until) <= before:
                 async with session.writing():
-                    await keep_place(session, _RETIRING, place)
+                    await save_cursor(session, _RETIRING, place)
                 return True
 
         async def begin() -> None:
-            if found is not None:  # another way or day that came to no end
+            if found is not None:
+                # Another way, or another day, was not finished.
                 await session.say("drop trigger if exists retiring on replayed")
                 other = int(found.split()[0])
                 for table in TABLES:
@@ -95,13 +102,12 @@ class Retirement:
             low, high = (bound.hex() for bound in day.span)
             for table in self.tables:
                 partition, copy, key = name(table, day.number), _copy(table, day.number), TABLES[table]
-                await session.say(
-                    f"drop table if exists {copy}, {table}_left_{day.number}"
-                )  # … of the version before
+                # `_left_` was an older version's.
+                await session.say(f"drop table if exists {copy}, {table}_left_{day.number}")
                 await session.say(
                     f"create table {copy} (like {partition} including defaults including indexes)"
                 )
-                # With it, attaching the table has nothing to look up.
+                # With this constraint attaching the table need not read it.
                 within = f"{key} >= '\\x{low}' and {key} < '\\x{high}'"
                 await session.say(f"alter table {copy} add constraint {copy}_within check ({within})")
                 await _note(session, partition, "insert", f"('{table}')")
@@ -110,32 +116,32 @@ class Retirement:
                 when=f"when (new.original >= '\\x{low}' and new.original < '\\x{high}')",
             )  # fmt: skip
             await session.say("delete from retiring_note")
-            await drop_places(session, *(_COPYING + table for table in TABLES))
-            await keep_place(session, _RETIRING, place)
+            await drop_cursors(session, *(_COPYING + table for table in TABLES))
+            await save_cursor(session, _RETIRING, place)
 
         return await in_brief_locks(session, begin, tries=LOCK_TRIES)
 
     async def _copy(self, session: Session, day: Day, table: str, before: int) -> None:
-        """What is needed of a table, slice by slice of ids, from where it ended last."""
+        """Copy the needed rows of a table, slice by slice of ids, from where the last call ended."""
         statement = _of(day, f"left_{self.name}_{table}")
         if "{columns}" in statement:
             statement = statement.replace("{columns}", await session.value(query("left_columns")))
         low, high = day.span
-        at = (await places(session)).get(_COPYING + table, low)
+        at = (await read_cursors(session)).get(_COPYING + table, low)
         while at < high:
             end = min(high, (int.from_bytes(at[:6], "big") + SLICE_MS).to_bytes(6, "big") + bytes(10))
             async with session.writing():
                 await session.run(statement, at, end, before)
-                await keep_place(session, _COPYING + table, end)
+                await save_cursor(session, _COPYING + table, end)
             at = end
         await session.say(f"analyze {_copy(table, day.number)}")
 
 
 class Dropping(Retirement):
-    """The day goes; what is still needed stays, among the kept rows or, where it is much, as a day of kept ones."""
+    """Drops the day. Rows that are still needed go to the `_kept` partition or, if they are many, become a day again."""
 
     def __init__(self) -> None:
-        # Histories first: which events are needed follows from them.
+        # Histories first, since they decide which events are needed.
         super().__init__("drop", tables=("attempt", "event"), catch_up="left_drop_more")
 
     async def _put(self, session: Session, table: str, day: Day) -> None:
@@ -149,8 +155,10 @@ class Dropping(Retirement):
 
 
 class Undressing(Retirement):
-    """The day's events are written anew without the bodies that nobody needs. An update would write every row once
-    more too, and give no page back to the disk before the day itself goes."""
+    """Rewrites the day's events without the bodies that nobody needs.
+
+    An update would write every row once more too, and would free no disk space before the day itself is dropped.
+    """
 
     def __init__(self) -> None:
         super().__init__("bare", tables=("event",), catch_up="left_bare_more")
@@ -185,7 +193,7 @@ async def _attach(session: Session, table: str, day: Day, *, note: str) -> None:
 
 
 async def _alone(session: Session, swap: Callable[[], Awaitable[None]]) -> bool:
-    """Do it in a transaction that nobody else is in; False where that cannot be had soon."""
+    """Run `swap` in an exclusive transaction; False if the locks cannot be had soon."""
 
     async def alone() -> None:
         await session.say(f"set local statement_timeout = {ALONE_MS}")

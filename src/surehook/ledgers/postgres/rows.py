@@ -12,7 +12,7 @@ from surehook.ledgers.postgres.statements import query
 
 
 def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
-    """Rows whose columns stand in the order of a delivery's fields."""
+    """Return rows as deliveries: their columns are in the order of the fields."""
     return [Delivery(*row) for row in rows]
 
 
@@ -26,10 +26,10 @@ async def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, by
 
 
 def sharing_bodies(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
-    """The same, where an event's body came with one of its rows alone.
+    """Return rows as deliveries, if the body of an event came with only one of its rows.
 
-    Raises LedgerUnavailable where it came with none, which no statement should answer (one did that picked a row twice: an
-    update takes either). The rows are leased then and not in memory, as after a lost answer, and come back as then.
+    Raises LedgerUnavailable if it came with none, which no statement should do. (One did that picked a row twice, since an
+    update uses either.) The rows are then leased and not in memory, as after a lost answer, and are recovered likewise.
     """
     found = deliveries_of(rows)
     bodies = {delivery.event: delivery.body for delivery in found if delivery.body is not None}

@@ -1,11 +1,11 @@
-"""One connection: statements, transactions, and what a lost connection means.
+"""One connection: its statements and transactions, and the meaning of its loss.
 
     lost before anything was sent, or inside a transaction before COMMIT     LedgerUnavailable
     lost during a writing statement of its own, or during COMMIT             CommitUnknown
 
-A session connects when it is first used and again after a loss. After a failed try it refuses at once for a
-while that doubles up to `RETRY_MOST_S`, so that a server that is away is not stormed by everybody's calls.
-Every step has a deadline of its own: a connection that does not answer in time is dropped, not waited for.
+A session connects when it is first used, and again after a loss. After a failed attempt it refuses at once, for a time that
+doubles up to `RETRY_MOST_S`, so that an unreachable server is not flooded with attempts. Every step has a deadline: a
+connection that does not answer in time is dropped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RETRY_FIRST_S, RETRY_MOST_S = 0.05, 1.0
 class Session:
     """A connection and its state, for one task at a time.
 
-    connect    makes a connection with all its settings
-    patience_s how long one statement may take before the connection counts as lost
+    connect     makes a connection with all its settings
+    patience_s  the time after which a statement's connection counts as lost
     """
 
     def __init__(self, connect: Connect, *, patience_s: float) -> None:
@@ -44,7 +44,7 @@ class Session:
     # -- life -------------------------------------------------------------------------------------------
 
     async def connected(self) -> Connection:
-        """The connection, made anew where it was lost."""
+        """Return the connection, made anew if it was lost."""
         connection = self._connection
         if connection is not None:
             if not connection.is_closed():
@@ -63,14 +63,14 @@ class Session:
         return self._connection
 
     def drop(self) -> None:
-        """Forget the connection without a word to the server."""
+        """Drop the connection without telling the server."""
         connection, self._connection = self._connection, None
         self._in_transaction = False
         if connection is not None:
             connection.terminate()
 
     async def close(self) -> None:
-        """Say goodbye, within the deadline."""
+        """Close the connection, within the deadline."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -83,7 +83,7 @@ class Session:
     # -- statements -------------------------------------------------------------------------------------
 
     async def rows(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
-        """Rows of a statement that only reads, or is part of a transaction."""
+        """Run a statement that only reads, or is part of a transaction, and return its rows."""
         connection = await self._ready()
         try:
             async with asyncio.timeout(self._patience_s):
@@ -92,17 +92,17 @@ class Session:
             raise self._failed(error) from error
 
     async def row(self, sql: str, *parameters: Any) -> asyncpg.Record | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         found = await self.rows(sql, *parameters)
         return found[0] if found else None
 
     async def value(self, sql: str, *parameters: Any) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         found = await self.rows(sql, *parameters)
         return found[0][0] if found else None
 
     async def run(self, sql: str, *parameters: Any) -> int:
-        """Run a writing statement inside a transaction; how many rows it has written."""
+        """Run a writing statement inside a transaction, and return the number of rows it has written."""
         assert self._in_transaction, "a writing statement of its own is a `change`"
         connection = await self._ready()
         try:
@@ -114,9 +114,9 @@ class Session:
         return int(count) if count.isdecimal() else 0
 
     async def change(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
-        """Run one writing statement as a transaction of its own; the rows it returns.
+        """Run one writing statement as a transaction of its own, and return its rows.
 
-        Raises CommitUnknown where the connection is lost meanwhile.
+        Raises CommitUnknown if the connection is lost meanwhile.
         """
         assert not self._in_transaction
         connection = await self._ready()
@@ -133,14 +133,16 @@ class Session:
 
     @asynccontextmanager
     async def writing(self, first: str | None = None) -> AsyncIterator[None]:
-        """A write transaction: committed when the block ends, rolled back when it raises. `first` is a statement without
-        parameters that goes along with its beginning."""
+        """Run the block in a write transaction: committed when it ends, rolled back when it raises.
+
+        `first` is a statement without parameters that is sent together with `begin`.
+        """
         async with self._transaction("begin" if first is None else f"begin; {first}"):
             yield
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Reads inside the block see one instant."""
+        """Let all reads of the block see one instant."""
         async with self._transaction("begin isolation level repeatable read read only"):
             yield
 
@@ -150,30 +152,28 @@ class Session:
         await self._ready()
         self._in_transaction = True
         try:
-            await self._say(begin)
+            await self.say(begin)
             yield
         except BaseException:
             await self.roll_back()
             raise
         self._in_transaction = False
         try:
-            await self._say("commit")
+            await self.say("commit")
         except Lost as error:
             raise CommitUnknown(str(error)) from error
 
     async def roll_back(self) -> None:
-        """End the transaction, if one is open, without a trace."""
+        """Roll back the transaction, if one is open."""
         if not self._in_transaction:
             return
         self._in_transaction = False
-        with suppress(LedgerError):  # the connection is dropped, and so is the transaction
-            await self._say("rollback")
+        # On an error the connection is dropped, and the transaction with it.
+        with suppress(LedgerError):
+            await self.say("rollback")
 
     async def say(self, sql: str) -> None:
-        """Run statements without parameters or answer (settings, definitions)."""
-        await self._say(sql)
-
-    async def _say(self, sql: str) -> None:
+        """Run statements without parameters or rows (settings, definitions)."""
         connection = await self._ready()
         try:
             async with asyncio.timeout(self._patience_s):
@@ -193,8 +193,8 @@ class Session:
         return await self.connected()
 
     def _failed(self, error: BaseException) -> BaseException:
-        """The error in our words. Where the connection's state cannot be known, it is dropped."""
-        said = translated(error)
-        if isinstance(said, Lost) or isinstance(error, asyncio.CancelledError):
+        """Translate an error. If the state of the connection is unknown, it is dropped."""
+        translation = translated(error)
+        if isinstance(translation, Lost) or isinstance(error, asyncio.CancelledError):
             self.drop()
-        return said
+        return translation

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
 from surehook.ledgers.common.sessions import Sessions
 from surehook.ledgers.common.statements import Changing, Reading
-from surehook.ledgers.late import Telling
+from surehook.ledgers.late import LateRows
 from surehook.ledgers.postgres import steps
 from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
 from surehook.ledgers.postgres.errors import Again
 from surehook.ledgers.postgres.indexing import list_indexes
 from surehook.ledgers.postgres.lookback import SECONDS
-from surehook.ledgers.postgres.opening import open_book
+from surehook.ledgers.postgres.opening import open_database
 from surehook.ledgers.postgres.pool import Pool
 from surehook.ledgers.postgres.session import Session
-from surehook.ledgers.postgres.telling import tell
+from surehook.ledgers.postgres.stray_notes import note_ready
 
 if TYPE_CHECKING:
     from surehook.ledgers.common.indexes import ListIndexes
@@ -77,7 +77,7 @@ class PostgresSessions(Sessions):
         self._counting = self._pool("list", 1)
         self._keeping = self._pool("keep", 1)
         self._pruning = self._pool("keep", 1)
-        self._telling = Telling(self._tell, clock)
+        self._late_rows = LateRows(self._note_late, clock)
         self._has_lists = False
 
     def _pool(self, purpose: Purpose, size: int) -> Pool:
@@ -87,16 +87,16 @@ class PostgresSessions(Sessions):
         """Connect, check the server, and bring the schema to its head. Raises SettingsError if it cannot serve."""
         try:
             async with self._keeping.lend() as keeping, self._listing.lend() as listing:
-                self.warnings = await open_book(keeping, listing, url=self.url, now=now)
+                self.warnings = await open_database(keeping, listing, url=self.url, now=now)
         except BaseException:
             await self.close()
             raise
 
-    async def _tell(self, ids: list[bytes], due_by: int) -> None:
-        await self._keep(tell, ids, due_by)
+    async def _note_late(self, ids: list[bytes], due_by: int) -> None:
+        await self._keep(note_ready, ids, due_by)
 
     async def close(self) -> None:
-        await self._telling.close()
+        await self._late_rows.close()
         for pool in (
             self._accepting, self._recording, self._working, self._beating, self._listing, self._counting,
             self._keeping, self._pruning,

@@ -1,42 +1,40 @@
-"""Statements of `queries/`, one a file, read once.
+"""Statements of `queries/`, one per file, read once.
 
-A plan of a hot statement is made once, perhaps while the tables are empty, and must be right when they hold
-millions of rows. So the statements leave no choice. A batch of ids meets a table as `d.id >= v.id and d.id <= v.id`:
-that can only be an index look-up for each id, while an equality may also become one walk over the whole index for
-each (an empty table is walked for nothing; measured at 400 rows: 88 µs a row instead of 20). Where nothing is
-locked or changed, `cross join lateral (… offset 0)` says the same. `is not distinct from` and row comparisons
-keep other indexes out: those of all rows that a node holds, or of the key where the order of a parking group is asked.
-`tests/ledgers/postgres/test_hot_plans.py` looks at each plan as it is made over empty tables.
+The plan of a hot statement is made once, perhaps while the tables are empty, and must be right when they hold millions of
+rows. So the statements leave the planner no choice. A batch of ids is joined to a table by `d.id >= v.id and d.id <= v.id`,
+which can only be an index look-up per id. An equality may also become a walk over the whole index for each id (free on an
+empty table; measured at 400 rows: 88 µs per row instead of 20). If nothing is locked or changed, `cross join lateral
+(… offset 0)` has the same effect. `is not distinct from` and row comparisons keep out other indexes: that of all rows a node
+holds, or the key where the order of a parking group is wanted. `tests/ledgers/postgres/test_hot_plans.py` checks each plan
+as it is made over empty tables.
 
-What comes with every event and every result is unnested side by side in a select list, not in `from unnest(…, …)`:
-that keeps each of its columns in a store of its own before the first row is read (accepting: 11.7 µs of the
-database's CPU an event, instead of 9.7; recording: 8.7 instead of 7.6). Shorter arrays are filled up with nulls in both.
+The arrays of every event and every result are unnested side by side in a select list, not in `from unnest(…, …)`, which
+materializes each column before the first row is read (accepting: 11.7 µs of the database's CPU per event instead of 9.7;
+recording: 8.7 instead of 7.6). Both fill up shorter arrays with nulls.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
-_COMMENT = re.compile(r"--[^\n]*")
+from surehook.ledgers.common.statements import names, read_shared, read_text
+
 _PART = re.compile(r"\{\{(\w+)\}\}")
 
 
 @cache
 def query(name: str) -> str:
-    """The text of `queries/NAME.sql` on one line, without comments. `{{PART}}` in it is what several statements have in
-    common: the text of `queries/parts/PART.sql`."""
-    return _PART.sub(lambda part: _text("parts", f"{part[1]}.sql"), _text(f"{name}.sql"))
+    """Return the text of `queries/NAME.sql` on one line, without comments.
 
-
-def _text(*path: str) -> str:
-    text = files(__package__).joinpath("queries", *path).read_text()
-    return " ".join(_COMMENT.sub("", text).split())
+    `{{PART}}` in it is replaced by `queries/parts/PART.sql`, which several statements share.
+    """
+    text = read_text(__package__, f"{name}.sql")
+    return _PART.sub(lambda part: read_text(__package__, "parts", f"{part[1]}.sql"), text)
 
 
 def read_all() -> None:
-    """Read every file now: one that is first needed when no descriptor is left could not be read any more."""
-    for file in files(__package__).joinpath("queries").iterdir():
-        if file.name.endswith(".sql"):
-            query(file.name.removesuffix(".sql"))
+    """Read every file now: once no descriptor is left, a file can no longer be opened."""
+    read_shared()
+    for name in names(__package__):
+        query(name)

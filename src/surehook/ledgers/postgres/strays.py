@@ -1,20 +1,19 @@
-"""Rows that became ready behind where claims begin: noted in a small table, and claimed from there, whatever their depth.
+"""Strays: rows that became ready behind the position of claims. They are noted in a small table, and claimed from there.
 
-An index by due time keeps the entries of rows that are gone, and beside a backlog those of somebody who is passed over. So
-claims begin where the last one ended (marks.py, ledgers/passes.py), and what becomes ready out of that order is noted: in
-the same transaction where rows are freed or handed back, and afterwards by whoever's commit brought them late
-(ledgers/late.py). A note names up to 64 rows of one endpoint, and goes when none of them is ready any more. It is a hint:
-whether a row may be claimed its own row says.
+An index by due time keeps the entries of vanished rows, and of those who are skipped because of a backlog. So claims begin
+where the last one ended (marks.py, ledgers/passes.py), and rows that become ready out of that order are noted: in the same
+transaction if they are freed or handed back, and afterwards by the process whose commit made them visible late
+(ledgers/late.py). A note names up to 64 rows of one endpoint, and is deleted once none of them is ready. It is a hint: only
+the row itself decides if it may be claimed.
 
-Notes are told by transaction. Each claim asks whether there is one from a transaction on, and learns where to ask from next
-time: from the oldest that was under way then. So it finds a note however late that is committed, never passes over entries of
-notes that are gone, and pays one look at the end of an index where there are none.
+Notes are ordered by transaction. Each claim checks for notes from some transaction on, and learns from which one to check
+next time: the oldest that was under way. So it finds a note however late that was committed, never reads entries of deleted
+notes, and without notes pays for one look at the end of an index.
 
-Who should have told may be dead: what a transaction brought that was under way while claims went by is looked for where they
-stood (under_way.py).
+The process that should write a note may be dead. Rows of a transaction that was under way while claims went by are therefore
+looked for at the position that claims had (under_way.py).
 
-There is a bound on notes (telling.py). What is beyond it is found as before there were notes: by looking back,
-and by passes.
+The number of notes is bounded (stray_notes.py). Rows beyond the bound are found by looking back, and by passes.
 """
 
 from __future__ import annotations
@@ -26,31 +25,37 @@ from surehook.core.model import LANES, Delivery, Lane
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ledgers.postgres.under_way import Place, UnderWay, snapshot_of
+from surehook.ledgers.postgres.under_way import Position, UnderWay, snapshot_of
 from surehook.ports.ledger import Skip
 
-LOOK_NOTES = 512  # that one claim looks at
-LOOK_ROWS = 1_024  # … and the rows that those name: some milliseconds
+# Notes that one claim reads, and rows that they name: some milliseconds.
+LOOK_NOTES = 512
+LOOK_ROWS = 1_024
 NOBODY = Skip()
 
 
-class Strays(Generic[Place]):
-    """What one node knows of each lane's notes, and of transactions under way. Where one is over, `lower` is told the
-    lane and where claims stood when it began; `beginning` is the place before everything."""
+class Strays(Generic[Position]):
+    """One node's knowledge of each lane's notes and of transactions under way.
 
-    def __init__(self, beginning: Place, lower: Callable[[Lane, Place], None]) -> None:
+    When such a transaction is over, `lower` is called with the lane and the position of claims when it began. `beginning` is
+    the position before everything.
+    """
+
+    def __init__(self, beginning: Position, lower: Callable[[Lane, Position], None]) -> None:
         self._since = [0 for _ in LANES]
         self._are_here = [False for _ in LANES]
         self._under_way = [UnderWay(beginning) for _ in LANES]
         self._lower = lower
 
     def since(self, lane: Lane) -> int:
-        """The transaction from which on to ask for notes."""
+        """Return the transaction from which on to check for notes."""
         return self._since[lane]
 
-    def saw(self, lane: Lane, *, has_notes: bool, snapshot: str, place: Place) -> None:
-        """A claim that leaves `place` behind has asked: where there are no notes, ask again from the oldest transaction that was
-        under way."""
+    def saw(self, lane: Lane, *, has_notes: bool, snapshot: str, place: Position) -> None:
+        """Take over what a claim has seen. `place` is the position that it leaves behind.
+
+        If there are no notes, the next check begins at the oldest transaction that was under way.
+        """
         seen = snapshot_of(snapshot)
         self._are_here[lane] = has_notes
         if not has_notes:
@@ -73,7 +78,7 @@ class Strays(Generic[Place]):
         before: int,
         skip: Skip = NOBODY,
     ) -> list[Delivery]:
-        """Lease rows that notes name and that are due before this instant, where claims stand."""
+        """Lease rows that notes name and that are due before the position of claims."""
         rows = await session.change(
             query("take_strays"),
             node, lane, self._since[lane], due_by, limit, size, list(skip.endpoints), list(skip.tenants),
@@ -81,8 +86,8 @@ class Strays(Generic[Place]):
         )  # fmt: skip
         return leased_of(rows, node)
 
-    async def look(self, session: Session, lane: Lane, *, place: Place) -> None:
-        """Ask without a claim."""
+    async def look(self, session: Session, lane: Lane, *, place: Position) -> None:
+        """Check for notes without a claim."""
         found = await session.row(query("strays_here"), lane, self._since[lane])
         assert found is not None
         self.saw(lane, has_notes=found["has_notes"], snapshot=found["snapshot"], place=place)
@@ -98,8 +103,10 @@ class Strays(Generic[Place]):
         before: int,
         passed: int,
     ) -> list[bytes]:
-        """Mark rows that notes name as handed over to the broker: unmarked ones that are due before this instant, and lost ones
-        with a mark before this one, where sweeps stand."""
+        """Mark rows that notes name as handed over to the broker, and return their ids.
+
+        These are unmarked rows due before `before`, and lost ones with a mark below `passed`: the position of sweeps.
+        """
         if limit <= 0 or not self._are_here[lane]:
             return []
         rows = await session.change(

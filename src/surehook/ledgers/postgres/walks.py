@@ -1,12 +1,12 @@
-"""Walks of retention through rows that go one by one, so that rows which stay cost nothing by lying there.
+"""Walks of retention that remove rows one by one, so that rows which stay cost nothing afterwards.
 
-Two walks lie over one another. The first goes through the small days in the order of ids, from a mark to what is old by
-now: what has grown old since the last round. What it leaves behind its mark is kept (dead letters, events of unfinished
-deliveries) or was finished late. The second goes round and round through all of that, and through the `_kept`
-partitions, a thousand rows a round: a million kept rows are looked through in a day or two.
+There are two walks. The first goes through the small days in the order of ids, from a mark up to the rows that are old by
+now, and so through what has become old since the last round. Rows that it leaves behind the mark are kept (dead letters,
+events of unfinished deliveries) or were finished late. The second goes round and round through all of these, and through the
+`_kept` partitions, a thousand rows per round: a million kept rows are looked through in a day or two.
 
-Marks lie in the ledger (`places.py`): a start does not begin anew. What is found to be old goes at once, and does not
-count: if a million dead letters are dismissed, they are gone within an hour.
+The positions are stored in the ledger (`cursors.py`), so a start does not begin anew. Rows that are found to be old are
+removed at once and do not count: if a million dead letters are dismissed, they are gone within an hour.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from typing import NamedTuple
 from surehook.core.ids import floor
 from surehook.core.instants import HOUR_MS, MINUTE_MS
 from surehook.core.limits import EVENT_ID_AHEAD_S
+from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.partitions import name
-from surehook.ledgers.postgres.places import Marks
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
 AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
-STEP_ROWS = 500  # rows one step looks at: some milliseconds
-KEPT_ROWS = 1_000  # kept rows that one round looks at in vain
-KEPT_LOOKS = 8  # partitions that one round looks into for them
-FRESH_ROWS = 20_000  # rows past the mark that one round looks at in vain
-SETTLED_MS = 10 * MINUTE_MS  # behind this a mark stays: first retries end after their ids were made
-SAVED_MS = HOUR_MS  # a mark is written again when it has moved so far
+# Rows that one step looks at: some milliseconds.
+STEP_ROWS = 500
+# Kept rows that one round looks at without removing any, and the partitions that it looks into.
+KEPT_ROWS = 1_000
+KEPT_LOOKS = 8
+# Rows after the mark that one round looks at without removing any.
+FRESH_ROWS = 20_000
+# A mark stays so far behind, since deliveries with first retries end after their ids were made.
+SETTLED_MS = 10 * MINUTE_MS
+# A mark is saved again once it has moved so far.
+SAVED_MS = HOUR_MS
 KEPT_WALK = "kept"
-_SEQ = 8  # bytes of a line's number in a place, after its delivery
+# Bytes of a history row's number in a position, after its delivery.
+_SEQ = 8
 
 
 class Seen(NamedTuple):
-    """What a look saw: how many rows, the place of the last one, and which of them can go."""
+    """The result of a look: the number of rows, the position of the last one, and the keys of those to remove."""
 
     rows: int
     last: bytes
@@ -43,11 +49,12 @@ class Seen(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a walk is about: the rows of `table`."""
+    """The rows of `table` that a walk is about. The ledger stores its position under `name`."""
 
     name: str
     table: str
-    look: Callable[[Session, str, bytes, bytes, int], Awaitable[Seen]]  # partition, after, below, before
+    # Takes a partition, the positions after and below which to look, and the instant before which rows are old.
+    look: Callable[[Session, str, bytes, bytes, int], Awaitable[Seen]]
     remove: Callable[[Session, str, Sequence[bytes]], Awaitable[int]]
 
 
@@ -56,20 +63,21 @@ class Fresh:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._at: bytes | None = None  # in the middle of a round
+        # The position in the middle of a round.
+        self._at: bytes | None = None
         self._vain = 0
 
     async def step(
-        self, session: Session, days: Sequence[Day], marks: Marks, *, before: int, limit: int
+        self, session: Session, days: Sequence[Day], cursors: Cursors, *, before: int, limit: int
     ) -> tuple[int, bool]:
-        """Remove some of the next rows: how many, and whether this round of the walk is over."""
+        """Remove some of the next rows. Return how many, and True at the end of a round."""
         settled, ceiling = floor(before - SETTLED_MS), _ceiling(before)
-        mark = min(marks.of(self.kind.name), settled)
+        mark = min(cursors.of(self.kind.name), settled)
         at = mark if self._at is None else self._at
         day = _next_day(days, self.kind, at, ceiling)
         if day is None or self._vain >= FRESH_ROWS:
             self._at, self._vain = None, 0
-            await marks.move(session, self.kind.name, min(max(at, mark), settled), apart_ms=SAVED_MS)
+            await cursors.move(session, self.kind.name, min(max(at, mark), settled), apart_ms=SAVED_MS)
             return 0, True
         partition = name(self.kind.table, day.number)
         seen = await self.kind.look(session, partition, at, min(ceiling, day.span[1]), before)
@@ -83,24 +91,26 @@ class Fresh:
 
 
 class Kept:
-    """The second walk, of all kinds: through the `_kept` partitions and the days behind the marks."""
+    """The second walk, of all kinds: through the `_kept` partitions, and the days behind the marks."""
 
     def __init__(self) -> None:
         self._vain = self._looks = self._ends = 0
-        self._place: bytes | None = None  # in the middle of a round
-        self._is_within = False  # this round began within a part
+        # The position in the middle of a round.
+        self._place: bytes | None = None
+        # This round began within a part.
+        self._is_within = False
 
     async def step(
-        self, session: Session, days: Sequence[Day], marks: Marks, *, befores: dict[Kind, int], limit: int
+        self, session: Session, days: Sequence[Day], cursors: Cursors, *, befores: dict[Kind, int], limit: int
     ) -> tuple[int, bool]:
-        """Remove some of the next rows: how many, and whether this round of the walk is over."""
+        """Remove some of the next rows. Return how many, and True at the end of a round."""
         parts = [
             (number, day)
             for number, kind in enumerate(befores)
-            for day in (None, *(day for day in days if _is_walked(day, kind) and day.span[0] < marks.of(kind.name)))
+            for day in (None, *(day for day in days if _is_walked(day, kind) and day.span[0] < cursors.of(kind.name)))
         ]  # fmt: skip
         keys = [_key(number, day) for number, day in parts]
-        cursor = marks.of(KEPT_WALK) if self._place is None else self._place
+        cursor = cursors.of(KEPT_WALK) if self._place is None else self._place
         which = next((which for which, key in enumerate(keys) if key >= cursor[:_KEY]), 0)
         at = cursor[_KEY:] if keys[which] == cursor[:_KEY] else b""
         if self._place is None:
@@ -108,7 +118,7 @@ class Kept:
         number, day = parts[which]
         kind = list(befores)[number]
         before = befores[kind]
-        below = _ceiling(before) if day is None else min(marks.of(kind.name), day.span[1])
+        below = _ceiling(before) if day is None else min(cursors.of(kind.name), day.span[1])
         partition = f"{kind.table}_kept" if day is None else name(kind.table, day.number)
         seen = await kind.look(session, partition, at, below, before)
         removed = await _remove(session, kind, partition, seen.old[:limit])
@@ -122,11 +132,11 @@ class Kept:
         else:
             self._place = keys[(which + 1) % len(keys)]
             self._ends += 1
-        # Once round at most, with the beginning of the part in which it began.
+        # At most once round, including the beginning of the part in which it began.
         once_round = len(keys) + self._is_within
         if self._vain < KEPT_ROWS and self._looks < KEPT_LOOKS and self._ends < once_round:
             return removed, False
-        await marks.move(session, KEPT_WALK, self._place)
+        await cursors.move(session, KEPT_WALK, self._place)
         self._vain = self._looks = self._ends = 0
         self._place = None
         return removed, True
@@ -136,7 +146,7 @@ _KEY = 5
 
 
 def _key(number: int, day: Day | None) -> bytes:
-    """A part of the second walk in the order of the walk."""
+    """Return the key that sorts the parts of the second walk."""
     return bytes((number,)) + (0 if day is None else day.number).to_bytes(_KEY - 1, "big")
 
 
@@ -152,12 +162,12 @@ def _next_day(days: Sequence[Day], kind: Kind, at: bytes, ceiling: bytes) -> Day
 
 
 def _behind(key: bytes) -> bytes:
-    """The place after every row of this key."""
+    """Return the position after every row of this key."""
     return key + b"\xff" * _SEQ
 
 
 def _ceiling(before: int) -> bytes:
-    """An id that rows older than this instant are below, however far ahead of its time one was made."""
+    """Exclusive upper id bound for rows older than `before`, allowing for ids minted ahead of the clock."""
     return floor(before + AHEAD_MS)
 
 
@@ -171,17 +181,19 @@ async def _remove(session: Session, kind: Kind, partition: str, keys: Sequence[b
 # -- the kinds ----------------------------------------------------------------------------------------------
 
 
-async def _look_at_stories(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
-    """Lines; finished deliveries that are no dead letters are old."""
+async def _look_at_finished(
+    session: Session, partition: str, after: bytes, below: bytes, before: int
+) -> Seen:
+    """Look at history rows, and find finished deliveries other than dead letters."""
     seq = int.from_bytes(after[16:], "big") if len(after) > 16 else -1
     parameters = (after[:16], min(seq, (1 << 63) - 1), below, before, STEP_ROWS)
-    (row,) = await session.rows(_over(partition, "prune_stories"), *parameters)
+    (row,) = await session.rows(_over(partition, "prune_finished"), *parameters)
     last = row["last"] + row["last_seq"].to_bytes(_SEQ, "big") if row["rows"] else after
     return Seen(row["rows"], last, row["old"])
 
 
-async def _remove_stories(session: Session, partition: str, deliveries: Sequence[bytes]) -> int:
-    await session.run(_over(partition, "prune_story"), deliveries)
+async def _remove_finished(session: Session, partition: str, deliveries: Sequence[bytes]) -> int:
+    await session.run(_over(partition, "prune_history"), deliveries)
     await session.run(query("prune_replayed"), deliveries)
     await session.run(query("prune_dismissed"), deliveries)
     return len(deliveries)
@@ -212,7 +224,7 @@ async def _remove_bodies(session: Session, partition: str, events: Sequence[byte
 
 
 async def _locked(session: Session, partition: str, remove: str, events: Sequence[bytes]) -> int:
-    """Another look after the lock: a new delivery of an old event may have come in between."""
+    """Lock events, and remove those that are still old: a new delivery may have come in between."""
     await session.rows(_over(partition, "prune_lock"), events)
     return await session.run(_over(partition, remove), events)
 
@@ -221,6 +233,6 @@ def _over(partition: str, statement: str) -> str:
     return query(statement).replace("{partition}", partition)
 
 
-STORIES = Kind("stories", "attempt", _look_at_stories, _remove_stories)
+FINISHED = Kind("stories", "attempt", _look_at_finished, _remove_finished)
 EVENTS = Kind("events", "event", _look_at_events, _remove_events)
 BODIES = Kind("bodies", "event", _look_at_bodies, _remove_bodies)

@@ -1,11 +1,12 @@
-"""The book in one SQLite file: one server, one writer, readers beside it.
+"""The ledger in one SQLite file: one server, one writer, readers beside it.
 
-    ledger.py      the object for the three ports; picks the work and where it runs
-    workers.py     on the calling thread, or on a thread of its own
-    session.py     one connection: transactions, and errors made ours in one place
-    driver.py      what is needed of a binding
+    ledger.py      the object for the ports; picks the work and the worker that runs it
+    sessions.py    the sessions and their workers, opening and closing
+    workers.py     the calling thread, or a thread of its own
+    session.py     one connection: statements, transactions, errors translated in one place
+    driver.py      the binding
     statements.py  the hot statements of queries/, written for whole batches
-    place.py       the lock, the disk, the room left
+    file.py        the lock, the file, the free space
 
 Everything else is one role a file, as functions on a session that run whole, one after another.
 """

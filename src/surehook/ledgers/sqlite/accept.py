@@ -1,8 +1,7 @@
-"""The way in: one transaction, about five statements whatever the batch.
+"""Accepting events: one transaction of about five statements, however large the batch.
 
-Most items are new beyond doubt (our own id, no key), so nothing is looked up for them; a row that is
-there all the same, or that cannot be stored, fails the batch once, and it is run again item by item,
-each in a savepoint of its own, so that the one bad row alone is refused.
+Most items are certainly new (our own id, no key), so nothing is looked up for them. If a row exists all the same, or
+cannot be stored, the batch fails and runs again item by item, each in a savepoint, so that only the bad row is refused.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ from surehook.ledgers.sqlite.statements import batch as batch_statement
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Incoming, Receipt, Taken
 
-KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
+# A repeat is recognized by its Idempotency-Key for so long (docs/design.md).
+KEY_LIFE_MS = DAY_MS
 
 
 class _First(NamedTuple):
-    """What an id or a key stands for: the first event that came with it."""
+    """The first event that came with an id or a key."""
 
     event: bytes
     tenant: str
@@ -72,7 +72,7 @@ def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: i
 def _take(
     session: Session, batch: Sequence[Incoming], node: int, now: int, lag_ms: int, *, careful: bool
 ) -> list[Taken]:
-    """Write what is new and answer for all. `careful`: even our own ids may be there already."""
+    """Write the new items and answer for all. `careful`: even our own ids may exist already."""
     doubtful = [item for item in batch if item.given or item.event.idempotency_key is not None or careful]
     if not doubtful:
         _write(session, batch, node, now, lag_ms)
@@ -101,7 +101,7 @@ def _take(
 def _repeat(
     session: Session, item: Incoming, keys: dict[tuple[str, str], _First], events: dict[bytes, _First]
 ) -> Taken | None:
-    """The answer for an item that was here before; None where it is new."""
+    """Return the answer for an item that came before; None if it is new."""
     event = item.event
     if item.event.idempotency_key is not None:
         known = keys.get((event.tenant, item.event.idempotency_key))
@@ -118,10 +118,10 @@ def _repeat(
 
 
 def _is_ours(session: Session, item: Incoming) -> bool:
-    """Whether rows that are there were written by this very item, in a commit whose answer was lost.
+    """Return True if existing rows were written by this very item, in a commit whose answer was lost.
 
-    An id that we made can be nobody else's. One that the publisher chose may come twice, but the
-    deliveries' ids are made new for each item.
+    An id that we made belongs to nobody else. One that the publisher chose may come twice, but the ids of the deliveries
+    are made anew for each item.
     """
     if not item.given:
         return True
@@ -193,7 +193,7 @@ def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
 
 
 def _raise_lag(session: Session, items: Sequence[Incoming], lag_ms: int) -> None:
-    """Remember the greatest distance between an id's instant and its acceptance, as the next power of two."""
+    """Store the greatest lag of an acceptance behind its id's instant, rounded up to a power of two."""
     greatest = max(item.event.accepted_at - millis(item.event.id) for item in items)
     if greatest > lag_ms:
         session.run(query("raise_lag"), (1 << greatest.bit_length(),))

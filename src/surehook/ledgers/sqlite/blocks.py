@@ -1,8 +1,8 @@
-"""Making blocks (`ledgers/blocks.py`): what one step looks at, on the reading session, and what it writes.
+"""Making blocks (`ledgers/blocks.py`): each step looks on the reading session, and then writes.
 
-A look reads one snapshot and the writer has its turn afterwards, so between the two the book may go on. What is inserted
-meanwhile has higher row numbers than the look has seen, and is looked at next; only where row numbers were given back (the
-newest rows were pruned) does the mark say so, and the step is taken anew.
+A look reads one snapshot, and the writer takes over afterwards, so rows may come in between. They have higher row numbers
+than the look has seen, and the next step looks at them. Only if row numbers were given back (the newest rows were pruned)
+has the mark changed, and the step is made again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 
-LATE_ROWS = 4_000  # row numbers that one step looks through
+# Row numbers that one step looks through.
+LATE_ROWS = 4_000
 _SOURCES = {
     LINES: ("block_lines", "late_lines", "last_line", "some_lines"),
     EVENTS: ("block_events", "late_events", "last_event", "some_events"),
@@ -28,7 +29,8 @@ _SOURCES = {
 _hex = bytes.fromhex
 
 Rows = list[list[Any]]
-Bits = dict[tuple[bytes, str, bytes], int]  # by group, field and value
+# By group, field and value.
+Bits = dict[tuple[bytes, str, bytes], int]
 
 
 class Stretch(NamedTuple):
@@ -39,7 +41,7 @@ class Stretch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step writes: the mark before and after it, groups that go and one that comes, and bits."""
+    """The writes of one step: the mark before and after it, groups to delete, a group to insert, and bits."""
 
     source: Source
     before: Mark
@@ -51,8 +53,11 @@ class Step(NamedTuple):
 
 
 class Blocks:
-    """The steps, one after another. Old groups are looked at after retention has removed something, and then once: `_place` is
-    where that was last, and `_passes` are how many times it is still to come to the end."""
+    """Makes the steps, one after another.
+
+    Old groups are looked at once after retention has removed rows. `_place` is the position of that pass, and `_passes`
+    counts how many times it still has to reach the end.
+    """
 
     def __init__(self, *, block_rows: int = BLOCK_ROWS, settle_rows: int = SETTLE_ROWS) -> None:
         self._block_rows = block_rows
@@ -60,21 +65,23 @@ class Blocks:
         self._settle_rows = settle_rows
         self._place = dict.fromkeys(_SOURCES, LOWEST)
         self._passes = dict.fromkeys(_SOURCES, 0)
-        self._seen: dict[Source, tuple[Mark, int]] = {}  # where there was nothing to do
+        # The mark and the last row with which there was nothing to do.
+        self._seen: dict[Source, tuple[Mark, int]] = {}
 
     def shrank(self) -> None:
-        """Retention has removed rows: groups may be less than full."""
+        """Look for groups to merge: retention has removed rows."""
         for source, place in self._place.items():
             self._passes[source] = 1 if place == LOWEST else 2
 
     def look(self, session: Session) -> Step | None:
-        """What the next step is to write; None where nothing is left to do for now."""
+        """Prepare the next step; None if there is nothing to do for now."""
         with session.snapshot():
             for source in _SOURCES:
                 mark = mark_of(session, source)
                 seen = mark, last_row(session, source)
                 if seen == self._seen.get(source):
-                    continue  # no row has come
+                    # No row has come.
+                    continue
                 step = _late(session, source, mark) or self._next(session, source, mark)
                 if step is not None:
                     return step
@@ -86,18 +93,19 @@ class Blocks:
         return None
 
     def _next(self, session: Session, source: Source, mark: Mark) -> Step | None:
-        """The next group, where enough rows lie above it."""
+        """Make the next group if enough rows lie above it."""
         wanted = self._group_rows + self._settle_rows
         if _some(session, source, mark.upto, HIGHEST, wanted) < wanted:
             return None
         rows = _read(session, source, (mark.upto, HIGHEST, wanted))
-        if len(rows) < wanted:  # others are lines of retries
+        if len(rows) < wanted:
+            # The others are not last lines of their deliveries.
             return None
         made, end = rows[: self._group_rows], _hex(rows[self._group_rows][0])
         return self._made(source, mark, Stretch(mark.upto, end), made, upto=end)
 
     def _merge(self, session: Session, source: Source) -> Step | None:
-        """Two groups in one, where retention has left no more of both than fills one. One pair a look."""
+        """Merge two groups if their remaining rows fit into one. Each call looks at one pair."""
         if not self._passes[source]:
             return None
         group = session.row(query("block_group"), (source.name, self._place[source]))
@@ -123,7 +131,7 @@ class Blocks:
         upto: bytes,
         gone: tuple[bytes, ...] = (),
     ) -> Step:
-        """A step that makes one group out of these rows, which are all of the span."""
+        """Make the step that writes one group of these rows, which are all of the span."""
         cuts = [_hex(row[0]) for row in rows[self._block_rows :: self._block_rows]]
         group = Group((span.low, *cuts, span.high))
         found = _bits(source, ((span.low, at // self._block_rows, row) for at, row in enumerate(rows)))
@@ -135,7 +143,7 @@ def mark_of(session: Session, source: Source) -> Mark:
 
 
 def keep(session: Session, step: Step) -> bool:
-    """Write a step; False where row numbers were given back since it was looked at."""
+    """Write a step; False if row numbers were given back since its look."""
     name, before = step.source.name, step.before
     with session.writing():
         is_as_seen = session.run(query("block_advance"), (step.upto, step.row, name, *before)) > 0
@@ -151,19 +159,19 @@ def keep(session: Session, step: Step) -> bool:
 
 
 def give_back(session: Session, source: Source, last_before: int) -> None:
-    """Note that the newest rows were removed, in the transaction that did, so that their numbers are looked at again."""
+    """Note in the same transaction that the newest rows were removed, so that reused row numbers are looked at again."""
     last = last_row(session, source)
     if last < last_before:
         session.run(query("block_turn"), (last, source.name))
 
 
 def last_row(session: Session, source: Source) -> int:
-    """The newest row's number."""
+    """Return the number of the newest row."""
     return int(session.value(query(_SOURCES[source][2])))
 
 
 def _late(session: Session, source: Source, mark: Mark) -> Step | None:
-    """Rows that came since the mark's row number, and lie below the mark."""
+    """Make the step for rows that came after the mark's row number and lie below the mark."""
     upto = min(last_row(session, source), mark.row + LATE_ROWS)
     if upto <= mark.row:
         return None
@@ -172,7 +180,7 @@ def _late(session: Session, source: Source, mark: Mark) -> Step | None:
 
 
 def _placed(session: Session, source: Source, rows: Rows) -> Iterator[tuple[bytes, int, Sequence[Any]]]:
-    """Each row with the group and the block that it lies in."""
+    """Yield each row with its group and block."""
     group: Group | None = None
     for row in sorted(rows, key=lambda row: str(row[0])):
         id = _hex(row[0])
@@ -184,7 +192,7 @@ def _placed(session: Session, source: Source, rows: Rows) -> Iterator[tuple[byte
 
 
 def _bits(source: Source, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) -> Bits:
-    """What blocks are to tell of rows: ids are text here, and become bytes once for each value."""
+    """Compute the bits of rows. Ids are text here, and become bytes once per value."""
     bits: dict[tuple[bytes, str, str], int] = defaultdict(int)
     for first, block, (_, *values) in placed:
         bit = 1 << block
@@ -198,11 +206,11 @@ def _bits(source: Source, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) ->
 
 
 def _some(session: Session, source: Source, low: bytes, high: bytes, most: int) -> int:
-    """How many rows there are, counted up to so many."""
+    """Count the rows of a span, up to `most`."""
     return int(session.value(query(_SOURCES[source][3]), (low, high, most)))
 
 
 def _read(session: Session, source: Source, parameters: tuple[Any, ...], *, late: bool = False) -> Rows:
-    """Rows as blocks want them: the id and the source's fields."""
+    """Read the id and the fields of each row."""
     rows: Rows = json.decode(session.value(query(_SOURCES[source][1 if late else 0]), parameters))
     return rows

@@ -1,4 +1,4 @@
-"""The way out: leasing rows, and handing them back unsent. Each call takes a handful of steps."""
+"""Leasing rows, and handing them back unsent. Each call takes a few statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query
 from surehook.ports.ledger import ClaimedIds
 
-BODY_MOST = EVENT_BODY_BYTES + 8192  # bytes of a body: the data, and the envelope around it
+# The most bytes of a body: the data and its envelope.
+BODY_MOST = EVENT_BODY_BYTES + 8192
 
 decode = json.Decoder(list[Any]).decode
 
@@ -86,7 +87,7 @@ def next_due(session: Session, lane: Lane) -> int | None:
 
 
 def up_to(session: Session, ids: list[bytes], size: int) -> list[bytes]:
-    """Those in front whose bodies reach `size` bytes, each event's counted once."""
+    """Return the first ids whose bodies together reach `size` bytes; the body of an event counts once."""
     if len(ids) * BODY_MOST <= size:
         return ids
     kept = 0
@@ -103,7 +104,7 @@ def up_to(session: Session, ids: list[bytes], size: int) -> list[bytes]:
 
 
 def lease(session: Session, ids: list[bytes], number: int) -> list[Delivery]:
-    """Hold these rows for a node, and read them."""
+    """Lease these rows to a node, and read them."""
     if not ids:
         return []
     run_batch(session, "hold", list(ids), before=(number,))

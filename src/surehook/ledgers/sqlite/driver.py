@@ -1,7 +1,7 @@
-"""The driver seam: what the ledger needs of a SQLite binding, and the standard library's one.
+"""The SQLite binding that the ledger uses; by default the standard library's.
 
-Another binding (a test's, over its own file system) subclasses `Driver`. The ledger keeps to what all
-have: `connection.execute(sql, parameters)`, `.fetchall()`, `.in_transaction`, `.close()`.
+Another binding (a test's, over its own file system) subclasses `Driver`. The ledger uses only what all bindings have:
+`connection.execute(sql, parameters)`, `.fetchall()`, `.in_transaction`, `.close()`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, Protocol
 
-# Another process may write for a moment (a shell, a copy); no longer than this, in seconds.
+# Another process (a shell, a copy) may write for at most this long, in seconds.
 BUSY_TIMEOUT_S = 2.0
-# Prepared statements kept per connection: about twenty templates in eighteen batch sizes, and the rest.
+# Prepared statements per connection: about twenty templates in eighteen batch sizes each, and the others.
 CACHED_STATEMENTS = 512
 
 
@@ -30,8 +30,8 @@ class Driver:
     """The standard library's binding.
 
     errors          what the binding raises
-    on_disk         the path names a file of the operating system: it is locked, its free space watched
-    busy_timeout_s  how long to wait for another process's transaction
+    on_disk         the path names a file of the operating system, to be locked and its free space watched
+    busy_timeout_s  the longest wait for another process's transaction
     """
 
     errors: type[Exception] = sqlite3.Error
@@ -39,7 +39,7 @@ class Driver:
     busy_timeout_s: float = BUSY_TIMEOUT_S
 
     def connect(self, path: str) -> Connection:
-        """A connection in autocommit mode: transactions are begun and ended by hand."""
+        """Connect in autocommit mode: transactions are begun and ended explicitly."""
         _bind_plainly()
         return sqlite3.connect(
             path,
@@ -50,11 +50,11 @@ class Driver:
         )
 
     def changes(self, connection: Any, cursor: Any) -> int:
-        """How many rows the statement that `cursor` ran has written."""
+        """Return the number of rows that the statement of `cursor` has written."""
         return int(cursor.rowcount)
 
     def code(self, error: Exception) -> int | None:
-        """SQLite's extended result code of an error; None where SQLite never saw the statement."""
+        """Return SQLite's extended result code of an error; None if SQLite never saw the statement."""
         code = getattr(error, "sqlite_errorcode", None)
         return code if isinstance(code, int) else None
 
@@ -64,11 +64,11 @@ class Driver:
 
 
 def _bind_plainly() -> None:
-    """Spare bound bytes and None the search for an adapter.
+    """Register identity adapters for bytes and None, so that binding them is faster.
 
-    The standard library looks for a way to adapt every value that is not int, float, str or bytearray,
-    and pays for not finding one: 360 ns for bytes and 275 ns for None, of which registered identities
-    leave 170 and 100. Rows of the ledger bind about ten of them. They are the process's, and change nothing.
+    The standard library looks for an adapter for every value that is not int, float, str or bytearray, and not finding one
+    costs 360 ns for bytes and 275 ns for None; with the identities it is 170 and 100. Rows of the ledger bind about ten such
+    values. The adapters apply to the whole process and change no value.
     """
     identities: tuple[tuple[type, Any], ...] = ((bytes, bytes.__bytes__), (type(None), {}.get))
     for kind, identity in identities:

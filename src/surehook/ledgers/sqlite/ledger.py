@@ -1,4 +1,4 @@
-"""All parts together: one object for the three ports. Each method picks the work and where it runs."""
+"""The ledger: one object for the ports. Each method picks the work and the worker that runs it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from surehook.ports.registry import Registry
 
 
-LARGE_FAN_OUT = 256  # rows in one transaction, 2 to 3 ms of it: others that wait go first
+# With so many rows, 2 to 3 ms of a transaction, other waiting work goes first.
+LARGE_FAN_OUT = 256
 
 
 class SqliteLedger(SqliteReading, RegistryMethods):
@@ -76,7 +77,8 @@ class SqliteLedger(SqliteReading, RegistryMethods):
         return await self._join(nodes_.beat, node, counter, now=now)
 
     async def time(self) -> int | None:
-        return None  # it lives in this process: our clock is its clock
+        # It is in this process: our clock is its clock.
+        return None
 
     async def nodes(self) -> list[Node]:
         return await self._read(nodes_.nodes)
@@ -96,12 +98,12 @@ class SqliteLedger(SqliteReading, RegistryMethods):
     async def held(self, node: bytes, *, limit: int) -> list[bytes]:
         return await self._read(nodes_.held, node, limit=limit)
 
-    # -- the way of an event ----------------------------------------------------------------------------
+    # -- the hot path ----------------------------------------------------------------------------
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
     ) -> Receipt:
-        # Large events come in batches of their own (`delivery/accept.py`), so that the first one tells.
+        # Large events come in batches of their own (`delivery/accept.py`), so the first item decides.
         is_large = batch and len(batch[0].deliveries) >= LARGE_FAN_OUT
         add = self._add_later if is_large else self._add_quickly if is_quick else self._add
         first_due = min([item.deliveries[0].due_at for item in batch if item.deliveries], default=None)
@@ -248,7 +250,7 @@ class SqliteLedger(SqliteReading, RegistryMethods):
     ) -> list[bytes]:
         return await self._later(receipts.mark_unfinalized, awaited, notices, now=now)
 
-    # -- keeping house ----------------------------------------------------------------------------------
+    # -- upkeep ----------------------------------------------------------------------------------
 
     async def prune(self, *, events_before: int, bodies_before: int, limit: int, now: int) -> int:
         removed = 0

@@ -1,8 +1,7 @@
-"""Retention: what is old enough and needed by nothing goes, oldest first, a few hundred rows at a time.
+"""Retention: rows that are old and no longer needed are removed, oldest first, a few hundred at a time.
 
-No index is kept for it. Row numbers follow insertion, so old rows are found at the beginning; what must stay (events
-of dead letters) is passed once and then seldom (`pruning_walk.py`). Each step is a short transaction, so that hot work
-comes in between.
+It needs no index. Row numbers follow insertion, so old rows come first; rows that must stay (events of dead letters) are
+passed once and then seldom (`pruning_walk.py`). Each step is a short transaction, so that hot work comes in between.
 """
 
 from __future__ import annotations
@@ -23,24 +22,25 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 
 ALL_ROWS = (1 << 63) - 1
-NODES_KEPT_MS = 24 * 3_600_000  # a buried node's row answers nothing that its absence would not
+# Nothing depends on the row of an evicted node.
+NODES_KEPT_MS = 24 * 3_600_000
 
 
 class Pruning:
-    """The walks over finished deliveries, events and bodies, and then keys, notices and receipts, one after another."""
+    """Walks over finished deliveries, events and bodies, then keys, notices and receipts, one after another."""
 
     def __init__(self) -> None:
-        stories = Walk(_look_at_stories, _remove_stories, first=0, last=_last_story)
+        finished = Walk(_look_at_finished, _remove_finished, first=0, last=_last_finished)
         events = Walk(_look_at_events, _remove_events, first=b"")
         bodies = Walk(_look_at_bodies, _remove_bodies, first=b"")
-        self._rounds: tuple[tuple[Walk, bool], ...] = ((stories, False), (events, False), (bodies, True))
+        self._rounds: tuple[tuple[Walk, bool], ...] = ((finished, False), (events, False), (bodies, True))
         self._rest = (_keys, _notices, _receipts)
         self._at = 0
 
     def step(
         self, session: Session, *, events_before: int, bodies_before: int, limit: int, now: int
     ) -> tuple[int, bool]:
-        """Remove some of the next rows: how many, and whether all walks have come to the ends of this round."""
+        """Remove some of the next rows. Return how many, and True at the end of a round of all walks."""
         limit = min(limit, STEP_ROWS)
         if self._at < len(self._rounds):
             walk, of_bodies = self._rounds[self._at]
@@ -59,23 +59,23 @@ class Pruning:
         return removed, is_over and self._at == 0
 
 
-def _look_at_stories(session: Session, after: int, upto: int | None, before: int) -> list[Seen]:
-    """Finished deliveries with their histories, dead letters excepted."""
+def _look_at_finished(session: Session, after: int, upto: int | None, before: int) -> list[Seen]:
+    """Look at finished deliveries other than dead letters."""
     parameters = (before, after, ALL_ROWS if upto is None else upto, STEP_ROWS)
-    walked: list[Any] = json.decode(session.value(query("prune_stories"), parameters))
+    walked: list[Any] = json.decode(session.value(query("prune_finished"), parameters))
     return [Seen(row, bytes.fromhex(id), fate) for row, id, fate in walked]
 
 
-def _remove_stories(session: Session, deliveries: Sequence[bytes]) -> None:
+def _remove_finished(session: Session, deliveries: Sequence[bytes]) -> None:
     last = last_row(session, LINES)
     for delivery in deliveries:
-        session.run(query("prune_story"), (delivery,))
+        session.run(query("prune_history"), (delivery,))
         session.run(query("prune_replayed"), (delivery,))
         session.run(query("prune_dismissed"), (delivery,))
     give_back(session, LINES, last)
 
 
-def _last_story(session: Session) -> int:
+def _last_finished(session: Session) -> int:
     return last_row(session, LINES)
 
 

@@ -1,9 +1,9 @@
-"""A walk of retention in the order of rows: through what has come since the last one, and a little of what was kept.
+"""A walk of retention in the order of rows: through new rows, and a few of those that were kept.
 
-Rows that are old and needed (dead letters, events of unfinished deliveries) stay, and must cost nothing by lying there.
-So a walk has a mark: everything up to it was looked at, and what is left there was kept. Each round goes on from the
-mark through all that is old by now, and through a bounded piece of what lies before it, since what was kept may be
-needed no longer. A million kept rows are looked through once in three days, at a few milliseconds a minute.
+Old rows that are still needed (dead letters, events of unfinished deliveries) stay, and must not cost anything afterwards.
+So a walk has a mark: everything up to it was looked at, and the rows left there were kept. Each round goes on from the mark
+through all rows that are old by now, and through a bounded piece of the rows before it, since some may no longer be needed.
+A million kept rows are looked through once in three days, at a few milliseconds per minute.
 
 Looks that find nothing to remove write nothing.
 """
@@ -15,25 +15,29 @@ from typing import Any, NamedTuple
 
 from surehook.ledgers.sqlite.session import Session
 
-STEP_ROWS = 250  # looked at in one step: a millisecond or two
-KEPT_ROWS = 250  # kept rows that one round looks at in vain
-VAIN_ROWS = 20_000  # rows past the mark that one round looks at in vain: a start finds all kept ones there
+# Rows that one step looks at: a millisecond or two.
+STEP_ROWS = 250
+# Kept rows that one round looks at without removing any.
+KEPT_ROWS = 250
+# Rows after the mark that one round looks at without removing any. After a start all kept rows lie there.
+VAIN_ROWS = 20_000
 
 
 class Seen(NamedTuple):
-    """One row that was looked at. `fate`: old (it goes), kept, young, or open (nothing to this walk)."""
+    """A row that was looked at. `fate` is old (to be removed), kept, young, or open (of no concern to this walk)."""
 
     place: Any
     key: bytes
     fate: str
 
 
-Look = Callable[[Session, Any, Any, int], Sequence[Seen]]  # rows after a place up to another one; instant
+# Looks at rows after a place, up to another one; the last argument is the instant before which rows are old.
+Look = Callable[[Session, Any, Any, int], Sequence[Seen]]
 Remove = Callable[[Session, Sequence[bytes]], None]
 
 
 class Walk:
-    """`first` is the place before all rows. `last` finds the last place there is now, where places can be used again."""
+    """A walk. `first` is the place before all rows; `last` finds the last place now, for tables that reuse places."""
 
     def __init__(
         self, look: Look, remove: Remove, *, first: Any, last: Callable[[Session], Any] | None = None
@@ -43,12 +47,14 @@ class Walk:
         self._first = first
         self._last = last
         self._mark = first
-        self._kept = first  # how far the kept ones were looked through
-        self._vain = 0  # rows of this round that were looked at and stay
+        # The position among the kept rows.
+        self._kept = first
+        # Rows of this round that were looked at and stay.
+        self._vain = 0
         self._among_kept = False
 
     def step(self, session: Session, *, before: int, limit: int) -> tuple[int, bool]:
-        """Remove some of the next rows: how many, and whether this round of the walk is over."""
+        """Remove some of the next rows. Return how many, and True at the end of a round."""
         if self._among_kept:
             return self._through_kept(session, before, limit)
         seen = self._look(session, self._mark, None, before)
@@ -57,7 +63,7 @@ class Walk:
             self._mark = cut
             return removed, False
         young = next((number for number, one in enumerate(seen) if one.fate == "young"), len(seen))
-        # Where only young ones follow, all behind them are young: rows come in the order of their time, nearly.
+        # Rows are nearly in the order of their time: if only young ones follow here, all later ones are young too.
         is_end = len(seen) < STEP_ROWS or young < len(seen)
         is_end = is_end and not any(one.fate in ("old", "kept") for one in seen[young:])
         passed = seen[:young] if is_end else seen
@@ -83,7 +89,7 @@ class Walk:
         return removed, True
 
     def _remove_old(self, session: Session, seen: Sequence[Seen], limit: int) -> tuple[int, Any]:
-        """Remove at most `limit`; where there were more, the place of the last one that went."""
+        """Remove at most `limit` rows. Return how many, and the place of the last one if there were more."""
         old = [one for one in seen if one.fate == "old"]
         if old:
             with session.writing():
@@ -91,6 +97,6 @@ class Walk:
         return min(len(old), limit), old[limit - 1].place if len(old) > limit else None
 
     def _clamp(self, session: Session) -> None:
-        """What is removed at the end of a table gives its places to new rows."""
+        """Lower the mark if rows at the end of the table were removed: new rows reuse their numbers."""
         if self._last is not None:
             self._mark = min(self._mark, self._last(session))

@@ -1,8 +1,7 @@
-"""What one window of results means, in one transaction of about six statements whatever the window.
+"""Recording a window of results, in one transaction of about six statements, however large the window.
 
-Lines are appended by a join that is the fence as well, so a count tells whether every row was still in
-this node's hand. Where one was not, the transaction is rolled back, the lost ones are sorted out, and
-the rest is written.
+History rows are inserted by a join that also checks the leases, so their number tells if this node still held every row.
+If it did not, the transaction is rolled back, the lost rows are sorted out, and the others are written.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from surehook.ports.ledger import Recorded
 
 
 class _Lost(Exception):
-    """Some of the rows are not in this node's hand any more."""
+    """This node no longer holds some of the rows."""
 
 
 def record(
@@ -50,8 +49,11 @@ def record(
     notices: Sequence[Notice],
     now: int,
 ) -> Recorded:
-    """`is_low`: whether the disk is below its floor. What answers said is not kept then: lines of 200 bytes instead of
-    20 KiB leave results room for as long as it takes to free some."""
+    """Record a window. `is_low` tells if the disk is below its floor.
+
+    If it is, the headers and bodies of answers are not stored: with 200 bytes per row instead of 20 KiB, results have
+    enough room until space is freed.
+    """
     lost: list[bytes] = []
     while True:
         try:
@@ -60,9 +62,9 @@ def record(
                 _settle(session, settled, number, now, bare=is_low())
                 keep_notices(session, notices)
                 _keep_breakers(session, breakers)
-                return Recorded(lost, _fold_all(session, health, now))
+                return Recorded(lost, _update_endpoints(session, health, now))
         except (_Lost, Unstorable) as error:
-            # Unstorable: one row was settled twice in this window, and its second line met its first.
+            # Unstorable: one row was settled twice in this window, and both history rows have the same key.
             settled, missing = _sorted_out(session, settled, node)
             if not missing:
                 raise LedgerUnavailable("a result could not be written") from error
@@ -128,7 +130,7 @@ def _seq(entry: Attempt, number: int, freed: int) -> int:
 def _sorted_out(
     session: Session, settled: Sequence[Settled], node: bytes
 ) -> tuple[list[Settled], list[bytes]]:
-    """Which results are of rows still in the node's hand, each row once, and the ids of the others."""
+    """Return the results whose rows the node still holds, one per row, and the ids of the others."""
     with session.snapshot():
         number = fence(session, node).number
         ids: list[Any] = [one.delivery.id for one in settled]
@@ -162,18 +164,18 @@ def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[Breaker
     return [BreakerRow(*row) for row in rows]
 
 
-def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
-    """Fold the windows; most are successes of endpoints that had no failures, and change nothing."""
+def _update_endpoints(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
+    """Update endpoints. Most windows are successes of endpoints without failures, and change nothing."""
     plain: list[Any] = [one.endpoint for one in health if _is_plain_success(one)]
-    mended = {
+    recovered = {
         endpoint
         for piece in (batch("failing_endpoints").pieces(plain) if plain else ())
         for (endpoint,) in session.rows(*piece)
     }
     changes = []
     for one in health:
-        if not _is_plain_success(one) or one.endpoint in mended:
-            change = _fold(session, one, now)
+        if not _is_plain_success(one) or one.endpoint in recovered:
+            change = _update_endpoint(session, one, now)
             if change is not None:
                 changes.append(change)
     return changes
@@ -183,8 +185,8 @@ def _is_plain_success(health: EndpointHealth) -> bool:
     return health.succeeded and health.failures == 0 and health.status is None
 
 
-def _fold(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
-    """Fold one window into its endpoint; None where nothing changed or the endpoint is gone."""
+def _update_endpoint(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
+    """Update one endpoint; None if nothing changed or the endpoint is gone."""
     row = session.row(query("endpoint_health"), (health.endpoint,))
     if row is None or not applies_to(health, row[4]):
         return None

@@ -1,8 +1,8 @@
-"""Work under locks that everybody wants, without keeping anybody waiting for longer than a moment.
+"""Work under exclusive locks that makes others wait for a moment only.
 
-Who waits for an exclusive lock makes everybody else wait behind it. So such work waits for `LOCK_WAIT_MS` at most,
-gives up, rests and tries again: statements of others go on in between. Where somebody holds a table for long (a dump, a
-forgotten session), the work is done when that is over, or not now.
+Whoever waits for an exclusive lock makes everybody else wait behind it. So such work waits for at most `LOCK_WAIT_MS`, gives
+up, pauses and tries again; statements of others go on in between. While somebody holds a table for long (a dump, a forgotten
+session), the work is not done.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from surehook.ledgers.postgres.session import Session
 
 LOCK_WAIT_MS = 100
 LOCK_NOT_AVAILABLE = "55P03"
-LOCK_REST_S = 0.5  # between tries: several times as long as others may have waited
+# Pause between attempts: several times as long as others may have waited.
+LOCK_REST_S = 0.5
 
 
 async def in_brief_locks(session: Session, work: Callable[[], Awaitable[None]], *, tries: int) -> bool:
-    """Do the work in one transaction; False where its locks could not be had in so many tries."""
+    """Run the work in one transaction; False if its locks could not be had in so many attempts."""
     for attempt in range(tries):
         if attempt:
             await asyncio.sleep(LOCK_REST_S)
