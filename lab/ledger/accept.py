@@ -59,7 +59,7 @@ class Accepting(Hooked):
         return known if known is not None and now - known.at < KEY_LIFE_MS else None
 
     def _is_ours(self, item: Incoming) -> bool:
-        """Whether a row that is there was written by this very item, in a commit whose answer was lost.
+        """Return True if an existing row was written by this very item, in a commit whose answer was lost.
 
         An id that we made can be nobody else's. One that the publisher chose may come twice, but the
         deliveries' ids are made new for each item.
@@ -83,7 +83,7 @@ class Accepting(Hooked):
 
 
 def _is_storable(item: Incoming) -> bool:
-    """What every database takes: text that is UTF-8, whole numbers of eight bytes."""
+    """Return True for values that every database accepts: valid UTF-8, integers of eight bytes."""
     event = item.event
     return _are_texts(event) and _are_numbers(event)
 

@@ -1,4 +1,4 @@
-"""Where a simulated world reaches into the book: before and after every step.
+"""Hooks with which a simulated world reaches into the ledger, before and after every step.
 
 `checkpoint` is awaited on both sides of the step, so that others run, or the process dies, just before it
 or after it was committed and before anybody was told. `faults` is called with `before NAME` and, for steps
@@ -19,7 +19,7 @@ Checkpoint = Callable[[], Awaitable[None]]
 
 
 class Hooked:
-    """What all parts of the memory ledger stand on: the book and the two hooks."""
+    """The base of all parts of the memory ledger: the book and the two hooks."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What one window of results means: entries, endings, new places in the schedule, counts, breakers, notices."""
+"""Recording a window of results: history, endings, new due times, failure counts, breakers, notices."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Recording(Hooked):
                 self.book.put_receipt(key, Receipt(wait.tenant, row, now))
 
     def _is_written(self, settled: Settled) -> bool:
-        """Whether this was recorded by a commit whose answer was lost, so that the caller asks again.
+        """Return True if this was recorded by a commit whose answer was lost, so that the caller asks again.
 
         A step without entry leaves nothing to know it by; run again, it is merely lost.
         """

@@ -121,7 +121,7 @@ class Story(Struct):
 
 
 class KnownKey(Struct, frozen=True):
-    """What an idempotency key was first used for."""
+    """The first use of an idempotency key."""
 
     event: bytes
     digest: bytes
@@ -130,7 +130,7 @@ class KnownKey(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """What was said of an event at an endpoint."""
+    """The receipt state of an event at an endpoint."""
 
     tenant: str
     row: receipt_state.ReceiptRow

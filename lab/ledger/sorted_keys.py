@@ -94,7 +94,7 @@ class SortedKeys(Generic[K]):
         return self._blocks[0][0] if self._blocks else None
 
     def count_upto(self, key: K) -> int:
-        """How many keys are at or below `key`."""
+        """Count the keys at or below `key`."""
         at = bisect_right(self._lasts, key)
         whole = sum(map(len, self._blocks[:at]))
         return whole if at == len(self._blocks) else whole + bisect_right(self._blocks[at], key)

@@ -24,7 +24,7 @@ def _said(book: Book, of: Row | Story) -> Word | None:
 
 
 def _counted(book: Book, delivery: bytes) -> int:
-    """How many requests were made: entries of kind `attempt`."""
+    """Count the requests made: history rows of kind `attempt`."""
     return sum(entry.kind == "attempt" for entry in book.history[delivery])
 
 
@@ -93,7 +93,7 @@ def _correlation(book: Book, id: bytes) -> str | None:
 
 
 def fits(book: Book, seen: DeliveryView, where: DeliveryFilter) -> bool:
-    """Whether a delivery passes the filter. Its instant is the one its id was made for."""
+    """Return True if a delivery passes the filter. Its instant is that of its id."""
     made_at = millis(seen.id)
     last = _last_request(book, seen.id)
     return (

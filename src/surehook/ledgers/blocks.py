@@ -1,14 +1,13 @@
-"""Blocks: which values occur in which stretch of a table, so that a list passes over what has nothing for it.
+"""Blocks: for each stretch of a table the values that occur in it, so that a list skips stretches without a match.
 
-An index by every column that people filter by would cost each delivery more than its line does. Blocks cost it nothing:
-they are made afterwards, a group at a time, in the order of the ids. A group is `BLOCKS` stretches of `BLOCK_ROWS` rows
-each, and says of every value that occurs in it, in which of its blocks. Groups stand end to end from the lowest id up to
-the mark. What a list asks for is then read block by block, newest first; a value that fifty of ten million rows have is
-found in fifty blocks.
+An index by every column that people filter by would cost each delivery more than its row. Blocks cost it nothing: they are
+made afterwards, a group at a time, in the order of the ids. A group is `BLOCKS` blocks of `BLOCK_ROWS` rows each, and has for
+every value in it the bits of the blocks in which it occurs. Groups are contiguous from the lowest id up to the mark. A list is
+read block by block, newest first; a value that fifty of ten million rows have is found in fifty blocks.
 
-What is told is that every row below the mark (by id) that was inserted before the mark's row number is in the bits of
-its block. Rows above the mark are walked, and those that came later below it are looked through by their row numbers.
-A bit too many costs a look, and one too few would hide a row: so bits are only ever added, until a group is made anew.
+The guarantee is that every row below the mark (by id) that was inserted before the mark's row number is in the bits of its
+block. Rows above the mark are walked, and rows that came later below it are read by their row numbers. A bit too many costs a
+look; one too few would hide a row. So bits are only ever added, until a group is made anew.
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 BLOCK_ROWS = 128
-BLOCKS = 62  # in a group: the bits of a whole number that stays positive
-SETTLE_ROWS = 1_024  # above the mark: the newest still change, since retries end later
-LATE_MAX = 60_000  # row numbers that a list looks through at most; where there are more, it walks
+# Blocks of a group: the bits of an integer that stays positive.
+BLOCKS = 62
+# Rows left above the mark: the newest still change, since retries end later.
+SETTLE_ROWS = 1_024
+# Row numbers that a list reads at most; with more it walks.
+LATE_MAX = 60_000
 ID_BYTES = 16
 
 
 class Source(NamedTuple):
-    """A table with blocks: its name, its key, and the columns whose values are kept."""
+    """A table with blocks: its name, its key, and the columns whose values they have."""
 
     name: str
     key: str
@@ -31,12 +33,13 @@ class Source(NamedTuple):
 
 
 LINES = Source("attempt", "delivery", ("tenant", "endpoint", "type", "outcome", "end"))
-IDS = frozenset(("endpoint",))  # fields whose values are bytes; others are text
+# Fields whose values are bytes; the others are text.
+IDS = frozenset(("endpoint",))
 EVENTS = Source("event", "id", ("tenant", "type"))
 
 
 class Mark(NamedTuple):
-    """How far the blocks of a source tell everything."""
+    """The id and the row number up to which the blocks of a source are complete."""
 
     upto: bytes
     row: int
@@ -44,7 +47,7 @@ class Mark(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Where the blocks of a group lie: block n from `edges[n]` on and below `edges[n + 1]`."""
+    """The bounds of a group's blocks: block n has ids from `edges[n]` on and below `edges[n + 1]`."""
 
     edges: tuple[bytes, ...]
 

@@ -1,4 +1,4 @@
-"""Notes of changes: which rows they name, and which changes they do not explain."""
+"""Notes of changes to the configuration: the rows they name, and the versions they do not explain."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from surehook.ports.ledger import Incoming
 from surehook.ports.registry import Changes
 
 TENANT, EVENT_TYPE, ENDPOINT, API_KEY = "tenant", "event_type", "endpoint", "api_key"
-ORDER = (TENANT, EVENT_TYPE, ENDPOINT)  # of a walk through everything
+# The order of a walk through everything.
+ORDER = (TENANT, EVENT_TYPE, ENDPOINT)
+# Versions that a batch under way is compared with; an older batch is made anew.
+MEETINGS_MOST = 1_000
 
-MEETINGS_MOST = 1_000  # versions that a batch under way is compared with; an older one is made anew
-
-# One note: the version that the change raised the configuration to, and the row's kind and key.
+# The version to which a change raised the configuration, and the row's kind and key.
 Note = tuple[int, str, bytes]
 
 
 class Noted(Struct):
-    """The rows that notes up to `version` name, each once and in order."""
+    """The rows that notes up to `version` name, each once and sorted."""
 
     version: int
     tenants: list[str]
@@ -31,10 +32,10 @@ class Noted(Struct):
 
 
 def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted | None:
-    """Read the first notes after `since`; None where a version has no note: an older program raised it, or its
-    note was dropped. `notes` are at most `limit` + 1, in order; one too many says that there are more.
+    """Read the first notes after `since`; None if a version has none: an older program raised it, or it was dropped.
 
-    A version of which only some notes were read is left to the next reading, since memory is at a version whole.
+    `notes` are at most `limit` + 1, in order; one too many means that there are more. A version of which only some notes were
+    read is left to the next reading, since memory moves by whole versions.
     """
     more = len(notes) > limit
     whole = [note for note in notes if note[0] < notes[-1][0]] if more else notes
@@ -58,9 +59,11 @@ def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted
 
 
 def concern(notes: Iterable[Sequence[Any]], batch: Sequence[Incoming], *, since: int, newest: int) -> bool:
-    """Whether what changed after version `since` may concern events of a batch, by their tenants and types. Beside each note
-    stands the tenant of its endpoint, None where that is gone: nobody can say then whose it was. Versions without a note
-    concern everybody."""
+    """Return True if changes after version `since` may concern events of a batch, by their tenants and types.
+
+    Each note comes with the tenant of its endpoint; None: the endpoint is gone, and may have been anybody's. Versions without
+    a note concern everybody.
+    """
     tenants = {item.event.tenant for item in batch}
     named = {TENANT: tenants, EVENT_TYPE: {item.event.type for item in batch}}
     explained = set()
@@ -74,7 +77,7 @@ def concern(notes: Iterable[Sequence[Any]], batch: Sequence[Incoming], *, since:
 
 
 def found(noted: Noted, rows: Configuration) -> Changes:
-    """The noted changes with the rows that were found for them: what was not found is gone."""
+    """Combine noted changes with the rows that were found for them. Those not found are gone."""
     tenants = {one.id for one in rows.tenants}
     event_types = {one.name for one in rows.event_types}
     endpoints = {one.id for one in rows.endpoints}
@@ -89,12 +92,12 @@ def found(noted: Noted, rows: Configuration) -> Changes:
 
 
 def place(after: bytes | None) -> tuple[str, bytes]:
-    """The beginning of a page: the kind of its rows, and the key that they come after."""
+    """Return the start of a page: the kind of its rows, and the key that they come after."""
     return (ORDER[0], b"") if after is None else (ORDER[after[0]], after[1:])
 
 
 def next_place(kind: str, keys: Sequence[bytes], limit: int) -> bytes | None:
-    """The beginning of the page after this one; None after the last."""
+    """Return the start of the next page; None after the last one."""
     number = ORDER.index(kind)
     if len(keys) == limit:
         return bytes([number]) + keys[-1]

@@ -1,6 +1,6 @@
-"""How an endpoint's authentication, TLS and wish for receipts are kept: a JSON object in a binary column, None where absent.
+"""An endpoint's authentication, TLS and wanted receipts, each a JSON object in a binary column, or null.
 
-One form for every ledger. Binary, since the first two hold secrets: encrypting them will change the bytes and no column.
+All ledgers store them alike. They are binary because the first two hold secrets: encrypting them will change no column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from surehook.core.authentication import Authentication
 from surehook.core.model import EndpointTls
 from surehook.core.receipt import Wanted
 
-COLUMNS = frozenset({"authentication", "tls", "receipts"})  # of the endpoint's table
+# Of the endpoint's table.
+COLUMNS = frozenset({"authentication", "tls", "receipts"})
 
 _authentication: json.Decoder[Authentication] = json.Decoder(Authentication)
 _tls = json.Decoder(EndpointTls)
@@ -21,7 +22,7 @@ _receipts = json.Decoder(Wanted)
 
 
 def kept(value: Authentication | EndpointTls | Wanted | None) -> bytes | None:
-    """The column's value."""
+    """Encode a value for its column."""
     return None if value is None else json.encode(value)
 
 

@@ -1,11 +1,11 @@
-"""Where a line of history stands within its delivery: `seq`, so that no write needs to read first.
+"""The position of a history row within its delivery, `seq`, computed so that no write needs to read first.
 
     attempt        64 × number + 63
     ended          64 × number + 62
     interrupted    64 × number + times freed before, at most 61 (later ones of one attempt overwrite the last)
 
-Numbers are never used twice within a delivery, so lines sort in the order they happened, and number and
-kind need no columns of their own.
+Numbers are never used twice within a delivery, so rows sort in the order of their events, and number and kind need no columns
+of their own.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ ATTEMPT, ENDED, LAST_INTERRUPTION = 63, 62, 61
 
 
 def kind(seq: int) -> AttemptKind:
-    """What sort of line stands at `seq`."""
+    """Return the kind of the row at `seq`."""
     place = seq % PLACES
     return "attempt" if place == ATTEMPT else "ended" if place == ENDED else "interrupted"
 
 
 def number(seq: int) -> int:
-    """The number of the attempt in hand when the line at `seq` was written."""
+    """Return the number of the attempt during which the row at `seq` was written."""
     return seq // PLACES
 
 
 def made(seq: int) -> int:
-    """Requests recorded up to and including the line at `seq`."""
+    """Count the requests recorded up to and including the row at `seq`."""
     return seq // PLACES - (seq % PLACES != ATTEMPT)
 
 
 def place(entry: Attempt, delivery: Delivery) -> int:
-    """`seq` of a new line about a delivery as it is in hand."""
+    """Return `seq` of a new row about a delivery as its holder has it."""
     if entry.kind == "attempt":
         return delivery.attempt * PLACES + ATTEMPT
     if entry.kind == "ended":

@@ -1,9 +1,10 @@
-"""Where claims look that pass some endpoints and tenants over, so that each looks at a bounded number of rows.
+"""The rows to look at for claims that skip some endpoints and tenants, so that each look is bounded.
 
-What has just fallen due lies at the end of the order: every call begins there, where the last one ended. What fell due while
-nobody looked (a ledger that was away, a process that began) lies before that: a call goes on from there with many looks
-until it has caught up. Where a call has caught up and found nothing, it looks at a piece of everything before, and the next
-one at the next piece, over and over: a net for what nobody has told of.
+1. Rows that have just fallen due are last in the order: every call begins there, where the last one ended.
+2. Rows that fell due unseen (the ledger was away, a process started) lie before that: a call goes on from there, with many
+   looks, until it has caught up.
+3. A call that has caught up and found nothing looks at a piece of everything before, and the next call at the next piece,
+   over and over: a safety net for rows that nobody has noted.
 """
 
 from __future__ import annotations
@@ -13,21 +14,27 @@ from typing import TypeAlias
 
 from surehook.core.model import LANES, Lane
 
-Key: TypeAlias = tuple[int, bytes]  # due time and id: the order of claims
+# Due time and id: the order of claims.
+Key: TypeAlias = tuple[int, bytes]
 
-FRESH_MS = (
-    500  # rows become visible after the instant they are due for, by a commit and the distance of clocks
-)
-NEAR_MS = 1_000  # so much more of what has just fallen due goes into one look
-REST_MS = 1_000  # from the beginning of one pass to the next
+# Rows become visible after they are due, by the length of a commit and the difference of clocks.
+FRESH_MS = 500
+# A position so much further back still fits into one look.
+NEAR_MS = 1_000
+# From the beginning of one pass to the next.
+REST_MS = 1_000
 _BEGINNING: Key = (-(1 << 62), b"")
 _END: Key = (1 << 62, b"")
 
 
 class Passing:
-    """One lane. Everything that is due before `upto` has been looked at since it was there; `at` is where the pass
-    stands, None when it is over; `began` when it began (Unix milliseconds). `lowered`: since the last look began, which
-    may have passed by."""
+    """The positions of one lane.
+
+    upto     all rows due before it have been looked at
+    lowered  the lowest position that became ready since the last look began, which may have passed it
+    at       the position of the pass through everything; None: it is over
+    began    the time at which that pass began (Unix milliseconds)
+    """
 
     __slots__ = ("at", "began", "lowered", "upto")
 
@@ -39,7 +46,7 @@ class Passing:
 
 
 class Part:
-    """Rows to look at: those after `begin`, due by `end`."""
+    """Rows to look at: those after `begin` that are due by `end`."""
 
     def __init__(self, begin: Key, end: int, lane: Passing) -> None:
         self.begin = begin
@@ -47,11 +54,11 @@ class Part:
         self._lane = lane
 
     def reached(self, last: Key | None) -> None:
-        """The look ended at this row; None: with the last one there was."""
+        """End the look at this row; None: it reached the last one."""
 
 
 class Next(Part):
-    """What follows on all that was looked at; it counts up to `most`, since rows become visible a little late."""
+    """The rows after all that was looked at. It counts up to `most` only, since rows become visible a little late."""
 
     def __init__(self, begin: Key, end: int, lane: Passing, most: Key) -> None:
         super().__init__(begin, end, lane)
@@ -64,21 +71,24 @@ class Next(Part):
 
 
 class Past(Part):
-    """A piece of the pass; the next call goes on where this one ended."""
+    """A piece of the pass. The next call goes on at its end."""
 
     def reached(self, last: Key | None) -> None:
         self._lane.at = last
 
 
 class Passes:
-    """Every lane's."""
+    """The positions of all lanes."""
 
     def __init__(self) -> None:
         self._lanes = [Passing() for _ in LANES]
 
     def parts(self, lane: Lane, *, due_by: int, now: int, looks: int, fresh: bool = False) -> Iterator[Part]:
-        """What to look at in this call, one part after another until something is found: so many of them at most of
-        what was missed. `fresh`: only what has just fallen due."""
+        """Yield what to look at in one call, part by part, until something is found.
+
+        looks  the most parts of rows that fell due unseen
+        fresh  look only at rows that have just fallen due
+        """
         passing = self._lanes[lane]
         just: Key = (now - FRESH_MS, b"")
         is_near = passing.upto[0] >= just[0] - NEAR_MS
@@ -95,7 +105,7 @@ class Passes:
             yield Past(passing.at, just[0], passing)
 
     def missed(self, lane: Lane, *, now: int, looks: int) -> Iterator[Part]:
-        """What fell due while nobody looked."""
+        """Yield parts of the rows that fell due unseen."""
         passing = self._lanes[lane]
         fresh: Key = (now - FRESH_MS, b"")
         for _ in range(looks):
@@ -104,20 +114,20 @@ class Passes:
             yield Next(passing.upto, fresh[0], passing, fresh)
 
     def is_behind(self, lane: Lane, *, now: int) -> bool:
-        """Whether something that was missed has not been looked at yet."""
+        """Return True if rows that fell due unseen have not been looked at yet."""
         return self._lanes[lane].upto < (now - FRESH_MS - NEAR_MS, b"")
 
     def seen(self, lane: Lane) -> int:
-        """What is due before this instant has been looked at."""
+        """Return the instant before which all due rows have been looked at."""
         return self._lanes[lane].upto[0]
 
     def taken(self, lane: Lane, due_at: int) -> None:
-        """A claim that passes nobody over has left nothing that was due before."""
+        """Move on: a claim that skips nobody has left no row due before this instant."""
         passing = self._lanes[lane]
         passing.upto = max(passing.upto, (due_at, b""))
 
     def lower(self, due_at: int | None) -> None:
-        """Rows of this instant, or later ones, have become ready."""
+        """Go back: rows due from this instant on have become ready."""
         if due_at is not None:
             place: Key = (due_at - 1, b"")
             for passing in self._lanes:

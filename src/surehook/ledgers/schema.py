@@ -1,18 +1,16 @@
-"""The tables of the sender's book, stated once for SQLite and PostgreSQL.
+"""The tables of the ledger, declared once for SQLite and PostgreSQL.
 
-Ids are sixteen bytes, instants Unix milliseconds. What is written on the way of an event obeys four
-rules: append rather than change, delete rather than mark, at most three indexes a table, and no index
-on a state. Partial indexes hold only the rows that somebody looks for, so a delivery that is born
-leased and delivered at once touches the key and the index of held rows, nothing else.
+Ids are sixteen bytes, instants Unix milliseconds. The tables of the hot path obey four rules: append rather than change,
+delete rather than mark, at most three indexes per table, and no index on a state. Partial indexes hold only rows that
+somebody looks for: a delivery that is created leased and delivered at once touches the key and the index of held rows only.
 
-`delivery` holds unfinished deliveries only. `attempt` is their history, and a finished delivery *is*
-its last row there (`end` set), which therefore carries tenant, endpoint, type and event: lists need no
-join. Within a delivery the lines of history are ordered by `seq`, which holds number and kind
-(`ledgers/history.py`).
+`delivery` holds unfinished deliveries. `attempt` is the history, and a finished delivery *is* its last row there (`end` is
+set), which therefore has tenant, endpoint, type and event: lists need no join. Within a delivery, history rows are ordered by
+`seq`, which encodes number and kind (`ledgers/history.py`).
 
-Two small tables of retention's and the notes of strays are PostgreSQL's alone (migrations 0009 and 0011).
+Two small tables of retention and the notes of strays exist on PostgreSQL only (migrations 0009 and 0011).
 
-Importing this module imports SQLAlchemy (about 0.25 s): the hot statements do without it.
+Importing this module imports SQLAlchemy (about 0.25 s); the hot statements do not need it.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ metadata = MetaData(naming_convention={"pk": "%(table_name)s_pkey"})
 
 Id = LargeBinary(16)
 Instant = BigInteger
-# SQLite hands out row numbers only for a key that is spelled exactly INTEGER.
+# SQLite assigns row numbers only to a key whose type is exactly INTEGER.
 Number = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -61,8 +59,8 @@ def _flag(name: str) -> Column[bool]:
 
 # -- configuration ------------------------------------------------------------------------------------
 
-# One row. `lag_ms` is the greatest distance seen between the instant in a publisher's own event id and
-# its acceptance (a power of two, so it is written a few times ever): it bounds searches by time.
+# One row. `lag_ms` is the greatest lag of an acceptance behind the instant in a publisher's own event id (rounded up to a
+# power of two, so it is written a few times ever): it bounds searches by time.
 configuration = Table(
     "configuration",
     metadata,
@@ -71,8 +69,8 @@ configuration = Table(
     Column("lag_ms", BigInteger, nullable=False, server_default="0"),
 )
 
-# What each version changed (ports/registry.py): `kind` is a table's name, `key` the row's key as bytes. Where a change
-# raises the version without a note, as programs before 0005 do, memory is read whole.
+# The rows that each version changed (ports/registry.py): `kind` is a table's name, `key` the row's key as bytes. After a
+# version without a note, as programs before 0005 raise it, nodes read the whole configuration.
 configuration_change = Table(
     "configuration_change", metadata, Column("version", BigInteger, primary_key=True, autoincrement=False),
     _text("kind", key=True), Column("key", LargeBinary, primary_key=True),
@@ -119,7 +117,7 @@ api_key = Table(
 
 # -- nodes --------------------------------------------------------------------------------------------
 
-# `number` stands for the node in `delivery.holder`: a small integer keeps the index of held rows small.
+# `number` identifies the node in `delivery.holder`: a small integer keeps the index of held rows small.
 node = Table(
     "node", metadata, Column("number", Number, primary_key=True), Column("id", Id, nullable=False, unique=True),
     _text("host"), _text("boot_id"), Column("pid", BigInteger, nullable=False), _at("started_at"),
@@ -131,10 +129,10 @@ beat = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# -- the way of an event ------------------------------------------------------------------------------
+# -- the hot path ------------------------------------------------------------------------------
 
-# A table with row numbers beside the key: bodies of some hundred bytes append more cheaply to it than to
-# a tree ordered by the key (measured: 1.5 µs an event in batches of 64).
+# A table with row numbers beside the key: appending bodies of some hundred bytes to it is cheaper than to a tree ordered by
+# the key (measured: 1.5 µs per event in batches of 64).
 event = Table(
     "event", metadata, _id("id", key=True), _text("tenant"), _text("type"), _text("schema_version"),
     _text("subject", optional=True), Column("sequence", BigInteger), _text("workflow_version", optional=True),
@@ -156,11 +154,11 @@ Index(
     sqlite_where=_with_correlation, postgresql_where=_with_correlation,
 )  # fmt: skip
 
-# (PostgreSQL indexes days when they are over; until then keys have a table of their own.)
+# PostgreSQL indexes days when they are over; until then keys have a table of their own.
 _with_key = event.c.idempotency_key.is_not(None)
 Index("event_key", event.c.idempotency_key, event.c.id, sqlite_where=_with_key).ddl_if(dialect="sqlite")
 
-# `holder` is a node's number; it and `parked` are never both set. `parked_at`: since when it is parked.
+# `holder` is a node's number; it and `parked` are never both set. `parked_at` is the time of parking.
 delivery = Table(
     "delivery", metadata, _id("id", key=True), Column("holder", Number), _count("attempt"),
     Column("lane", SmallInteger, nullable=False), _at("due_at"), _text("parked", optional=True),
@@ -175,8 +173,8 @@ _ready = delivery.c.holder.is_(None) & delivery.c.parked.is_(None)
 _parked = delivery.c.parked.is_not(None)
 _held = delivery.c.holder.is_not(None)
 _overdue = delivery.c.overdue_at.is_not(None)
-# `holder` and `parked` are null in every entry; with them SQLite needs no look at the row to know that. So with the endpoint
-# and the tenant, by whom looks pass rows over; PostgreSQL's index is without those two.
+# `holder` and `parked` are null in every entry; as columns they save SQLite a read of the row to know that. So do the endpoint
+# and the tenant, by which claims skip rows; PostgreSQL's index lacks those two.
 Index(
     "delivery_ready", delivery.c.lane, delivery.c.due_at, delivery.c.id, delivery.c.holder, delivery.c.parked,
     delivery.c.endpoint, delivery.c.tenant,
@@ -202,8 +200,8 @@ handoff = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# `outcome` and `unknown` of a line that was no request are those of the last request before it. Row numbers
-# follow insertion, so pruning by age walks them and needs no index.
+# `outcome` and `unknown` of a row that is no request are those of the last request before it. Row numbers follow insertion,
+# so pruning by age walks them and needs no index.
 attempt = Table(
     "attempt", metadata, _id("delivery", key=True), Column("seq", BigInteger, primary_key=True),
     Column("lane", SmallInteger, nullable=False), _at("started_at"),
@@ -216,16 +214,15 @@ attempt = Table(
     postgresql_partition_by="RANGE (delivery)",
 )  # fmt: skip
 
-# Ends that are no deliveries are few, and their lists are asked for most. (PostgreSQL indexes days when they are over.)
+# Ends other than `delivered` are few, and their lists are the most wanted. (PostgreSQL indexes days when they are over.)
 _is_no_delivery = attempt.c.end.is_not(None) & (attempt.c.end != text("'delivered'"))
 Index("attempt_ended", attempt.c.end, attempt.c.delivery, sqlite_where=_is_no_delivery).ddl_if(
     dialect="sqlite"
 )
 
-# Blocks, for lists (ledgers/blocks.py): which values occur in which stretch of lines or events. A group is `cuts`, the first
-# ids of its blocks but the first, and then where the group ends; `bits` are the blocks of a group that have the value.
-# `upto` is where the newest group ends, `row` the last row number that was looked at, and `turn` counts how often row
-# numbers were given back. On one SQLite file only: PostgreSQL has days.
+# Blocks, for lists (ledgers/blocks.py), on SQLite only. `cuts` are the first ids of a group's blocks after the first one, and
+# the end of the group; `bits` are the blocks of a group that have the value. `upto` is the end of the newest group, `row` the
+# last row number that was looked at, and `turn` counts how often row numbers were given back.
 block_mark = Table(
     "block_mark", metadata, _text("source", key=True), Column("upto", LargeBinary, nullable=False),
     Column("row", BigInteger, nullable=False), _count("turn", default="0"),
@@ -243,14 +240,14 @@ block_bits = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# Dead deliveries that were neither replayed nor dismissed; what they need is kept whole. `request_headers` are those of the
-# last request, a JSON object without what is secret; null where none was made.
+# Dead deliveries that were neither replayed nor dismissed; their events and histories are kept. `request_headers` are those of
+# the last request, a JSON object without secrets; null if there was none.
 dead_letter = Table(
     "dead_letter", metadata, _id("delivery", key=True), Column("request_headers", LargeBinary),
     sqlite_with_rowid=False,
 )  # fmt: skip
-# Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one for each change
-# since retention last added them up. Triggers on the table above write it.
+# Their number is the sum of all changes: one row on SQLite, where one process writes; on PostgreSQL one row per change since
+# retention last added them up. Triggers on the table above write it.
 dead_letter_count = Table("dead_letter_count", metadata, Column("change", BigInteger, nullable=False))
 dismissed = Table(
     "dismissed", metadata, _id("delivery", key=True), _text("note"), _at("at"), sqlite_with_rowid=False
@@ -259,13 +256,13 @@ replayed = Table(
     "replayed", metadata, _id("original", key=True), _id("replacement"), _at("at"), sqlite_with_rowid=False
 )
 
-# Row numbers follow insertion, and so do the ends of the keys' lives: pruning needs no index.
+# Row numbers follow insertion, and so do the expiries of the keys: pruning needs no index.
 idempotency = Table(
     "idempotency", metadata, _text("tenant", key=True), _text("key", key=True), _id("event"),
     Column("digest", LargeBinary(32), nullable=False), _count("fan_out"), _at("expires_at"),
 )  # fmt: skip
 
-# -- beside the way -----------------------------------------------------------------------------------
+# -- off the hot path -----------------------------------------------------------------------------------
 
 notice = Table(
     "notice", metadata, _id("id", key=True), _at("at"), _text("kind"), _text("tenant"),
@@ -280,7 +277,7 @@ health = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# The last closing of each breaker that closed within a day: an opening that is written late does not undo it.
+# The last closing of each breaker that closed within a day, so that an opening that is written late does not undo it.
 breaker_closed = Table(
     "breaker_closed", metadata, _text("tenant", key=True), _text("key", key=True), _at("generation"),
     sqlite_with_rowid=False,
@@ -293,9 +290,9 @@ replay = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
-# What receivers said later, by event and endpoint. A row begins when something is said, or when a delivery was made whose
-# end somebody waits for: a book whose endpoints ask for no receipts has none. `said` is a `Word` as JSON, `stage` its
-# rank, for lists; `delivery` the one that waits, or the first that was spoken of.
+# Receipts, by event and endpoint. A row is created by a receipt, or by a delivery whose end is awaited: without endpoints that
+# want receipts there is none. `said` is the state as JSON, `stage` its rank, for lists; `delivery` the one whose end is awaited,
+# or the first that a receipt named.
 receipt = Table(
     "receipt", metadata, _id("event", key=True), _id("endpoint", key=True), _text("tenant"), _id("delivery"),
     Column("stage", SmallInteger, nullable=False, server_default="0"), Column("said", LargeBinary),
@@ -307,6 +304,6 @@ Index(
     "receipt_awaited", receipt.c.finalize_by, receipt.c.event, receipt.c.endpoint,
     sqlite_where=_awaited, postgresql_where=_awaited,
 )  # fmt: skip
-# For lists by what was said. (On PostgreSQL retention makes it, beside those of days: the table may be large.)
+# For lists by stage. (On PostgreSQL retention builds it, like those of days, since the table may be large.)
 _told = receipt.c.stage > 0
 Index("receipt_told", receipt.c.stage, receipt.c.event, sqlite_where=_told).ddl_if(dialect="sqlite")

@@ -1,4 +1,4 @@
-"""Reading blocks (`ledgers/blocks.py`): where a list looks, and where it need not."""
+"""Reading a list by blocks (`ledgers/blocks.py`), which tell where its rows may be."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from surehook.ledgers.common.paging import Source as Rows
 from surehook.ledgers.common.paging import Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
 
-BLOCKS_MAX = 64  # a page looks into: eight thousand rows
+# Blocks that a page looks into: eight thousand rows.
+BLOCKS_MAX = 64
 _LOW, _HIGH = bindparam("low", LOWEST, schema.Id), bindparam("high", LOWEST, schema.Id)
 _mark, _group, _bits = schema.block_mark, schema.block_group, schema.block_bits
 
-Values = Mapping[str, str | bytes]  # what a row has to have, by field
+# The values that a row must have, by field.
+Values = Mapping[str, str | bytes]
 
 
 class Spots(NamedTuple):
-    """Where rows may be, newest first; below `lowest` nothing was asked for."""
+    """Spans that may hold rows, newest first. Blocks were read down to `lowest`."""
 
     spans: list[Span]
     lowest: bytes
@@ -48,7 +50,7 @@ def read(
     *,
     limit: int,
 ) -> Steps[Rows]:
-    """What `listing` has in a span, newest first: above the mark, come late below it, and block by block."""
+    """Read the rows of `listing` in a span, newest first: above the mark, late ones below it, and block by block."""
     listed = listing.order_by(key.desc())
     mark = yield from _marked(source)
     above = span if mark is None else span.cut(low=mark.upto)
@@ -71,14 +73,13 @@ def read(
         if len(lower) > limit:
             break
     blocks = Rows.read(lower, spots.lowest, limit)
-    both = {
-        one.id: one for one in (*late.found, *blocks.found)
-    }  # what came late may lie in such a block as well
+    # A late row may also lie in one of the blocks.
+    both = {one.id: one for one in (*late.found, *blocks.found)}
     return Rows([*upper.found, *both.values()], max(late.lowest, blocks.lowest))
 
 
 def _marked(source: Source) -> Steps[Mark | None]:
-    """How far blocks tell everything; None where so much has come since that walking is quicker."""
+    """Read the mark; None if so many rows have come since that walking is quicker."""
     row_number: ColumnElement[int] = literal_column(f"{source.name}.rowid")
     last = select(func.max(row_number)).select_from(schema.metadata.tables[source.name]).scalar_subquery()
     marks = select(_mark.c.upto, _mark.c.row, _mark.c.turn, last).where(_mark.c.source == source.name)
@@ -87,7 +88,7 @@ def _marked(source: Source) -> Steps[Mark | None]:
 
 
 def _late(source: Source, mark: Mark, span: Span, listing: Select[Any]) -> Select[Any]:
-    """Rows of a span that came after the mark's row number. Were the key asked for by its name, SQLite would go by it."""
+    """Select rows of a span that came after the mark's row number. `+` keeps SQLite from using the index of the key."""
     key: ColumnElement[bytes] = literal_column(f"+{source.name}.{source.key}", schema.Id)
     row_number: ColumnElement[int] = literal_column(f"{source.name}.rowid")
     low, high = literal(span.low, schema.Id), literal(span.high, schema.Id)
@@ -95,7 +96,7 @@ def _late(source: Source, mark: Mark, span: Span, listing: Select[Any]) -> Selec
 
 
 def _spots(source: Source, values: Values, span: Span) -> Steps[Spots]:
-    """The stretches of a span where all the values occur, at most so many blocks of them. The span ends below the mark."""
+    """Find the parts of a span in which all values occur, up to `BLOCKS_MAX` blocks. The span lies below the mark."""
     if span.low >= span.high:
         return Spots([], LOWEST)
     begins = select(func.max(_group.c.first)).where(
@@ -118,7 +119,7 @@ def _spots(source: Source, values: Values, span: Span) -> Steps[Spots]:
 
 
 def _joined(source: Source, values: Values) -> tuple[FromClause, ColumnElement[int]]:
-    """Groups with the bits of every value, and what all of them have."""
+    """Join groups with the bits of every value. Also return the bits that all values share."""
     lines: FromClause = _group
     common: ColumnElement[int] | None = None
     for number, (field, value) in enumerate(values.items()):
@@ -132,18 +133,18 @@ def _joined(source: Source, values: Values) -> tuple[FromClause, ColumnElement[i
         )
         lines = lines.join(its, is_its)
         common = its.c.bits if common is None else common.op("&")(its.c.bits)
-    assert common is not None, "without a value every row may be meant"
+    assert common is not None, "without a value every row may match"
     return lines, common
 
 
 def _blocks(group: Group, bits: int) -> list[Span]:
-    """The blocks with a bit, newest first."""
+    """Return the blocks whose bit is set, newest first."""
     edges = group.edges
     return [Span(edges[n], edges[n + 1]) for n in range(len(edges) - 2, -1, -1) if bits >> n & 1]
 
 
 def _joined_up(blocks: Sequence[Span], span: Span) -> list[Span]:
-    """Blocks that lie end to end as one stretch, within the span."""
+    """Merge adjacent blocks, and cut them to the span."""
     spans: list[Span] = []
     for block in blocks:
         if spans and spans[-1].low == block.high:

@@ -1,7 +1,7 @@
-"""Statements to text, once for each form: the same list with other values is not compiled again.
+"""Compiling statements to text, once per form: the same list with other values is not compiled again.
 
-Compiling takes about half a millisecond a statement, and a list is made of several: without this a connection's thread
-would spend it on texts that it had made before.
+Compiling takes about half a millisecond per statement, and a list has several: without this a connection's thread would
+spend that time on texts it has made before.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from surehook.ledgers.common.steps import Again, Statement
 
-FORMS_KEPT = (
-    1_000  # texts and their places, some 5 KB each; lists have a form for each combination of filters
-)
+# Compiled forms, of some 5 KB each. Lists have a form for each combination of filters.
+FORMS_KEPT = 1_000
 
 
 class Compiler:
@@ -28,7 +27,7 @@ class Compiler:
         self._last: tuple[ClauseElement, SQLCompiler, dict[str, Any]] | None = None
 
     def __call__(self, statement: Statement) -> tuple[SQLCompiler, dict[str, Any]]:
-        """The compiled form, and the statement's own values by name."""
+        """Return the compiled form, and the statement's own values by name."""
         if not isinstance(statement, Again):
             return self._compiled(statement)
         last = self._last
@@ -38,7 +37,8 @@ class Compiler:
 
     def _compiled(self, statement: ClauseElement) -> tuple[SQLCompiler, dict[str, Any]]:
         key = statement._generate_cache_key()
-        if key is None:  # a part of it cannot say what it is made of
+        if key is None:
+            # A part of the statement has no cache key.
             form = statement.compile(dialect=self._dialect)
             assert isinstance(form, SQLCompiler)
             return form, dict(form.params)

@@ -1,8 +1,7 @@
-"""What a filter of deliveries asks of a row, open or finished.
+"""The conditions of a filter of deliveries, on open and finished ones.
 
-The last request's status and error are in its line. A delivery that ended without a call, and an open one, are asked for
-the newest line of a request in their history, which is one look in its key: keeping both in the row as well would cost
-every attempt.
+The status and error of the last request are in its history row. For an open delivery, and for one that ended without a call,
+that row is looked up, by one read of its key: storing both in the delivery as well would cost every attempt.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ IS_LAST = _line.c.end.is_not(None)
 
 
 class _Holds(FunctionElement[bool]):
-    """Whether bytes have other bytes somewhere in them."""
+    """A condition that bytes contain other bytes."""
 
     type = Boolean()
     inherit_cache = True
@@ -43,24 +42,27 @@ def _in_postgres(element: _Holds, compiler: Any, **more: Any) -> str:
 
 
 def told_code(code: str) -> ColumnElement[bool]:
-    """Whether a receipt was told with a code. What was said is kept as JSON of one writer, without blanks, and a quotation
-    mark within a text is escaped: so these bytes stand in it only as the code."""
+    """Make the condition that a receipt has a code.
+
+    Its state is stored as JSON of one writer, without blanks, and a quotation mark within a text is escaped: so these bytes
+    occur in it only as the code.
+    """
     return _Holds(_receipt.c.said, literal(b'"code":' + json.encode(code), LargeBinary))
 
 
 def outcome(where: DeliveryFilter) -> str | None:
-    """The outcome that is asked for. An error is one of an outcome (`core/outcome.py`), for which there are indexes."""
+    """Return the outcome that is asked for. An error belongs to one outcome (`core/outcome.py`), and those are indexed."""
     return where.outcome or (None if where.error is None else BY_FAILURE.get(where.error))
 
 
 def is_plain(where: DeliveryFilter) -> bool:
-    """Whether nothing is asked of the delivery itself, beside whose it is and when."""
+    """Return True if a filter asks for nothing of the delivery itself other than its tenant and time."""
     its = where.state, where.endpoint, where.type, where.outcome, where.status, where.error
     return all(value is None for value in its)
 
 
 def asks_beside(where: DeliveryFilter) -> bool:
-    """Whether a row is not enough to tell: for each one another table is asked, or its history."""
+    """Return True if the row is not enough: another table, or the history, must be read for each one."""
     its = where.receipt, where.code, where.subject, where.correlation_id, where.status, where.error
     return any(value is not None for value in its)
 
@@ -71,7 +73,7 @@ def of_open(where: DeliveryFilter) -> list[ColumnElement[bool]]:
         conditions.append(_state_is(where.state))
     for name in ("status", "error"):
         if getattr(where, name) is not None:
-            # Before its first request a row has no outcome, and need not be asked.
+            # Before its first request a delivery has no outcome, and needs no look-up.
             conditions += [
                 _open.c.outcome.is_not(None),
                 _of_last_request(name, _open.c.id) == getattr(where, name),
@@ -98,7 +100,7 @@ def _of_last_request(name: str, delivery: ColumnElement[bytes]) -> ColumnElement
 
 
 def _shared(table: Table, where: DeliveryFilter) -> list[ColumnElement[bool]]:
-    """Conditions on what both sources carry."""
+    """Make the conditions on columns that both tables have."""
     asked = {name: getattr(where, name) for name in ("tenant", "endpoint", "type", "event")}
     conditions = [table.c[name] == value for name, value in asked.items() if value is not None]
     if outcome(where) is not None:
@@ -115,7 +117,7 @@ def _shared(table: Table, where: DeliveryFilter) -> list[ColumnElement[bool]]:
 
 
 def _state_is(state: str) -> ColumnElement[bool]:
-    """The condition on an unfinished row of what is shown as its state."""
+    """Make the condition that an open delivery is shown in a state."""
     unheld = _open.c.holder.is_(None)
     if state == "sending":
         return ~unheld

@@ -1,4 +1,4 @@
-"""Lists of the configuration, newest first. What changes it is in `changing.py`."""
+"""Lists of the configuration, newest first. Its changes are in `changing.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def endpoints(*, tenant: str | None, status: str | None, limit: int, after: byte
 def _named(
     table: Table, name: str, made: Callable[[Row], Any], *, limit: int, after: bytes | None
 ) -> Steps[Page]:
-    """A page of values that people named: by `created_at`, and by name where that is equal."""
+    """Read a page of values that people named, ordered by `created_at` and then by name."""
     place = tuple_(table.c.created_at, table.c[name])
     order = (table.c.created_at.desc(), table.c[name].desc())
     listing = select(table).order_by(*order).limit(limit + 1)

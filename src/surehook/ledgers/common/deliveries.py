@@ -1,7 +1,7 @@
-"""Deliveries as people see them: unfinished rows and last lines of finished ones, merged by id.
+"""Deliveries as people see them: open ones and the last history rows of finished ones, merged by id.
 
-Each of the two sources is read down to an id (where its rows end, the page is full, or enough rows were
-looked at). Above the higher of the two, the merge knows everything.
+Each of the two sources is read down to an id, where its rows end, the page is full, or enough rows were looked at. Above the
+higher of the two ids the merge is complete. A *line* here is a row of the history.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ _LINE_COLUMNS = (
     _event.c.subject, _event.c.correlation_id, _dead.c.request_headers,
 )  # fmt: skip
 
-FEW_EVENTS = 200  # of a subject
+# Events of a subject or a correlation that are few.
+FEW_EVENTS = 200
 
 
 def _with_event(table: Table, lines: FromClause) -> FromClause:
-    """With what its event says of itself, and what the receiver says of the event."""
+    """Join the event, and the receiver's state of it."""
     is_its = (_receipt.c.event == table.c.event) & (_receipt.c.endpoint == table.c.endpoint)
     return lines.outerjoin(_receipt, is_its).outerjoin(_event, _event.c.id == table.c.event)
 
 
 def _with_moves(lines: FromClause) -> FromClause:
-    """Last lines with what people did about them afterwards."""
+    """Join what people did afterwards: replays and dismissals."""
     was_replayed = _replayed.c.original == _line.c.delivery
     was_dismissed = _dismissed.c.delivery == _line.c.delivery
     return lines.outerjoin(_replayed, was_replayed).outerjoin(_dismissed, was_dismissed)
@@ -66,10 +67,11 @@ def _with_moves(lines: FromClause) -> FromClause:
 _OPEN = _with_event(_open, _open)
 _IS_DEAD = _dead.c.delivery == _line.c.delivery
 _LINES = _with_event(_line, _with_moves(_line.outerjoin(_dead, _IS_DEAD)))
-# Dead letters come first: behind outer joins SQLite would walk the lines for them.
+# Dead letters come first: after outer joins SQLite would walk the lines to find them.
 _DEAD_LINES = _with_event(_line, _with_moves(_dead.join(_line, _IS_DEAD)))
 _LINES_OF_DEAD = _with_event(_line, _with_moves(_line.join(_dead, _IS_DEAD)))
-_IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")  # in the words of the partial index
+# Spelled as in the condition of the partial index.
+_IS_NO_DELIVERY = _line.c.end != literal_column("'delivered'")
 
 
 def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
@@ -82,7 +84,7 @@ def delivery(delivery: bytes) -> Steps[DeliveryView | None]:
 
 
 class Walk(NamedTuple):
-    """Conditions of an index to walk along, and the id below which it has everything."""
+    """The conditions of an index to walk along, and the id below which it has every row."""
 
     along: Sequence[ColumnElement[bool]]
     below: bytes
@@ -103,7 +105,8 @@ def deliveries(
                 chosen, span, listing, _open.c.id, _open_view, limit=limit
             )
         sources.append(opened)
-        span = span.cut(low=opened.lowest)  # what is finished below it is another page's
+        # Finished ones below it belong to another page.
+        span = span.cut(low=opened.lowest)
     if where.state is None or where.state in END_STATES:
         if chosen is None:
             sources.append((yield from _finished(where, span, limit, indexes)))
@@ -131,9 +134,12 @@ def dead_letters(
 def _through_events(
     where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes, *, dead: bool = False
 ) -> Steps[through_events.Chosen | None]:
-    """Through the events of a correlation, a subject or a receipt, where that alone is asked for. Where more is asked for,
-    only if all of a correlation's or a subject's events are few: of common ones a page would look at some in vain. None:
-    deliveries are indexes."""
+    """Choose deliveries through the events of a correlation, a subject or a receipt; None: walk deliveries.
+
+    1. A filter for one of them alone is read through its events.
+    2. With other filters, only if a correlation or subject has few events: of many, a page would look at some in vain.
+    3. A receipt with other filters is not read through events.
+    """
     if where.event is not None:
         return None
     is_alone = not dead and is_plain(where)
@@ -157,7 +163,7 @@ def _through_events(
 def _through_receipts(
     where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes, *, dead: bool
 ) -> Steps[through_events.Chosen | None]:
-    """Through what was said of events, where nothing else is asked for."""
+    """Choose deliveries through receipts, if the filter asks for nothing else."""
     if where.tenant is not None or not is_plain(where):
         return None
     if where.code is not None and not dead and (where.receipt is None or indexes.receipts):
@@ -172,7 +178,7 @@ def _through_receipts(
 def _in_events(
     where: DeliveryFilter, chosen: through_events.Chosen, span: Span, lines: FromClause, limit: int
 ) -> Steps[Source]:
-    """Last lines of chosen events."""
+    """Read the last lines of chosen events."""
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     its = chosen, span, listing, _line.c.delivery, _finished_view
     return (yield from through_events.read(*its, limit=limit))
@@ -188,12 +194,12 @@ def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
 
 
 def _finished(where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes) -> Steps[Source]:
-    """Finished deliveries: along the key, and along an index from where there is one for what is asked."""
+    """Read finished deliveries along the key, and from some id on along an index for the filter."""
     walk = _walk(where, indexes)
     values = _values(where)
     if indexes.blocks and values and not (walk and len(values) == 1):
         return (yield from _in_blocks(where, values, span, _LINES, limit))
-    # A line's receipt or event is looked up, which costs ten times the line.
+    # Looking up the receipt or event of a line costs ten times the line.
     looks = LOOKS_MAX if asks_beside(where) else indexes.line_looks
     return (yield from _led(where, span, walk, (_line.c.delivery, _LINES), _LINES, limit, looks=looks))
 
@@ -208,7 +214,7 @@ def _led(
     *,
     looks: int | None = LOOKS_MAX,
 ) -> Steps[Source]:
-    """Finished ones along a key of their own, and below where an index leads among `lines`, along that."""
+    """Read finished deliveries along a key, and along the index of `walk` from the id below which it is complete."""
     key, of_key = key_of
     if walk is None:
         return (yield from _finished_ones(where, span, key, of_key, [], limit))
@@ -224,8 +230,10 @@ def _led(
 
 
 def _walk(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
-    """The index to walk along; None: the key is indexes. An endpoint's lines are fewer than a tenant's; of what else is
-    asked for, what is no delivery is rarest."""
+    """Choose the index to walk along; None: walk the key.
+
+    An endpoint has fewer lines than its tenant. Of the other filters, ends and outcomes other than `delivered` are the rarest.
+    """
     for name in ("endpoint", "tenant"):
         value = getattr(where, name)
         if name in indexes.lines and value is not None:
@@ -241,7 +249,7 @@ def _walk(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
 
 
 def _walk_of_dead(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
-    """The same among the dead, dealt with or not. None: dead letters themselves are indexes."""
+    """Choose the index of dead deliveries, dealt with or not; None: walk the dead letters."""
     for name in ("endpoint", "tenant", "type"):
         value = getattr(where, name)
         if (below := indexes.lines.get(f"dead {name}")) is not None and value is not None:
@@ -252,7 +260,7 @@ def _walk_of_dead(where: DeliveryFilter, indexes: ListIndexes) -> Walk | None:
 
 
 def _values(where: DeliveryFilter) -> Values:
-    """What blocks know of a filter."""
+    """Return the values of a filter that blocks have."""
     asked = {
         "tenant": where.tenant, "endpoint": where.endpoint, "type": where.type, "outcome": outcome(where),
         "end": where.state if where.state in END_STATES else None,
@@ -263,7 +271,7 @@ def _values(where: DeliveryFilter) -> Values:
 def _in_blocks(
     where: DeliveryFilter, values: Values, span: Span, lines: FromClause, limit: int
 ) -> Steps[Source]:
-    """Last lines where blocks say that they may be."""
+    """Read the last lines in blocks that may have some."""
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     return (
         yield from blocks.read(LINES, values, span, listing, _line.c.delivery, _finished_view, limit=limit)
@@ -280,7 +288,7 @@ def _finished_ones(
     *,
     looks: int | None = LOOKS_MAX,
 ) -> Steps[Source]:
-    """Last lines among `lines`, walked along `key`."""
+    """Read last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk, rows=looks)
     conditions = [*span.cut(low=lowest).of(key), *walk, *of_lines(where)]
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
@@ -289,7 +297,7 @@ def _finished_ones(
 
 
 def _span(where: DeliveryFilter, after: bytes | None) -> Span:
-    """What the filter and the cursor say about ids. A delivery's instant is the one its id was made for."""
+    """Return the span of ids that the filter and the cursor allow. A delivery's instant is that of its id."""
     span = Span().cut(high=after)
     if where.since is not None:
         span = span.cut(low=instant_floor(where.since))

@@ -1,4 +1,4 @@
-"""What has changed since a version, out of the rows of `queries/changes.sql`."""
+"""The changes since a version, read from the rows of `queries/changes.sql`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTE, _ENDPOINT, _SECRET = slice(1, 4), slice(4, 21), slice(21, 27)
 
 
 class Difference(NamedTuple):
-    """The notes, and those of their endpoints that are there, with their secrets, oldest first."""
+    """The notes, and the endpoints they name that still exist, with their secrets, oldest first."""
 
     noted: notes.Noted
     endpoints: tuple[Endpoint, ...]
@@ -21,11 +21,13 @@ class Difference(NamedTuple):
 
 
 def read(rows: Sequence[Any], *, since: int, limit: int) -> Difference | None:
-    """None where the notes do not explain every version. A note has a row for each secret of its endpoint, and an endpoint
-    may be noted several times."""
-    # (version, kind, key), each once, as they came.
-    told = list(dict.fromkeys([tuple(row[_NOTE]) for row in rows if row[1] is not None]))
-    noted = notes.read(told, since=since, newest=rows[0][0], limit=limit)
+    """Read the changes; None if the notes do not explain every version.
+
+    A note has a row for each secret of its endpoint, and an endpoint may be noted several times.
+    """
+    # (version, kind, key), each once, in order.
+    distinct = list(dict.fromkeys([tuple(row[_NOTE]) for row in rows if row[1] is not None]))
+    noted = notes.read(distinct, since=since, newest=rows[0][0], limit=limit)
     if noted is None:
         return None
     wanted = set(noted.endpoints)

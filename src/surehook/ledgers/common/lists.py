@@ -65,13 +65,13 @@ def events(
     its = {name: _event.c[name] == value for name, value in asked.items()}
     sources: list[Source] = []
     if where.idempotency_key is not None:
-        # The last event that came with a key, while that is known: on PostgreSQL its day may have no index yet.
+        # The last event of the key, while the key is stored: on PostgreSQL the event's day may have no index yet.
         is_its = _key.c.tenant == where.tenant, _key.c.key == where.idempotency_key
         for newest, expires_at in (yield select(_key.c.event, _key.c.expires_at).where(*is_its)):
             others = [condition for name, condition in its.items() if name != "idempotency_key"]
             found = yield listing.where(_event.c.id == newest, *span.of(_event.c.id), *others)
             sources.append(Source.read([_made_event(row) for row in found], None, limit))
-            # It took the key a life before that ends, and whoever had it before one more; an id may be ahead of that.
+            # It took the key one key life before the expiry, and the event before it another one earlier. An id may be ahead.
             span = span.cut(high=instant_floor(expires_at - 2 * KEY_LIFE_MS + AHEAD_MS))
     led, upto = _led(asked, indexes.events)
     if indexes.blocks and set(asked) == {"subject"}:
@@ -94,14 +94,16 @@ def events(
 
 
 def _asked(where: EventFilter) -> dict[str, str]:
-    """What a filter says of an event's columns."""
+    """Return the values that a filter wants, by column."""
     names = "tenant", "type", "subject", "correlation_id", "idempotency_key"
     return {name: value for name in names if (value := getattr(where, name)) is not None}
 
 
 def _led(asked: Mapping[str, str], below: Mapping[str, bytes]) -> tuple[tuple[str, ...], bytes]:
-    """The columns whose index leads to what is asked for, and the id below which it does. Those by subject and tenant and by
-    correlation are kept up with every event, and so is that by key on one SQLite file."""
+    """Choose the index for a filter: return its columns, and the id below which it has every row.
+
+    The indexes by subject and tenant and by correlation are maintained with every event; on SQLite so is that by key.
+    """
     if "idempotency_key" in asked:
         return ("idempotency_key",), below.get("idempotency_key", HIGHEST)
     if "correlation_id" in asked:
@@ -139,7 +141,7 @@ def _walk(
     *,
     rows: int | None = LOOKS_MAX,
 ) -> Steps[Source]:
-    """The rows of a listing along an index, in the order of their ids."""
+    """Read the rows of a listing along an index, in the order of their ids."""
     lowest = yield from look_down(key, span, along, rows=rows)
     conditions = [*span.cut(low=lowest).of(key), *along]
     found = yield listing.where(*conditions).order_by(key.desc()).limit(limit + 1)

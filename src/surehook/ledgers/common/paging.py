@@ -1,7 +1,7 @@
 """One page of a list: a span of ids, newest first, and the lowest id that the page looks at.
 
-The span comes from the cursor, from what the filter says about ids, and from the bound on rows that a
-page looks at; the statement that then reads it needs no bound of its own.
+The span follows from the cursor, the filter's conditions on ids, and the bound on rows that a page looks at. The statement
+that then reads it needs no bound of its own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from surehook.ports.registry import Page
 
 # Open deliveries cost a fifth as much each, and each page reads finished ones as well.
 OPEN_LOOKS_MAX = 50_000
-# An id is at most this far ahead of the clock, so younger ids cannot be of older rows.
+# An id is at most this far ahead of the clock.
 AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 _MILLIS_MAX = (1 << 48) - 1
 
 
 def instant_floor(millis: int) -> bytes:
-    """The prefix that sorts before every id made for this instant, and after all made before it."""
+    """Return the prefix that sorts before every id of this instant, and after all earlier ones."""
     return min(max(0, millis), _MILLIS_MAX).to_bytes(6, "big")
 
 
@@ -35,14 +35,14 @@ class Span(NamedTuple):
     high: bytes = HIGHEST
 
     def cut(self, *, low: bytes | None = None, high: bytes | None = None) -> Span:
-        """The part of it from `low` on and below `high`."""
+        """Return the part from `low` on and below `high`."""
         return Span(
             self.low if low is None else max(self.low, low),
             self.high if high is None else min(self.high, high),
         )
 
     def of(self, key: ColumnElement[bytes]) -> list[ColumnElement[bool]]:
-        """The span as conditions: one lower and one upper bound, since SQLite seeks by the first of each."""
+        """Return the span as conditions: one lower and one upper bound, since SQLite seeks by the first of each."""
         return [key >= self.low, key < self.high]
 
 
@@ -53,7 +53,7 @@ def look_down(
     *,
     rows: int | None = LOOKS_MAX,
 ) -> Steps[bytes | None]:
-    """The id that stands so many rows down the span; None where the span ends before, or where all may be looked at."""
+    """Find the id that is `rows` rows down the span; None if the span is shorter, or `rows` is None (no bound)."""
     if rows is None:
         return None
     found = yield select(key).where(*span.of(key), *also).order_by(key.desc()).limit(1).offset(rows - 1)
@@ -61,9 +61,9 @@ def look_down(
 
 
 class Source(NamedTuple):
-    """What one table gives for a page: values with an `id`, newest first, and how far down it was read.
+    """The values that one table contributes to a page, newest first, each with an `id`.
 
-    Everything that fits at or above `lowest` is in `found`; LOWEST: the table was read to its end.
+    Every match at or above `lowest` is in `found`; LOWEST: the table was read to its end.
     """
 
     found: list[Any]
@@ -71,7 +71,7 @@ class Source(NamedTuple):
 
     @staticmethod
     def read(found: list[Any], lowest: bytes | None, limit: int) -> Source:
-        """A source out of up to `limit + 1` rows above `lowest`."""
+        """Make a source of up to `limit + 1` rows above `lowest`."""
         if len(found) > limit:
             return Source(found, found[-1].id)
         return Source(found, LOWEST if lowest is None else lowest)
@@ -80,7 +80,7 @@ class Source(NamedTuple):
 def above_and_below(
     span: Span, cut: bytes, above: Callable[[Span], Steps[Source]], below: Callable[[Span], Steps[Source]]
 ) -> Steps[Source]:
-    """A span that is read in two ways, from an id on and below it; the lower part where the upper one is read to its end."""
+    """Read a span in two ways, from an id on and below it. The lower part follows if the upper one was read to its end."""
     upper, lower = span.cut(low=cut), span.cut(high=cut)
     found = Source([], LOWEST)
     if upper.low < upper.high:
@@ -92,7 +92,7 @@ def above_and_below(
 
 
 def merged(sources: Sequence[Source], limit: int) -> Page:
-    """One page of several sources. Above the highest of their ends, they know everything together."""
+    """Merge sources to one page. Above the highest of their ends, all of them are complete."""
     lowest = max(source.lowest for source in sources)
     page = [one for source in sources for one in source.found if one.id >= lowest]
     page.sort(key=lambda one: one.id, reverse=True)

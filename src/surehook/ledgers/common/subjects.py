@@ -1,7 +1,7 @@
-"""Events of a subject, whoever's they are, where the one index by subject begins with the tenant.
+"""Events of a subject for all tenants, by an index that begins with the tenant.
 
-That index is kept up with every event, and one without the tenant would be a second one. So the tenants that have events
-with a subject are found by steps from one to the next, each an entry of the index, and each tenant is asked.
+That index is maintained with every event, and one without the tenant would be a second one. So the tenants that have events
+with a subject are found by stepping from one to the next, one index entry each, and each tenant's events are read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from surehook.ledgers import schema
 from surehook.ledgers.common.paging import Span
 from surehook.ledgers.common.steps import Again, Row, Steps
 
-TENANTS_MAX = 5_000  # some 20 ms; where there are more, lists walk
+# Some 20 ms; with more tenants, lists walk.
+TENANTS_MAX = 5_000
 _event = schema.event
 _TENANT = bindparam("one_tenant", "", Text)
 
 
 def of_every_tenant(subject: str, listing: Select[Any], span: Span, *, limit: int) -> Steps[list[Row] | None]:
-    """The first so many rows, newest first, that `listing` has of a subject's events in a span. Their ids come first in each.
-    None: there are more tenants than are asked."""
+    """Read the newest rows of `listing` of a subject's events in a span; None: there are too many tenants.
+
+    The first column of `listing` is the id.
+    """
     having = yield _having(subject)
     if len(having) > TENANTS_MAX:
         return None
@@ -36,7 +39,7 @@ def of_every_tenant(subject: str, listing: Select[Any], span: Span, *, limit: in
 
 
 def _having(subject: str) -> Select[Any]:
-    """Tenants that have events with a subject, and whether they have some with this one."""
+    """Select the tenants that have events with a subject, and if they have some with this one."""
     with_subject = _event.c.subject.is_not(None)
     first = select(func.min(_event.c.tenant).label("tenant")).where(with_subject)
     tenants = first.cte("tenants", recursive=True)

@@ -1,7 +1,7 @@
-"""Deliveries found through their events: what a receiver said, and a subject, are matters of the event.
+"""Deliveries found through their events: by receipt, subject or correlation.
 
 An index leads to the events, newest first, and the deliveries of an event are one short range of ids. Walking deliveries and
-asking each for its event or its receipt would look at all of them, where few are meant.
+looking up the event or receipt of each would read all of them to find a few.
 """
 
 from __future__ import annotations
@@ -20,54 +20,62 @@ from surehook.ledgers.common.paging import Source, Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
 from surehook.ledgers.common.subjects import of_every_tenant
 
-_REST = b"\xff" * 7  # behind the beginning that an event shares with its deliveries: above all that share it
+# Appended to the prefix that an event shares with its deliveries, it is above every id with that prefix.
+_REST = b"\xff" * 7
 _LOW, _HIGH = bindparam("low", LOWEST, schema.Id), bindparam("high", LOWEST, schema.Id)
 _event, _receipt, _dead = schema.event, schema.receipt, schema.dead_letter
-FEW_RECEIPTS = 10_000  # of which all are looked at: some 30 ms
-# Of an event that are looked at before its dead letters are; an event may have one for each endpoint.
+# So many receipts are all looked at, in some 30 ms.
+FEW_RECEIPTS = 10_000
+# Receipts of one event that are looked at; it may have one per endpoint.
 RECEIPTS_MAX = 64
 
 
 class Chosen(NamedTuple):
-    """Ranges of deliveries, newest first; whatever fits at or above `lowest` is in one of them."""
+    """Ranges of deliveries, newest first. Every match at or above `lowest` is in one of them."""
 
     spans: list[Span]
     lowest: bytes
 
 
 def by_receipt(stage: Stage, span: Span, *, limit: int) -> Steps[Chosen]:
-    """Of the newest so many events of which their receivers have told this and no more."""
+    """Choose the newest events whose receivers have reached this stage and no higher one."""
     key: ColumnElement[bytes] = _receipt.c.event
     its = _receipt.c.stage == rank(stage)
-    is_told = _receipt.c.stage > 0  # as the partial index says it
+    # Spelled as in the condition of the partial index.
+    is_told = _receipt.c.stage > 0
     found = yield _newest_of(key, _of_events(span), [its, is_told], limit)
     return _chosen(found, span, is_end=len(found) < limit)
 
 
 def by_code(code: str, stage: Stage | None, span: Span, *, limit: int) -> Steps[Chosen]:
-    """Of the newest so many events of which their receivers have told something with this code. No index is by code: of
-    receipts, those of a stage where one is named, a page looks at so many."""
+    """Choose the newest events with a receipt that has this code.
+
+    There is no index by code, so the receipts that a page looks at are bounded; with a stage, those of the stage.
+    """
     key: ColumnElement[bytes] = _receipt.c.event
     its = [] if stage is None else [_receipt.c.stage == rank(stage), _receipt.c.stage > 0]
     events = _of_events(span)
     lowest = yield from look_down(key, events, its)
     found = yield _newest_of(key, events.cut(low=lowest), [*its, told_code(code)], limit)
     if lowest is not None and len(found) < limit:
-        # Of an event that lies across the bound some receipts may be below it: deliveries from the event above on.
+        # Some receipts of the event at the bound may lie below it, so the page ends at the event above.
         return Chosen(_spans(found, span), max(lowest[:SHARED_BYTES] + _REST, span.low))
     return _chosen(found, span, is_end=len(found) < limit)
 
 
 def by_correlation(correlation_id: str, span: Span, *, limit: int) -> Steps[Chosen]:
-    """Of the newest so many events of a correlation, which an index that is kept up with every event leads to."""
+    """Choose the newest events of a correlation, along an index that is maintained with every event."""
     key: ColumnElement[bytes] = _event.c.id
     found = yield _newest_of(key, _of_events(span), [_event.c.correlation_id == correlation_id], limit)
     return _chosen(found, span, is_end=len(found) < limit)
 
 
 def dead_by_receipt(stage: Stage, span: Span, *, limit: int) -> Steps[Chosen]:
-    """The newest dead letters of whose events a receiver has told this and no more: by the receipts where those are few, else
-    by the dead letters. Only what is found so is read: a dead letter's line lies anywhere among all lines."""
+    """Choose the newest dead letters whose event a receiver has brought to this stage and no higher one.
+
+    If such receipts are few, they are walked, otherwise the dead letters. Only the chosen ones are read afterwards, since the
+    line of a dead letter lies anywhere among all lines.
+    """
     key: ColumnElement[bytes] = _receipt.c.event
     its = [_receipt.c.stage == rank(stage), _receipt.c.stage > 0]
     events = _of_events(span)
@@ -87,7 +95,7 @@ def dead_by_receipt(stage: Stage, span: Span, *, limit: int) -> Steps[Chosen]:
 
 
 def _may_be_told(delivery: ColumnElement[bytes], stage: Stage) -> ColumnElement[bool]:
-    """Whether a receiver of its event has told this; of many receivers that is left open."""
+    """Make the condition that a receiver of the event has reached a stage. With many receivers it is always true."""
     listing = select(_receipt.c.stage).where(*_of_one_event(_receipt.c.event, delivery)).correlate(_dead)
     first = listing.limit(RECEIPTS_MAX).subquery()
     has = select(1).select_from(first).where(first.c.stage == rank(stage)).limit(1).scalar_subquery()
@@ -96,7 +104,7 @@ def _may_be_told(delivery: ColumnElement[bytes], stage: Stage) -> ColumnElement[
 
 
 def _of_one_event(key: ColumnElement[bytes], other: ColumnElement[bytes]) -> list[ColumnElement[bool]]:
-    """Ids of an event or a delivery that begin as the other one does. Bytes put together are text to SQLite."""
+    """Match ids that begin like another one. SQLite takes concatenated bytes for text, hence the cast."""
     shared = func.substr(other, 1, SHARED_BYTES, type_=LargeBinary)
     return [key >= shared, key <= cast(shared.concat(literal(_REST, LargeBinary)), LargeBinary)]
 
@@ -111,8 +119,11 @@ def by_subject(
     looks: int | None,
     limit: int,
 ) -> Steps[Chosen | None]:
-    """Of the newest so many events of a subject; None: no index leads to them. An index by subject alone there is on days
-    that are over, below an id; of the events above it so many are looked at (None: all)."""
+    """Choose the newest events of a subject; None: no index leads to them.
+
+    Below `indexed_below` there is an index by subject alone (of days that are over). Of the events above it, `looks` are
+    looked at (None: all).
+    """
     key: ColumnElement[bytes] = _event.c.id
     listing, events = select(key), _of_events(span)
     if tenant is None and in_one_file:
@@ -143,7 +154,7 @@ def read(
     *,
     limit: int,
 ) -> Steps[Source]:
-    """What a listing of deliveries has in the ranges, as far as they lie in a span."""
+    """Read a listing of deliveries in the chosen ranges, cut to a span."""
     of_one = listing.where(key >= _LOW, key < _HIGH).order_by(key.desc()).limit(limit + 1)
     found: list[Any] = []
     for one in chosen.spans:
@@ -162,7 +173,7 @@ def _newest_of(
 
 
 def _of_events(span: Span) -> Span:
-    """The events whose deliveries may lie in a span of deliveries."""
+    """Return the span of events whose deliveries may lie in a span of deliveries."""
     high = span.high
     return Span(span.low[:SHARED_BYTES], high if len(high) <= SHARED_BYTES else high[:SHARED_BYTES] + _REST)
 
@@ -173,7 +184,7 @@ def _chosen(found: Sequence[Row], span: Span, *, is_end: bool) -> Chosen:
 
 
 def _spans(found: Sequence[Row], span: Span) -> list[Span]:
-    """One range for each event; two that share the beginning of their ids share the range."""
+    """Return one range per event; events that share the prefix share the range."""
     ranges = {delivery_range(row[0]): None for row in found}
     cut = [Span(low, high + b"\x00").cut(low=span.low, high=span.high) for low, high in ranges]
     return [each for each in cut if each.low < each.high]

@@ -12,7 +12,7 @@ from msgspec import json
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import custom
 
-# Rows of many endpoints say the same: equal texts and lists become one value in memory.
+# Many endpoints have equal texts and lists: each becomes one value in memory.
 _patterns = lru_cache(maxsize=4_096)(json.Decoder(tuple[str, ...]).decode)
 _headers = json.Decoder(dict[str, str]).decode
 _NO_HEADERS: dict[str, str] = {}
@@ -57,7 +57,7 @@ def secret(row: Iterable[Any]) -> Secret:
 
 
 def columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Field values as columns keep them."""
+    """Return field values as their columns store them."""
     return {name: _column(name, value) for name, value in fields.items()}
 
 

@@ -1,1 +1,1 @@
-"""The schema's history, by Alembic. `head.py` names its end, so that a file that is there imports nothing."""
+"""The schema's history, by Alembic. `head.py` names the newest revision, so that a current schema imports nothing."""

@@ -1,4 +1,4 @@
-"""How Alembic runs here: it writes statements (see `script.py`); it never connects."""
+"""Alembic's environment: it only writes statements (see `script.py`), and never connects."""
 
 from alembic import context
 
@@ -8,6 +8,7 @@ context.configure(
     dialect_name=context.config.attributes.get("dialect", "sqlite"),
     target_metadata=metadata,
     literal_binds=True,
-    transactional_ddl=False,  # the ledger brings its own transaction
+    # The ledger brings its own transaction.
+    transactional_ddl=False,
 )
 context.run_migrations()

@@ -1,7 +1,7 @@
-"""The way from a revision to the head, as statements for the ledger's own connection.
+"""Migrations from a revision to the head, as statements for the ledger's own connection.
 
-Alembic writes them without a connection (its offline form), so the database file is opened by one
-library only, and every binding and every test goes the same way. Importing this module imports Alembic.
+Alembic writes them without a connection (offline mode), so only one library opens the database, and every binding and every
+test takes the same path. Importing this module imports Alembic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 def config(output: io.StringIO | None = None, *, dialect: str = "sqlite") -> Config:
-    """Alembic's configuration for these migrations."""
+    """Make Alembic's configuration for these migrations."""
     made = Config(output_buffer=output) if output is not None else Config()
     made.set_main_option("script_location", str(HERE).replace("%", "%%"))
     made.attributes["dialect"] = dialect
@@ -31,9 +31,9 @@ def config(output: io.StringIO | None = None, *, dialect: str = "sqlite") -> Con
 
 @cache
 def script(current: str | None, *, dialect: str = "sqlite", to: str = HEAD) -> tuple[str, ...]:
-    """Statements that lead from `current` (None: an empty database) to the head (or `to`), without transactions.
+    """Return the statements from `current` (None: an empty database) to the head (or `to`), without transactions.
 
-    Raises SettingsError for a revision that this version does not know: a newer one made the file.
+    Raises SettingsError for a revision that this version does not know, since a newer one made it.
     """
     output = io.StringIO()
     try:

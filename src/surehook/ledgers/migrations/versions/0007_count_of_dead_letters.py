@@ -1,7 +1,7 @@
-"""How many dead letters there are, kept up by the tables themselves: whoever writes, of whatever version, is counted.
+"""The count of dead letters, maintained by triggers, so that writes of every version are counted.
 
-On PostgreSQL each change is a row, so that no two transactions wait for one another, and retention adds them up. Rows
-that come are counted by row, since windows without a death must cost nothing; rows that go, by statement.
+On PostgreSQL each change is a row, so that no two transactions wait for each other, and retention adds them up. Inserted rows
+are counted one by one, since windows without a dead letter must cost nothing; deleted ones by statement.
 """
 
 import sqlalchemy as sa

@@ -1,5 +1,5 @@
-"""Blocks, by which lists on one SQLite file pass over what has nothing for them. Only adds, and reads no rows: groups are
-made while the server runs, oldest first, and what has none yet is walked as before."""
+"""Blocks, by which lists on one SQLite file skip stretches without a match. Only adds, and reads no rows: groups are made
+while the server runs, oldest first, and rows without a group are walked as before."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,6 @@
-"""On PostgreSQL, how far retention is, and what happened to a day that is being retired (ledgers/postgres/retiring.py).
+"""On PostgreSQL, the positions of retention, and notes of a day that is being retired (ledgers/postgres/retiring.py).
 
-SQLite's walk begins anew with its one process, and has no days.
+On SQLite the walk starts over with its one process, and there are no days.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
-"""On one SQLite file, an index of receipts by what was said, for lists: without it they would look at every delivery.
+"""On one SQLite file, an index of receipts by stage, for lists: without it they would look at every delivery.
 
-On PostgreSQL, where an index on a table that has rows keeps everybody waiting, retention makes it beside those of days.
+On PostgreSQL creating an index on a table with rows makes everybody wait, so retention builds it, like those of days.
 """
 
 from alembic import op

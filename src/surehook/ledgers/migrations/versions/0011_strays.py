@@ -1,6 +1,6 @@
-"""On PostgreSQL, notes of rows that became ready behind where claims begin (ledgers/postgres/strays.py).
+"""On PostgreSQL, notes of rows that became ready behind the position of claims (ledgers/postgres/strays.py).
 
-One process has a SQLite file and knows what it has written itself.
+A SQLite file has one process, which knows what it has written.
 """
 
 import sqlalchemy as sa

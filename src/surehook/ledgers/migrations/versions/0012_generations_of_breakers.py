@@ -1,7 +1,7 @@
-"""Breakers with the generation of their last decision, and closings that are remembered: what is written late undoes nothing.
+"""Breakers with the generation of their last decision, and stored closings, so that a late write undoes nothing newer.
 
-A version before this one writes no generation on PostgreSQL; triggers give its openings that of the instant they name, refuse
-those that are older than what stands, and remember its closings. One process has a SQLite file.
+On PostgreSQL an older version writes no generation: triggers derive that of its openings from their instant, refuse openings
+older than the current state, and store its closings. A SQLite file has one process, so it needs none.
 """
 
 import sqlalchemy as sa

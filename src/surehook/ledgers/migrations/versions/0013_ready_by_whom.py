@@ -1,6 +1,6 @@
-"""On one SQLite file, ready rows tell in their index whose they are: looks past those who have enough read it alone.
+"""On one SQLite file, the index of ready rows also has their owners, so that claims which skip some read it alone.
 
-PostgreSQL would look at the row all the same, to see whether it is there for everybody.
+PostgreSQL would read the row all the same, to check its visibility.
 """
 
 from alembic import op
