@@ -85,7 +85,7 @@ tenant = Table(
 event_type = Table(
     "event_type", metadata, _text("name", key=True), _text("description", optional=True),
     Column("schema", LargeBinary), _text("schema_version"), Column("policy", LargeBinary), _at("created_at"),
-    Column("schemas", LargeBinary),  # a JSON object: those of other versions; null: versions are not told apart
+    Column("schemas", LargeBinary),  # JSON object: schemas of other versions; null: one schema for all
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -98,7 +98,7 @@ endpoint = Table(
     _text("description", optional=True), _at("created_at"), _at("updated_at"),
     Column("method", Text, nullable=False, server_default="POST"),
     Column("authentication", LargeBinary), Column("tls", LargeBinary),  # JSON objects with secrets (ledgers/custom.py)
-    Column("receipts", LargeBinary),  # a JSON object: what is wanted of receipts; null: they are not asked for
+    Column("receipts", LargeBinary),  # JSON object: the receipts wanted; null: none
     sqlite_with_rowid=False,
 )  # fmt: skip
 Index("endpoint_tenant", endpoint.c.tenant)
@@ -140,7 +140,7 @@ event = Table(
     _at("occurred_at", optional=True), _at("accepted_at"), Column("digest", LargeBinary(32), nullable=False),
     _count("fan_out"),
     Column("body", LargeBinary),  # null once its own lifetime is over
-    _text("idempotency_key", optional=True),  # null too where it came before there was this column
+    _text("idempotency_key", optional=True),  # null too for events older than this column
     postgresql_partition_by="RANGE (id)",
 )  # fmt: skip
 _with_subject = event.c.subject.is_not(None)
@@ -166,7 +166,7 @@ delivery = Table(
     Column("stood_ms", BigInteger, nullable=False, server_default="0"), _count("spared", default="0"),
     _count("freed", default="0"), _at("overdue_at", optional=True), _id("replay_of", optional=True),
     _text("outcome", optional=True), _flag("unknown"),
-    _count("handed", default="0"),  # the generation in which it was handed over to a broker; 0: it was not
+    _count("handed", default="0"),  # the epoch in which it was handed over to a broker; 0: it was not
     sqlite_with_rowid=False,
 )  # fmt: skip
 _ready = delivery.c.holder.is_(None) & delivery.c.parked.is_(None)

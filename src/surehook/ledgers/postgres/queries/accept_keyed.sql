@@ -1,4 +1,4 @@
--- Everything that is new, in one statement that fails where something is not. $1 node, $2 version, $3 now,
+-- Everything new, in one statement that fails if something is not new. $1 node, $2 version, $3 now,
 -- $4.. events by column, $20.. deliveries by column, $33.. keys by column.
 {{accept_rows}}, keys as (
   insert into idempotency (tenant, key, event, digest, fan_out, expires_at)

@@ -1,4 +1,4 @@
--- An opening and a closing that were written at one moment did not see one another: what is undone is not read.
+-- An opening and a closing that were written at the same moment did not see each other: an opening that is undone is left out.
 select h.tenant, h.key, h.state, h.reason, h.opened_at, h.probe_at, h.failures, h.calls, h.generation
 from health h
 where not exists (

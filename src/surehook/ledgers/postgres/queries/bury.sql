@@ -1,9 +1,9 @@
--- $1 nodes, $2 now, $3 and $4 nodes and the counters they were judged by. Waits for every transaction that holds a share of
--- one of their rows, and for a beat under way, which then decides.
+-- $1 nodes, $2 now, $3 and $4 nodes and the counters by which they were judged. Waits for every transaction that has
+-- share-locked one of their rows, and for a heartbeat under way, which then decides.
 with silent as (
   delete from beat b
   where b.node = any($1::bytea[])
-    -- An expression, which is evaluated again on the row as a beat has left it; of a subquery that would not be said.
+    -- An expression is evaluated again on the row that a heartbeat has updated; a subquery would not be.
     and b.counter = coalesce(($4::bigint[])[array_position($3::bytea[], b.node)], b.counter)
   returning b.node
 )

@@ -1,5 +1,5 @@
--- The newest version, and the notes after the one in memory, in order, each endpoint that they name with its secrets. In
--- one statement, hence of one instant.
+-- The newest version, and the notes after the one in memory, in order, with the endpoints that they name and their secrets. One
+-- statement, so that all is of one instant.
 select
   c.version, n.version, n.kind, n.key,
   e.id, e.tenant, e.url, e.event_types, e.policy, e.status, e.reason, e.failure_count, e."order", e.headers,

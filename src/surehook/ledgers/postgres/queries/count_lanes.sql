@@ -1,4 +1,4 @@
--- Each unfinished, unparked delivery once, of one instant; every part reads the entries of one partial index and no row.
+-- Each unfinished, unparked delivery once, as of one instant; every part reads one partial index and no row.
 select 'held' as kind, lane, count(*) as rows, null::bigint as oldest
 from delivery where holder is not null group by lane
 union all

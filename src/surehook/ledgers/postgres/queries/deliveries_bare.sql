@@ -1,4 +1,4 @@
--- Unfinished deliveries without their bodies: for looks that send nothing.
+-- Unfinished deliveries without their bodies: for reads that send nothing.
 select
   d.id, d.event, d.endpoint, d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at, ''::bytea, d.stood_ms, d.spared,
   d.freed, d.overdue_at, d.replay_of, d.outcome, d.unknown, d.parked, d.holder is not null

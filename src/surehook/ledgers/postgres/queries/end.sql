@@ -1,4 +1,5 @@
--- Only rows that nobody holds, and that are as they were read. A line that was no request carries the outcome of the last one, for lists.
+-- Only rows that are unheld and unchanged since they were read. A history row that is no request has the outcome of the last one,
+-- for lists.
 with gone as (
   delete from delivery d using unnest($1::bytea[], $5::int[], $6::bigint[], $7::bytea[]) v(id, attempt, born_at, request_headers)
   where d.id >= v.id and d.id <= v.id and d.holder is null

@@ -1,4 +1,4 @@
--- A burial of these rows alone.
+-- Frees these rows as an eviction would.
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 freed as (
   update delivery d set

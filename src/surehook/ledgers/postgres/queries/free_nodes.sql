@@ -1,5 +1,5 @@
--- From the fifth time running a row waits: whatever it carries may be what kills its holders.
--- Whether these were sent is unknown; their histories say so.
+-- After five frees in a row a delivery waits, since it may be what kills its holders.
+-- These may or may not have been sent; their histories say so.
 with freed as (
   update delivery set
     holder = null, freed = freed + 1, due_at = case when freed >= 4 then greatest(due_at, $2::bigint + 10000) else due_at end

@@ -1,6 +1,5 @@
--- $1 node, $2 lane, $3 due by, $4 limit, $5 notes told from this transaction on, $6 notes to look at, $7 unmarked
--- rows due from this instant on and $8 lost ones from this mark on are left to sweeps. A note of which no row is to be
--- handed over any more is dropped.
+-- $1 node, $2 lane, $3 due by, $4 limit, $5 notes of this transaction or later, $6 notes to read; unmarked rows due from $7 on and
+-- lost ones with a mark from $8 on are left to sweeps. A note of which no row is to be handed over any more is deleted.
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 mine as materialized (
   select h.generation, h.passed from handoff h, fence f where h.lane = $2::smallint and h.sweeper = $1

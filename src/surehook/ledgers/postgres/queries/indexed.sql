@@ -1,5 +1,5 @@
--- Partitions of `attempt` and `event`, and receipts, with their bytes and the indexes that lists have of them: the column, and
--- whether of the dead alone.
+-- Partitions of `attempt` and `event`, and receipts, with their bytes and the indexes of lists: the column, and a mark for an
+-- index of the dead only.
 select
   c.relname as name, t.parent, pg_relation_size(c.oid) as bytes,
   array(

@@ -1,4 +1,4 @@
--- What the notes tell of: these events keep their bodies.
+-- The events that the notes name keep their bodies.
 with noted as (
   delete from retiring_note returning event
 ), events as (

@@ -1,4 +1,4 @@
--- The columns of an event `e`, its body only where somebody (`needed`) still needs it.
+-- The columns of an event `e`, with its body only if somebody (`needed`) still needs it.
 select string_agg(
   case when attname = 'body' then 'case when needed.id is null and e.accepted_at < $3 then null else e.body end'
     else 'e.' || quote_ident(attname) end,

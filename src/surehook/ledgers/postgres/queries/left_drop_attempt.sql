@@ -1,4 +1,4 @@
--- Histories of a part of a day that are still needed: of unfinished deliveries, of dead letters, and of those that were
+-- Histories of a part of a day that are still needed: of unfinished deliveries, of dead letters, and of deliveries that were
 -- finished late enough.
 insert into attempt_stays_{day}
 select a.* from attempt_day_{day} a

@@ -1,5 +1,5 @@
--- Events of a part of a day that an unfinished delivery or a dead letter needs, or that were accepted long after their
--- ids were made. All in one list: beside an `or`, a list too long for memory would be read anew for each event.
+-- Events of a part of a day that an unfinished delivery or a dead letter needs, or that were accepted long after their ids were
+-- made. One list: beside an `or`, a list too long for memory would be read again for each event.
 insert into event_stays_{day}
 select e.* from event_day_{day} e
 where e.id >= $1 and e.id < $2 and e.id in (

@@ -1,4 +1,4 @@
--- What the notes tell of: their events, and the histories of these. A note that is seen tells of rows that are seen.
+-- The events that the notes name, and their histories. A note that is visible names rows that are visible.
 with noted as (
   delete from retiring_note returning event
 ), events as (

@@ -1,4 +1,4 @@
--- The configuration was changed: raise the version, note what for, and drop the notes that are too old.
+-- The configuration was changed: raise the version, note the row, and delete notes that are too old.
 with raised as (
   update configuration set version = version + 1 returning version
 ), noted as (

@@ -1,4 +1,4 @@
--- Notes of those of the rows that are ready. $1 ids, $2 due by, $3 notes of a tenant at most, $4 of all.
+-- Notes of those of the rows that are ready. $1 ids, $2 due by, $3 the most notes of a tenant, $4 of all.
 with ready as materialized (
   select d.id, d.lane, d.tenant, d.endpoint,
     (row_number() over (partition by d.lane, d.tenant, d.endpoint order by d.id) - 1) / 64 as part

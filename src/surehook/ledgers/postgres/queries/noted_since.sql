@@ -1,4 +1,4 @@
--- The notes after a version, each endpoint's with its tenant.
+-- The notes after a version, each with the tenant of its endpoint.
 select n.version, n.kind, n.key, e.tenant
 from configuration_change n
 left join lateral (select tenant from endpoint where n.kind = 'endpoint' and id = n.key offset 0) e on true

@@ -1,4 +1,4 @@
--- Some rows of each group from a place on: how many, the last one, and which are past their age.
+-- Some rows of each group after a position: their number, the last one, and those past their age.
 select g.n, w.walked, w.last, w.aged
 from unnest($1::bytea[], $2::text[], $3::bytea[], $4::bytea[], $5::bigint[])
   with ordinality g(endpoint, parked, place, ceiling, born_before, n)

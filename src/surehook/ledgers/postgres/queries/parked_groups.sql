@@ -1,4 +1,4 @@
--- A loose scan: from each group one step to the next, past all its rows.
+-- A loose index scan: one step from each group to the next, past all its rows.
 with recursive parking(endpoint, parked, id) as (
   (select endpoint, parked, id from delivery where parked is not null order by endpoint, parked, id limit 1)
   union all

@@ -1,6 +1,6 @@
--- Events of one partition from a place on: how many, the last one, and which are old (with a body left, where bodies are
--- asked for) and needed by no unfinished delivery and no dead letter. A delivery's id begins as its event's does. Joined,
--- lines would be looked through for each event, by a column that has no index.
+-- Events of one partition after a position: their number, the last one, and the old ones (with a body, if bodies are asked for)
+-- that no unfinished delivery and no dead letter needs. A delivery's id begins like that of its event. Joined instead, history
+-- rows would be read for each event by a column without an index.
 select
   count(*) as rows, (array_agg(id))[count(*)::int] as last, coalesce(array_agg(id) filter (where is_old), '{}') as old
 from (

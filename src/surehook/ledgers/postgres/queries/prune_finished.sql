@@ -1,5 +1,5 @@
--- Lines of one partition from a place on: how many, the last one, and which deliveries are finished, old enough and no
--- dead letters.
+-- History rows of one partition after a position: their number, the last one, and the deliveries that are finished, old enough
+-- and no dead letters.
 select
   count(*) as rows, (array_agg(delivery))[count(*)::int] as last, (array_agg(seq))[count(*)::int] as last_seq,
   coalesce(array_agg(delivery) filter (where is_old), '{}') as old

@@ -1,6 +1,6 @@
--- What goes without a walk, $6 rows at most: keys of some pages ($1 to $2) that had expired by $3, notices and receipts below
--- the id $4 and before $5. Nodes that were buried before $7 and beats of those that are gone are few, and so are closings of
--- breakers before $8 and what they have undone. How many went, and how many pages of keys there are.
+-- Prunes without a walk, at most $6 rows: keys of some pages ($1 to $2) that had expired by $3, notices and receipts below the id
+-- $4 and before $5. Nodes evicted before $7, heartbeats of nodes that are gone, and closings of breakers before $8 with the
+-- openings that they undid are few. Returns the number of rows, and the number of pages of keys.
 with keys as (
   delete from idempotency where ctid in (
     select ctid from idempotency where ctid >= $1::tid and ctid < $2::tid and expires_at <= $3 limit $6::bigint

@@ -1,6 +1,6 @@
--- What a window means for the rows in hand: finished ones leave the table, the others go on, unheld. Both get a line
--- where there is an entry. $3 now, $4… entries of finished ones by
--- column, $25… those of the others, and what they become, $49 dead letters with what they keep of their last requests.
+-- The rows of a window that the node holds: finished ones leave the table, the others go on, unheld. Both get a history row if
+-- there is an entry. $3 now, $4… entries of finished ones by column, $25… entries of the others and their new values, $49 dead
+-- letters with the headers of their last requests.
 {{record_finished}}, dead as (
   insert into dead_letter (delivery, request_headers)
   select g.id, v.request_headers

@@ -1,5 +1,5 @@
--- Finished deliveries, none of them dead: taken out of the table and into the last line of their histories.
--- $3 now; the other columns are those of an entry.
+-- Finished deliveries, none of them dead: moved from the table to the last rows of their histories.
+-- $3 now; the other columns are those of a history row.
 {{record_finished}}, counted as (
   select count(*) as n from gone
 )

@@ -1,8 +1,9 @@
--- As unpark. The schedule begins anew; attempt numbers go on.
+-- Like unpark. The schedule starts over; attempt numbers go on.
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_parked'::regclass), 0) as walked
   from node where id = $1 and buried_at is null for share
-), asked as materialized (  -- after the fence, so that its count is the one before the walk
+), asked as materialized (
+  -- Evaluated after the fence, so that the count there is the one before the walk.
   select r.reason from fence cross join unnest($3::text[]) r(reason)
 ), picked as materialized (
   select x.* from asked r cross join lateral (
@@ -11,7 +12,8 @@ with fence as materialized (
       and (d.endpoint, d.parked) <= ($2, r.reason)
     order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
-), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
+), sized as materialized (
+  -- `before` sums the bytes of earlier rows, each event's once.
   select p.*, e.body, coalesce(sum(case when p.is_first then octet_length(e.body) else 0 end) over (
     order by p.id rows between unbounded preceding and 1 preceding), 0) as before
   from (select *, row_number() over (partition by event order by id) = 1 as is_first from picked) p

@@ -1,4 +1,4 @@
--- How many of these tables have a trigger that notes (another schema's do not count), and which columns there are by now.
+-- The number of these tables that have a noting trigger (other schemas' do not count), and the columns that exist now.
 select
   (
     select count(*) from pg_trigger

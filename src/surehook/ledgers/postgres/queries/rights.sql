@@ -1,4 +1,4 @@
--- Where tables are made, whether they may be, and a table there that is not ours to change.
+-- The schema in which tables are created, the right to do so, and a table there that another role owns.
 select
   current_schema()::text as schema,
   has_schema_privilege(current_schema(), 'create') as may_create,

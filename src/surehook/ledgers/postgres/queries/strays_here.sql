@@ -1,2 +1,2 @@
--- What a claim says of notes and transactions, asked alone.
+-- What a claim reports of notes and transactions, without a claim.
 select {{has_notes}}, {{snapshot}} as snapshot

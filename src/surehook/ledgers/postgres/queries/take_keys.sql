@@ -1,4 +1,4 @@
--- Keys that are ours now: new ones, and expired ones taken over. The others are locked until we end.
+-- The keys that are ours now: new ones, and expired ones taken over. The others are locked until the transaction ends.
 insert into idempotency as i (tenant, key, event, digest, fan_out, expires_at)
 select v.tenant, v.key, v.event, v.digest, v.fan_out, $6
 from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::int[]) v (tenant, key, event, digest, fan_out)

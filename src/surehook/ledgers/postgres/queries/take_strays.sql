@@ -1,6 +1,6 @@
--- $1 node, $2 lane, $3 notes told from this transaction on, $4 due by, $5 limit, $6 bytes, $7 endpoints and $8 tenants to
--- pass over, $9 notes to look at, $10 rows they may name, $11 rows due from this instant on are left to claims. As `claim`; a
--- note of which no row is ready any more is dropped.
+-- $1 node, $2 lane, $3 notes of this transaction or later, $4 due by, $5 limit, $6 bytes, $7 endpoints and $8 tenants to skip,
+-- $9 notes to read, $10 rows that they may name, $11 rows due from this instant on are left to claims. Otherwise like `claim`;
+-- a note of which no row is ready any more is deleted.
 with fence as materialized (select number from node where id = $1 and buried_at is null for share),
 looked as materialized (
   select told, number, coalesce(sum(cardinality(rows)) over (
@@ -22,11 +22,13 @@ looked as materialized (
   ) d
 ), picked as materialized (
   select d.id, d.event, d.due_at from (
-    select distinct due_at, id from named where due_at < $11 order by due_at, id limit $5  -- two notes may name one row
+    -- Two notes may name one row.
+    select distinct due_at, id from named where due_at < $11 order by due_at, id limit $5
   ) m
   join delivery d on d.id >= m.id and d.id <= m.id
   where num_nonnulls(d.holder, d.parked) = 0 for update of d skip locked
-), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
+), sized as materialized (
+  -- `before` sums the bytes of earlier rows, each event's once.
   select p.*, e.body, coalesce(sum(case when p.is_first then octet_length(e.body) else 0 end) over (
     order by p.due_at, p.id rows between unbounded preceding and 1 preceding), 0) as before
   from (select *, row_number() over (partition by event order by due_at, id) = 1 as is_first from picked) p

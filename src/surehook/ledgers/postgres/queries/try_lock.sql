@@ -1,2 +1,2 @@
--- Held until it is unlocked or the session ends; false where another has it.
+-- Held until unlocked or the session ends; false if another session has it.
 select pg_try_advisory_lock($1)

@@ -1,4 +1,4 @@
--- A bounded walk over all unfinished deliveries: the endpoints of those that nobody holds, and where it stopped.
+-- A bounded walk over all unfinished deliveries: the endpoints of unheld ones, and the end of the walk.
 with walked as materialized (
   select id, endpoint, holder from delivery where id > $1 order by id limit $2
 )

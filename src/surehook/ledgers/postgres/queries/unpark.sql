@@ -1,10 +1,11 @@
--- $6 is the id to begin at, $7 how many bytes may come; a body comes with the first row of its event alone. `walked` is
--- how many entries of the index were looked at, of taken rows too (0 where the server keeps no statistics). Time that a
--- row stood for one of the standing reasons does not count as its age.
+-- $6 the id to begin at, $7 bytes; a body comes with the first row of its event only. `walked` counts the index entries that
+-- were read, those of taken rows too (0 if the server keeps no statistics). Time for which a row was parked for one of the
+-- standing reasons does not count towards its age.
 with fence as materialized (
   select number, coalesce(pg_stat_get_xact_tuples_returned('delivery_parked'::regclass), 0) as walked
   from node where id = $1 and buried_at is null for share
-), asked as materialized (  -- after the fence, so that its count is the one before the walk
+), asked as materialized (
+  -- Evaluated after the fence, so that the count there is the one before the walk.
   select r.reason from fence cross join unnest($3::text[]) r(reason)
 ), picked as materialized (
   select x.* from asked r cross join lateral (
@@ -13,7 +14,8 @@ with fence as materialized (
       and (d.endpoint, d.parked) <= ($2, r.reason)
     order by d.endpoint, d.parked, d.id limit $4 for update skip locked
   ) x order by x.id limit $4
-), sized as materialized (  -- `before`: bytes of what stands in front, each event's once
+), sized as materialized (
+  -- `before` sums the bytes of earlier rows, each event's once.
   select p.*, e.body, coalesce(sum(case when p.is_first then octet_length(e.body) else 0 end) over (
     order by p.id rows between unbounded preceding and 1 preceding), 0) as before
   from (select *, row_number() over (partition by event order by id) = 1 as is_first from picked) p

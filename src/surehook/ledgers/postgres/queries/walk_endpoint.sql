@@ -1,5 +1,5 @@
--- A bounded walk over all unfinished deliveries (no index knows the endpoint of an unparked one): the endpoint's rows
--- that nobody holds, and last the row where the walk stopped, with whether it may go on from there.
+-- A bounded walk over all unfinished deliveries, since no index has the endpoint of an unparked one. Returns the endpoint's
+-- unheld rows, and last the row at which the walk stopped, and if it may go on from there.
 with walked as materialized (
   select id, endpoint, holder from delivery where id > $1 order by id limit $2
 )

@@ -1,4 +1,4 @@
--- What is new about a delivery at its birth; the rest are the columns' defaults.
+-- The columns that differ at birth; the others have their defaults.
 insert into delivery (
   id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at
 )

@@ -1,4 +1,4 @@
--- Deliveries of one event that differ in id and endpoint alone, which are sixteen bytes each, one after the other.
+-- Deliveries of one event that differ only in id and endpoint, which come as sixteen bytes each, one after the other.
 insert into delivery (
   id, endpoint, event, tenant, type, lane, attempt, due_at, born_at, overdue_at, holder, parked, parked_at
 )

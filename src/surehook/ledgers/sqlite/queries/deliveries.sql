@@ -1,5 +1,5 @@
--- Whole deliveries in one row: each further row would cost the reader the interpreter once more. Not so large bodies (null
--- here), which are dearer as text than a statement each (`large_body`).
+-- Whole deliveries in one packed row: each further row would cost the reader the interpreter once more. Large bodies are null
+-- here, since as text they cost more than a statement each (`large_body`).
 select json_group_array(json_array(
   hex(d.id), hex(d.event), hex(d.endpoint), d.tenant, d.type, d.lane, d.attempt, d.due_at, d.born_at,
   iif(length(e.body) > 32768, null, hex(e.body)),

@@ -1,4 +1,4 @@
--- Whether these were sent is unknown; their histories say so.
+-- These may or may not have been sent; their histories say so.
 insert or replace into attempt (
   delivery, seq, lane, started_at, outcome, unknown, truncated, replay_of, tenant, endpoint, type, event, headers, body
 )

@@ -1,2 +1,2 @@
--- The bytes themselves: as hexadecimal text a quarter of a megabyte takes the writer more than a millisecond.
+-- The raw bytes: as hexadecimal text, 256 KB take the writer more than a millisecond.
 select body from event where id = ?

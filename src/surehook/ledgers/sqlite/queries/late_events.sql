@@ -1,2 +1,2 @@
--- Events that were inserted after a row number and lie below an id.
+-- Events inserted after a row number that lie below an id.
 select json_group_array(json_array(hex(id), tenant, type)) from event where rowid > ? and rowid <= ? and +id < ?

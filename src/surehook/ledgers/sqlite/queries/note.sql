@@ -1,2 +1,2 @@
--- Raising the version comes before.
+-- The version must have been raised before.
 insert into configuration_change (version, kind, key) select version, ?, ? from configuration

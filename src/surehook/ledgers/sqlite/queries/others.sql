@@ -1,6 +1,6 @@
--- Rows of the lane after a due time and id, due by an instant: the last one of so many that are looked at (null where there
--- are fewer), and among those the first ones of nobody who is named (endpoints as hexadecimal text). The index alone is
--- read, row by row and once: gathered first, or with a look at each row, the same took six times as long.
+-- Ready rows of the lane after a due time and id, due by an instant. The first value is the last row read (null if there are
+-- fewer than the limit), the second the first rows of endpoints and tenants that are not skipped (endpoints as hexadecimal text).
+-- Only the index is read, row by row and once: materialized first, or with a read of each row, it took six times as long.
 select json_array(
   json((
     select json_array(due_at, hex(id)) from delivery indexed by delivery_ready

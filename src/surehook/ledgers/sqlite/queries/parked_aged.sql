@@ -1,4 +1,4 @@
--- Some rows of one group from a place on: how many, the last one, and which are past their age.
+-- Some rows of one group after a position: their number, the last one, and those past their age.
 with walked as materialized (
   select id, born_at + stood_ms < ? as is_aged from delivery indexed by delivery_parked
   where parked is not null and endpoint = ? and parked = ? and id > ? and id < ?

@@ -1,4 +1,4 @@
--- A loose scan: from each endpoint one step to the next past all its rows, and likewise through its reasons.
+-- A loose index scan: one step from each endpoint to the next, past all its rows, and likewise through its reasons.
 with recursive endpoints(endpoint) as (
   select * from (
     select endpoint from delivery indexed by delivery_parked where parked is not null order by endpoint limit 1

@@ -1,6 +1,5 @@
--- Events from a place on, and what the walk means for each: young, kept (an unfinished delivery or a dead letter needs
--- it), old, or open, which is nothing to it (bodies are asked for, and this one's is gone). A delivery's id begins as its
--- event's does.
+-- Events after a position, and the fate of each: young, kept (an unfinished delivery or a dead letter needs it), old, or open,
+-- which is of no concern (bodies are asked for, and this one is gone). A delivery's id begins like that of its event.
 select json_group_array(json_array(id, id, fate)) from (
   select
     hex(e.id) as id,

@@ -1,4 +1,4 @@
--- Lines from a place on, and what the walk means for each: last lines are old, young, or kept (dead letters).
+-- History rows after a position, and the fate of each: last rows are old, young, or kept (dead letters).
 select json_group_array(json_array(row, hex(delivery), fate)) from (
   select
     rowid as row, delivery,

@@ -1,4 +1,4 @@
--- Of deliveries (with event and endpoint) those that there are or were.
+-- Those of the deliveries (each with event and endpoint) that exist or existed.
 select distinct v.column1, v.column2
 from (select * from (values {rows:3}) limit ?) v
 where exists (select 1 from delivery d where d.id = v.column1 and d.event = v.column2 and d.endpoint = v.column3)

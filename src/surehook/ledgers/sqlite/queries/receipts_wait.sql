@@ -1,4 +1,4 @@
--- A wait begins, unless an end was told already (hearing.begins): `rejected` (3) of this very delivery, or `finalized` (4).
+-- A wait begins unless an end was told (core/receipt_state.py): `rejected` (3) of this very delivery, or `finalized` (4).
 insert into receipt (event, endpoint, tenant, delivery, finalize_by, changed_at)
 select v.column1, v.column2, v.column3, v.column4, v.column5, ?
 from (select * from (values {rows:5}) limit ?) v

@@ -1,5 +1,5 @@
--- The fence and the line in one: nothing is appended for a row that is not in this node's hand.
--- A line that was no request carries the outcome of the last one, for lists.
+-- The lease check and the history row in one: nothing is inserted for a row that this node does not hold.
+-- A row that is no request has the outcome of the last one, for lists.
 insert into attempt (
   delivery, seq, lane, started_at, outcome, unknown, status, error, address,
   dns_us, connect_us, tls_us, first_byte_us, total_us, truncated, next_at,

@@ -1,4 +1,4 @@
--- `column8` says whether a request was recorded; only then outcome and unknown are new.
+-- `column8` is 1 if a request was recorded; only then outcome and unknown are new.
 update delivery set
   lane = v.column3, attempt = v.column4, due_at = v.column5, parked = v.column6,
   parked_at = iif(v.column6 is null, null, ?), spared = v.column7, holder = null,

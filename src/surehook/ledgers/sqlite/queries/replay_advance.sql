@@ -1,3 +1,3 @@
--- Only from the place where its walker saw it last, so that of two walkers one goes on.
+-- Only from the position that the walker saw last, so that only one of two walkers goes on.
 update replay set state = ?, matched = ?, created = ?, finished_at = ?, position = ?
 where id = ? and state = 'running' and position is ?

@@ -1,4 +1,4 @@
--- Finished originals whose endpoint is there, and whose event is there with its body.
+-- Finished originals whose endpoint exists, and whose event exists with its body.
 select json_group_array(json_array(
   hex(v.original), hex(v.replacement),
   exists (select 1 from replayed r where r.original = v.original),

@@ -1,4 +1,4 @@
--- Time that a row stood for one of the standing reasons does not count as its age.
+-- Time for which a row was parked for one of the standing reasons does not count towards its age.
 update delivery set
   holder = ?,
   stood_ms = stood_ms + iif(parked in ('paused', 'inactive', 'failure'), max(0, ? - parked_at), 0),

@@ -1,6 +1,6 @@
--- What every accept writes: events and deliveries, and nothing where memory was too old for them.
--- Stale: a note after $2 is of a tenant ($5), of a type ($6) or of an endpoint of a tenant of these events, or of an
--- endpoint that is gone, or a version has no note, or there are more than 1000 of them (`MEETINGS_MOST`).
+-- The rows that every accept writes: events and deliveries, and none if the node's configuration was too old for them.
+-- Stale: a note after $2 names a tenant ($5), a type ($6), an endpoint of a tenant of these events, or an endpoint that is gone;
+-- or a version has no note, or there are more than 1000 (`MEETINGS_MOST`).
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), seen as materialized (

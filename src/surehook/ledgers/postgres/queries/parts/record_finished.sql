@@ -1,4 +1,4 @@
--- Finished deliveries in hand leave the table for the last line of their histories.
+-- Finished deliveries that the node holds are moved to the last rows of their histories.
 with fence as materialized (
   select number from node where id = $1 and buried_at is null for share
 ), gone as (

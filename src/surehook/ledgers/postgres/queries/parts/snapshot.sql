@@ -1,2 +1,2 @@
--- Which transactions are under way, and its own number (`under_way.py`).
+-- The transactions under way, and the number of this one (`under_way.py`).
 pg_current_snapshot()::text || ':' || pg_current_xact_id()::text
