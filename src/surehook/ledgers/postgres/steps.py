@@ -46,12 +46,24 @@ async def follow(
     session: Session,
     steps: Generator[S, Sequence[Row], R],
     run: Callable[[Session, S], Awaitable[Sequence[Row]]],
+    *,
+    begun: S | None = None,
+    refusals: tuple[type[Exception], ...] = (),
 ) -> R:
-    """Run the steps of some work, and return its answer."""
+    """Run the steps of some work, and return its answer.
+
+    begun     the first step, if it was taken already
+    refusals  errors that are thrown into the work as `Refused`
+    """
     try:
-        step = next(steps)
+        step = next(steps) if begun is None else begun
         while True:
-            step = steps.send(await run(session, step))
+            try:
+                rows = await run(session, step)
+            except refusals as error:
+                step = steps.throw(Refused(str(error)))
+            else:
+                step = steps.send(rows)
     except StopIteration as end:
         answer: R = end.value
         return answer
@@ -71,23 +83,9 @@ async def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
     step = next(steps)
     if isinstance(step, Noted):
         # It is all there is to the change.
-        return await _follow_change(session, steps, step)
+        return await follow(session, steps, _change, begun=step, refusals=(Unstorable,))
     async with session.writing(query("lock_configuration")):
-        return await _follow_change(session, steps, step)
-
-
-async def _follow_change(session: Session, steps: Changing[R], step: ChangingStep) -> R:
-    try:
-        while True:
-            try:
-                rows = await _change(session, step)
-            except Unstorable as error:
-                step = steps.throw(Refused(str(error)))
-            else:
-                step = steps.send(rows)
-    except StopIteration as end:
-        answer: R = end.value
-        return answer
+        return await follow(session, steps, _change, begun=step, refusals=(Unstorable,))
 
 
 async def _change(session: Session, step: ChangingStep) -> Sequence[Row]:

@@ -13,7 +13,7 @@ from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.ledgers import changes as notes
 from surehook.ledgers.sqlite.fan_out import MANY, write_deliveries
-from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
 from surehook.ledgers.sqlite.statements import batch as batch_statement

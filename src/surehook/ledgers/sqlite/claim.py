@@ -11,7 +11,7 @@ from msgspec import json
 
 from surehook.core.limits import EVENT_BODY_BYTES
 from surehook.core.model import Delivery, Lane
-from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import batch, query

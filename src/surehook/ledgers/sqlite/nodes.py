@@ -1,15 +1,40 @@
-"""The life of a node: entering, heartbeats and eviction, and the rows it holds."""
+"""The life of a node: entering, heartbeats and eviction, and the rows it holds.
+
+Every transaction of a node begins by checking that the node is not evicted (`fence`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from surehook.core.errors import NodeBuried
 from surehook.core.model import Node
-from surehook.ledgers.sqlite.fence import fence
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Burial
+
+
+class Fenced(NamedTuple):
+    """The values that the check reads.
+
+    version  of the configuration
+    number   under which the node holds rows
+    lag_ms   see schema.configuration
+    """
+
+    version: int
+    number: int
+    lag_ms: int
+
+
+def fence(session: Session, node: bytes) -> Fenced:
+    """Raise NodeBuried unless the node has entered and is not evicted."""
+    version, number, lag_ms = session.rows(query("fence"), (node,))[0]
+    if number is None:
+        raise NodeBuried(node)
+    return Fenced(version, number, lag_ms)
 
 
 def enter(session: Session, node: Node, *, now: int) -> None:

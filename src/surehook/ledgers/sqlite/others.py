@@ -14,7 +14,7 @@ from msgspec import json
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.passes import FRESH_MS, Key, Part, Passes
 from surehook.ledgers.sqlite.claim import claim, decode, lease, up_to
-from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Skip, is_full

@@ -25,7 +25,7 @@ from surehook.core.model import (
 )
 from surehook.ledgers import changes as notes
 from surehook.ledgers import history
-from surehook.ledgers.sqlite.fence import fence
+from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.receipts import wait
 from surehook.ledgers.sqlite.rows import run_batch

@@ -43,12 +43,24 @@ def follow(
     session: Session,
     steps: Generator[S, Sequence[Row], R],
     run: Callable[[Session, S], Sequence[Row]],
+    *,
+    begun: S | None = None,
+    refusals: tuple[type[Exception], ...] = (),
 ) -> R:
-    """Run the steps of some work, and return its answer."""
+    """Run the steps of some work, and return its answer.
+
+    begun     the first step, if it was taken already
+    refusals  errors that are thrown into the work as `Refused`
+    """
     try:
-        step = next(steps)
+        step = next(steps) if begun is None else begun
         while True:
-            step = steps.send(run(session, step))
+            try:
+                rows = run(session, step)
+            except refusals as error:
+                step = steps.throw(Refused(str(error)))
+            else:
+                step = steps.send(rows)
     except StopIteration as end:
         answer: R = end.value
         return answer
@@ -65,22 +77,7 @@ def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
 def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
     """Change the configuration in one transaction. The one writer runs no other change beside it."""
     with session.writing():
-        return _follow_change(session, begin())
-
-
-def _follow_change(session: Session, steps: Changing[R]) -> R:
-    try:
-        step = next(steps)
-        while True:
-            try:
-                rows = _change(session, step)
-            except Unstorable as error:
-                step = steps.throw(Refused(str(error)))
-            else:
-                step = steps.send(rows)
-    except StopIteration as end:
-        answer: R = end.value
-        return answer
+        return follow(session, begin(), _change, refusals=(Unstorable,))
 
 
 def _change(session: Session, step: ChangingStep) -> Sequence[Row]:
