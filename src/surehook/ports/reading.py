@@ -1,4 +1,4 @@
-"""The lists and the stories: read models, newest first, by keyset.
+"""The lists and finished deliveries: read models, newest first, by keyset.
 
 A cursor is the last id of the page before (opaque to callers: the door signs nothing, it only encodes).
 A page looks at a bounded number of rows; where matches are rare it may come back short, with a cursor.

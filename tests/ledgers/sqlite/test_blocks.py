@@ -91,7 +91,7 @@ class World:
     def go(self, rows: list[Made]) -> None:
         """These are pruned."""
         with self.session.writing():
-            prune._remove_stories(self.session, [row.id for row in rows])
+            prune._remove_finished(self.session, [row.id for row in rows])
             prune._remove_events(self.session, [row.id for row in rows])
             self.blocks.shrank()
         self.rows = [row for row in self.rows if row not in rows]

@@ -1,4 +1,4 @@
-"""The book: every table as the first release has it."""
+"""The tables of the first release."""
 
 import sqlalchemy as sa
 from alembic import op
