@@ -7,7 +7,7 @@ cannot be stored, the batch fails and runs again item by item, each in a savepoi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
@@ -16,8 +16,8 @@ from surehook.ledgers.sqlite.fan_out import MANY, write_deliveries
 from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.statements import Values, query
 from surehook.ledgers.sqlite.statements import batch as batch_statement
-from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Incoming, Receipt, Taken
 
 # A repeat is recognized by its Idempotency-Key for so long (docs/design.md).
@@ -125,12 +125,12 @@ def _is_ours(session: Session, item: Incoming) -> bool:
     """
     if not item.given:
         return True
-    ids: list[Any] = [delivery.id for delivery in item.deliveries]
+    ids: Values = [delivery.id for delivery in item.deliveries]
     return any(session.rows(*piece) for piece in batch_statement("known_deliveries").pieces(ids))
 
 
 def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
-    values: list[Any] = []
+    values: Values = []
     for item in items:
         if item.event.idempotency_key is not None:
             values += (item.event.tenant, item.event.idempotency_key)
@@ -142,7 +142,7 @@ def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[t
 
 
 def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _First]:
-    values: list[Any] = [item.event.id for item in items]
+    values: Values = [item.event.id for item in items]
     return {
         event: _First(event, tenant, digest, fan_out)
         for piece in batch_statement("known_events").pieces(values)
@@ -151,8 +151,8 @@ def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _F
 
 
 def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
-    events: list[Any] = []
-    deliveries: list[Any] = []
+    events: Values = []
+    deliveries: Values = []
     many: list[Incoming] = []
     late = floor(now - lag_ms)
     lagging = False
@@ -183,7 +183,7 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
 
 
 def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
-    values: list[Any] = []
+    values: Values = []
     for item in items:
         if item.event.idempotency_key is not None:
             e = item.event

@@ -14,7 +14,7 @@ from surehook.core.model import Delivery, Lane
 from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.ledger import ClaimedIds
 
 # The most bytes of a body: the data and its envelope.
@@ -59,7 +59,7 @@ def unpark(
             packed_ids(session, query("parked_ids"), (endpoint, reason, limit))
             for reason in dict.fromkeys(reasons)
         ]
-        ids: list[Any] = up_to(session, list(islice(merge(*groups), limit)), size)
+        ids: Values = up_to(session, list(islice(merge(*groups), limit)), size)
         if not ids:
             return []
         if restart:
@@ -111,8 +111,8 @@ def lease(session: Session, ids: list[bytes], number: int) -> list[Delivery]:
     return read_deliveries(session, ids)
 
 
-def _in_hand(deliveries: Sequence[Delivery]) -> list[Any]:
-    values: list[Any] = []
+def _in_hand(deliveries: Sequence[Delivery]) -> Values:
+    values: Values = []
     for delivery in deliveries:
         values += (delivery.id, delivery.attempt)
     return values

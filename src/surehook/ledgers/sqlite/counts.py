@@ -40,8 +40,8 @@ class Counts:
 
 def _lanes(session: Session, now: int) -> list[LaneCount]:
     with session.snapshot():
-        held = dict(session.rows(query("count_held")))
-        parked = dict(session.rows(query("count_parked_lanes")))
+        held: dict[int, int] = dict(session.rows(query("count_held")))
+        parked: dict[int, int] = dict(session.rows(query("count_parked_lanes")))
         counts = []
         for lane in range(len(LANES)):
             ready, oldest = session.rows(query("count_ready"), (lane, now))[0]

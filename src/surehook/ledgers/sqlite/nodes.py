@@ -57,7 +57,7 @@ def nodes(session: Session) -> list[Node]:
 def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Burial:
     buried, freed = [], 0
     with session.writing():
-        counters = dict(session.rows(query("beats"))) if judged else {}
+        counters: dict[bytes, int] = dict(session.rows(query("beats"))) if judged else {}
         for node in sorted(set(nodes)):
             number = session.rows(query("fence"), (node,))[0][1]
             if number is None or counters.get(node) != judged.get(node, counters.get(node)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from surehook.core import receipt_state
 from surehook.core.model import Notice, Settled
@@ -12,7 +11,7 @@ from surehook.core.receipt_message import Said
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, run_batch
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 
@@ -26,7 +25,7 @@ def apply_receipts(
     session: Session, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
 ) -> ReceiptResult:
     with session.writing():
-        asked: list[Any] = [value for one in items for value in (one.delivery, one.event, endpoint)]
+        asked: Values = [value for one in items for value in (one.delivery, one.event, endpoint)]
         found = (session.rows(*piece) for piece in batch("receipts_known").pieces(asked))
         known = {place for rows in found for place in rows}
         rows = _rows(session, endpoint, {event for _, event in known})
@@ -47,7 +46,7 @@ def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, 
 def _keep(
     session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.ReceiptRow], *, tenant: str, now: int
 ) -> None:
-    values: list[Any] = []
+    values: Values = []
     for event, row in sorted(rows.items()):
         assert row.state is not None, "a receipt has come"
         stage, said = rank(row.state.stage), receipt_state.encode(row.state)

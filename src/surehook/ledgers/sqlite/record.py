@@ -7,7 +7,6 @@ If it did not, the transaction is rolled back, the lost rows are sorted out, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import json
 from msgspec.structs import astuple
@@ -30,7 +29,7 @@ from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.receipts import wait
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.ledger import Recorded
 
 
@@ -72,10 +71,10 @@ def record(
 
 
 def _settle(session: Session, settled: Sequence[Settled], number: int, now: int, *, bare: bool) -> None:
-    entries: list[Any] = []
-    finished: list[Any] = []
-    dead: list[Any] = []
-    onward: list[Any] = []
+    entries: Values = []
+    finished: Values = []
+    dead: Values = []
+    onward: Values = []
     notices: list[Notice] = []
     appended = moved = 0
     is_awaited = False
@@ -133,7 +132,7 @@ def _sorted_out(
     """Return the results whose rows the node still holds, one per row, and the ids of the others."""
     with session.snapshot():
         number = fence(session, node).number
-        ids: list[Any] = [one.delivery.id for one in settled]
+        ids: Values = [one.delivery.id for one in settled]
         found = (session.rows(*piece) for piece in batch("in_hand").pieces(ids, after=(number,)))
         in_hand = {row for rows in found for row in rows}
     kept, lost = [], []
@@ -166,7 +165,7 @@ def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[Breaker
 
 def _update_endpoints(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
     """Update endpoints. Most windows are successes of endpoints without failures, and change nothing."""
-    plain: list[Any] = [one.endpoint for one in health if _is_plain_success(one)]
+    plain: Values = [one.endpoint for one in health if _is_plain_success(one)]
     recovered = {
         endpoint
         for piece in (batch("failing_endpoints").pieces(plain) if plain else ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import json
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from surehook.core.model import Delivery
 from surehook.ledgers.common.replays import columns
 from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.reading import ReplayJob
 
 
@@ -35,9 +34,9 @@ def _resend(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
 ) -> list[bytes]:
     can, done_before, born = _look(session, originals, replacements)
-    made: list[Any] = []
-    deliveries: list[Any] = []
-    links: list[Any] = []
+    made: Values = []
+    deliveries: Values = []
+    links: Values = []
     for original, d in zip(originals, replacements, strict=True):
         if original not in can:
             continue
@@ -62,7 +61,7 @@ def _look(
     session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery]
 ) -> tuple[set[bytes], set[bytes], set[bytes]]:
     """Return the originals that can be sent again, those that were before, and the replacements that exist."""
-    values: list[Any] = []
+    values: Values = []
     for original, replacement in zip(originals, replacements, strict=True):
         values += (original, replacement.id)
     can, done_before, born = set(), set(), set()

@@ -9,7 +9,7 @@ from msgspec import json
 
 from surehook.core.model import Delivery
 from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.statements import batch, query
+from surehook.ledgers.sqlite.statements import Parameters, Values, batch, query
 
 # Deliveries read in one packed row: with bodies of 256 KB it stays near 32 MB.
 READ_AT_ONCE = 64
@@ -28,7 +28,7 @@ def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[by
     return unpacked_ids(session.value(sql, parameters))
 
 
-def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: tuple[Any, ...] = ()) -> list[bytes]:
+def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: Parameters = ()) -> list[bytes]:
     """Return those of `ids` that the packing batch query `name` finds. Each id is followed by its other parameters."""
     found: list[bytes] = []
     for sql, parameters in batch(name).pieces(list(ids), after=after):
@@ -39,10 +39,10 @@ def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: tuple[A
 def run_batch(
     session: Session,
     name: str,
-    values: list[Any],
+    values: Values,
     *,
-    before: tuple[Any, ...] = (),
-    after: tuple[Any, ...] = (),
+    before: Parameters = (),
+    after: Parameters = (),
 ) -> int:
     """Run a writing batch statement, and return the number of rows it has written.
 

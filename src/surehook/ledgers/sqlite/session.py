@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from surehook.core.errors import LedgerBroken, LedgerError, LedgerFull, LedgerUnavailable
 from surehook.ledgers.sqlite.driver import Connection, Driver
+
+# Columns have the types that SQLite stores.
+Row: TypeAlias = tuple[Any, ...]
 
 _BUSY, _LOCKED, _FULL, _INTERRUPT = 5, 6, 13, 9
 _TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE, _ERROR = 18, 19, 20, 25, 1
@@ -52,7 +55,7 @@ class Session:
         except Exception as error:
             raise self._translated(error) from error
         for pragma in pragmas:
-            self.run_plain(f"pragma {pragma}")
+            self.rows(f"pragma {pragma}")
 
     def close(self) -> None:
         """Close the connection, unless it is broken."""
@@ -82,18 +85,14 @@ class Session:
         except Exception as error:
             raise self._translated(error) from error
 
-    def run_plain(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement that is neither cached nor counted (pragmas, definitions)."""
-        return self.rows(sql)
-
-    def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, parameters: Any = ()) -> list[Row]:
         try:
-            found: list[tuple[Any, ...]] = self.connection.execute(sql, parameters).fetchall()
+            found: list[Row] = self.connection.execute(sql, parameters).fetchall()
             return found
         except Exception as error:
             raise self._translated(error) from error
 
-    def row(self, sql: str, parameters: Any = ()) -> tuple[Any, ...] | None:
+    def row(self, sql: str, parameters: Any = ()) -> Row | None:
         """Return the first row, or None."""
         found = self.rows(sql, parameters)
         return found[0] if found else None

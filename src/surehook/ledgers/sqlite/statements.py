@@ -15,10 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from surehook.ledgers.common.statements import names, read_shared, read_text
 
+# Values to bind, of any type that SQLite stores: of rows one after another, and of other parameters.
+Values: TypeAlias = list[Any]
+Parameters: TypeAlias = tuple[Any, ...]
 # Few enough that all stay prepared, and close enough that less than half of the rows are padding.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _MARKER = re.compile(r"\{rows:(\d+)\}")
@@ -55,8 +58,8 @@ class Batch:
         self._class_of = [next(size for size in SIZES if size >= count) for count in range(SIZES[-1] + 1)]
 
     def pieces(
-        self, values: list[Any], *, before: tuple[Any, ...] = (), after: tuple[Any, ...] = ()
-    ) -> Iterator[tuple[str, list[Any]]]:
+        self, values: Values, *, before: Parameters = (), after: Parameters = ()
+    ) -> Iterator[tuple[str, Values]]:
         """Yield the statements for `values`, which holds the rows one after another, and their parameters.
 
         The padding may be appended to `values`: the caller must not use it again.
