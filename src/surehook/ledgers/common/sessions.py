@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from surehook.ledgers.common.indexes import ListIndexes
 from surehook.ledgers.common.statements import Changing, Reading
 
 if TYPE_CHECKING:
-    from surehook.ledgers.common.indexes import ListIndexes
     from surehook.ledgers.common.steps import Steps
 
 P = ParamSpec("P")

@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
+from surehook.ledgers.common.indexes import ListIndexes
 from surehook.ledgers.common.sessions import Sessions
 from surehook.ledgers.common.statements import Changing, Reading
 from surehook.ledgers.late import LateRows
@@ -34,7 +35,6 @@ from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.stray_notes import note_ready
 
 if TYPE_CHECKING:
-    from surehook.ledgers.common.indexes import ListIndexes
     from surehook.ledgers.common.steps import Steps
 
 P = ParamSpec("P")

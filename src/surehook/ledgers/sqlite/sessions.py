@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable
+from surehook.ledgers.common.indexes import IN_ONE_FILE, ListIndexes
 from surehook.ledgers.common.sessions import Sessions
 from surehook.ledgers.common.statements import Changing, Reading
 from surehook.ledgers.sqlite import steps
@@ -18,7 +19,6 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.workers import Inline, Rank, Thread, Worker
 
 if TYPE_CHECKING:
-    from surehook.ledgers.common.indexes import ListIndexes
     from surehook.ledgers.common.steps import Steps
 
 P = ParamSpec("P")
@@ -174,6 +174,4 @@ class SqliteSessions(Sessions):
         return await self._read(look, partial(work, *args, **kwargs))
 
     async def _list_indexes(self) -> ListIndexes:
-        from surehook.ledgers.common.indexes import IN_ONE_FILE
-
         return IN_ONE_FILE
