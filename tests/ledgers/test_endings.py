@@ -113,7 +113,7 @@ async def test_a_walk_that_nobody_goes_on_with_is_forgotten(desk: Desk) -> None:
     while not took or took[-1]:
         took.append(await desk.ledger.end_endpoint(endpoint, reason="deleted", limit=1, now=later))
     assert took == [1, 0], "it begins anew"
-    assert walks is None or len(walks.places) == 0
+    assert walks is None or len(walks.cursors) == 0
 
 
 async def test_aged_rows_of_a_parking_group_are_found_by_birth_and_time_stood(desk: Desk) -> None:

@@ -44,11 +44,19 @@ class EndpointCursors:
             del self._positions[next(iter(self._positions))]
         return self._positions.get(endpoint, BEGINNING)
 
-    def keep(self, endpoint: bytes, place: bytes, *, found: bool, now: int) -> None:
-        """Continue the walk from there."""
-        self.drop(endpoint)
-        self._positions[endpoint] = Position(place, found, now)
+    def stepped(
+        self, endpoint: bytes, place: bytes | None, *, ended: int, found: bool, now: int
+    ) -> int | None:
+        """Move a walk after a step, and return the step's answer.
 
-    def drop(self, endpoint: bytes) -> None:
-        """Forget a walk that has come to the end."""
+        place  the position reached; None: the walk has come to the end
+        ended  the number of deliveries that the step ended
+        found  an earlier step of this walk ended some
+
+        The answer is `ended`; instead of 0 it is None if the walk has to go on, or to start over since it ended some.
+        """
         self._positions.pop(endpoint, None)
+        if place is None:
+            return ended or (None if found else 0)
+        self._positions[endpoint] = Position(place, found or ended > 0, now)
+        return ended or None

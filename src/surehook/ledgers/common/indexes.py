@@ -1,4 +1,7 @@
-"""The indexes that lists can use. Of some, only rows below an id are indexed: on PostgreSQL a day is when it is over."""
+"""The bounds of ids, and the indexes that lists can use.
+
+Of some indexes only rows below an id have entries: on PostgreSQL a day is indexed when it is over.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from surehook.core.limits import EVENT_ID_AHEAD_S
+
 # Bounds of ids: nothing sorts before the first, and every id before the second.
 LOWEST, HIGHEST = b"", b"\xff" * 17
+# An id is at most this far ahead of the clock.
+AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 # Rows a page looks at before it comes back short, with a cursor: some ten milliseconds of reading.
 LOOKS_MAX = 10_000
 NO_COLUMNS: Mapping[str, bytes] = MappingProxyType({})

@@ -13,9 +13,8 @@ from surehook.core.model import Event, Notice
 from surehook.ledgers import schema
 from surehook.ledgers.blocks import EVENTS
 from surehook.ledgers.common import blocks
-from surehook.ledgers.common.indexes import HIGHEST, LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
+from surehook.ledgers.common.indexes import AHEAD_MS, HIGHEST, LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
 from surehook.ledgers.common.paging import (
-    AHEAD_MS,
     Source,
     Span,
     above_and_below,

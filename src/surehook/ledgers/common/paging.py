@@ -11,15 +11,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, select
 
-from surehook.core.limits import EVENT_ID_AHEAD_S
 from surehook.ledgers.common.indexes import HIGHEST, LOOKS_MAX, LOWEST
 from surehook.ledgers.common.steps import Steps
 from surehook.ports.registry import Page
 
 # Open deliveries cost a fifth as much each, and each page reads finished ones as well.
 OPEN_LOOKS_MAX = 50_000
-# An id is at most this far ahead of the clock.
-AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 _MILLIS_MAX = (1 << 48) - 1
 
 

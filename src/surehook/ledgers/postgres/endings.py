@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
-from surehook.core.ids import floor
-from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.common import notices as notices_
+from surehook.ledgers.common.aged import WALK_ROWS, AgedWalk, ceiling
 from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.rows import deliveries_of
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
-
-# An id is at most this far ahead of the clock (docs/design.md), so ids beyond it cannot be of aged rows.
-AHEAD_MS = 5 * MINUTE_MS
-# Rows that one step reads, in some ten milliseconds, before other work goes on.
-WALK_ROWS = 10_000
 
 
 async def end(
@@ -97,11 +89,9 @@ class EndpointWalks:
                 place = walked[-1][0]
             anyhow = [(None, None)] * len(unheld)
             ended = await _end(session, unheld, anyhow, state="cancelled", reason=reason, now=now)
-        if not is_end:
-            self.cursors.keep(endpoint, place, found=found or bool(ended), now=now)
-            return len(ended) or None
-        self.cursors.drop(endpoint)
-        return len(ended) or (None if found else 0)
+        return self.cursors.stepped(
+            endpoint, None if is_end else place, ended=len(ended), found=found, now=now
+        )
 
 
 async def unheld_endpoints(session: Session, after: bytes) -> tuple[list[bytes], bytes | None]:
@@ -115,34 +105,23 @@ async def parked_groups(session: Session) -> list[ParkedGroup]:
 
 
 async def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
-    """Find aged rows by a bounded walk through each group, in the order of ids.
-
-    Old ids come first and are the likeliest. Rows that are younger than their ids (a replay, a pause) are skipped.
-    """
     if not groups:
         return AgedPage([], [])
-    part, depth = max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))
+    walk = AgedWalk(groups, limit)
     found = await session.rows(
         query("parked_aged"),
         [group.endpoint for group in groups],
         [group.reason for group in groups],
         [group.after for group in groups],
-        [floor(group.born_before + AHEAD_MS) for group in groups],
+        [ceiling(group) for group in groups],
         [group.born_before for group in groups],
-        depth,
-        part + 1,
+        walk.depth,
+        walk.part + 1,
     )
-    ids: list[bytes] = []
-    goes_on = []
     for number, walked, last, aged in found:
-        group = groups[number - 1]
-        ids += aged[:part]
-        if len(aged) > part:
-            goes_on.append(replace(group, after=aged[part - 1]))
-        elif walked == depth:
-            goes_on.append(replace(group, after=last))
-    rows = deliveries_of(await session.rows(query("deliveries_bare"), ids)) if ids else []
-    return AgedPage(rows, goes_on)
+        walk.found(groups[number - 1], aged, walked=walked, last=last)
+    rows = deliveries_of(await session.rows(query("deliveries_bare"), walk.ids)) if walk.ids else []
+    return AgedPage(rows, walk.rest)
 
 
 async def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:

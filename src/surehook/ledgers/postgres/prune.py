@@ -14,12 +14,12 @@ from collections.abc import Sequence
 
 from surehook.core.ids import floor
 from surehook.core.limits import CLOSINGS_KEPT_MS
+from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.walks import (
-    AHEAD_MS,
     BODIES,
     EVENTS,
     FINISHED,

@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 from surehook.core.ids import floor
 from surehook.core.instants import HOUR_MS, MINUTE_MS
-from surehook.core.limits import EVENT_ID_AHEAD_S
+from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.partitions import name
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 
-AHEAD_MS = EVENT_ID_AHEAD_S * 1_000
 # Rows that one step looks at: some milliseconds.
 STEP_ROWS = 500
 # Kept rows that one round looks at without removing any, and the partitions that it looks into.

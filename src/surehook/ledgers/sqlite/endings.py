@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
-from surehook.core.ids import floor
-from surehook.core.instants import MINUTE_MS
 from surehook.core.model import Delivery, Notice
 from surehook.ledgers.common import notices as notices_
+from surehook.ledgers.common.aged import WALK_ROWS, AgedWalk, ceiling
 from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
@@ -17,10 +14,6 @@ from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
-# An id is at most this far ahead of the clock (docs/design.md), so ids beyond it cannot be of aged rows.
-AHEAD_MS = 5 * MINUTE_MS
-# Rows that one step reads, in some ten milliseconds, before other work goes on.
-WALK_ROWS = 10_000
 # The same for a look at all endpoints, which is not urgent: a millisecond or two.
 STEP_ROWS = 2_000
 
@@ -84,11 +77,7 @@ class EndpointWalks:
                 last = session.value(query("walk_end"), rows)
                 place, is_end = last or place, last is None
             _end(session, ids, state="cancelled", reason=reason, now=now)
-        if not is_end:
-            self.cursors.keep(endpoint, place, found=found or bool(ids), now=now)
-            return len(ids) or None
-        self.cursors.drop(endpoint)
-        return len(ids) or (None if found else 0)
+        return self.cursors.stepped(endpoint, None if is_end else place, ended=len(ids), found=found, now=now)
 
 
 def unheld_endpoints(session: Session, after: bytes) -> tuple[set[bytes], bytes | None]:
@@ -102,26 +91,16 @@ def parked_groups(session: Session) -> list[ParkedGroup]:
 
 
 def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
-    """Find aged rows by a bounded walk through each group, in the order of ids.
-
-    Old ids come first and are the likeliest. Rows that are younger than their ids (a replay, a pause) are skipped.
-    """
-    page = AgedPage([], [])
-    part, depth = (max(1, limit // len(groups)), max(1, WALK_ROWS // len(groups))) if groups else (0, 0)
+    if not groups:
+        return AgedPage([], [])
+    walk = AgedWalk(groups, limit)
     with session.snapshot():
-        ids: list[bytes] = []
         for group in groups:
-            ceiling = floor(group.born_before + AHEAD_MS)
-            walk = (group.born_before, group.endpoint, group.reason, group.after, ceiling, depth, part + 1)
-            ((walked, last, packed),) = session.rows(query("parked_aged"), walk)
-            aged = unpacked_ids(packed)
-            ids += aged[:part]
-            if len(aged) > part:
-                page.goes_on.append(replace(group, after=aged[part - 1]))
-            elif walked == depth:
-                page.goes_on.append(replace(group, after=last))
-        page.rows.extend(read_deliveries(session, ids, statement="deliveries_bare"))
-    return page
+            bounds = (group.born_before, group.endpoint, group.reason, group.after, ceiling(group))
+            asked = (*bounds, walk.depth, walk.part + 1)
+            ((walked, last, packed),) = session.rows(query("parked_aged"), asked)
+            walk.found(group, unpacked_ids(packed), walked=walked, last=last)
+        return AgedPage(read_deliveries(session, walk.ids, statement="deliveries_bare"), walk.rest)
 
 
 def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:

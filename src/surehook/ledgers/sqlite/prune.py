@@ -14,8 +14,8 @@ from msgspec import json
 from surehook.core.ids import floor
 from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.ledgers.blocks import EVENTS, LINES
+from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.sqlite.blocks import give_back, last_row
-from surehook.ledgers.sqlite.endings import AHEAD_MS
 from surehook.ledgers.sqlite.pruning_walk import STEP_ROWS, Seen, Walk
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
