@@ -115,6 +115,11 @@ class Accepting:
     async def _take_part(
         self, session: Session, batch: Sequence[Incoming], number: int, now: int
     ) -> list[Taken]:
+        """Write the new items of a batch in which no key and no id comes twice, and answer for all.
+
+        Keys are taken first and events second, each locked by the insert, so that of two requests with the same key or id one
+        waits for the other. An item with a known id gives its key back.
+        """
         known_keys = await _take_keys(session, batch, now)
         asking = [
             item for item in batch if item.event.idempotency_key is None or _key_of(item) not in known_keys

@@ -142,7 +142,15 @@ class Parked:
         size: int,
         restart: bool = False,
     ) -> list[Delivery]:
-        """Lease the oldest rows of all the reasons together, by id."""
+        """Lease the oldest rows of all the reasons together, by id.
+
+        The walk begins at the position, or at the lowest id if a look back is due. If it finds too little and a look back is
+        not far, it looks back at once. Then the position is:
+
+        1. after a full answer, the last id, or a lower one that was parked meanwhile;
+        2. after too little and a far walk, the ids of about now, below which everything was seen;
+        3. otherwise none: the next call begins at the lowest id.
+        """
         asked = list(dict.fromkeys(reasons))
         sql = query("restart" if restart else "unpark")
 

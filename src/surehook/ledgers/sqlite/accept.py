@@ -101,7 +101,12 @@ def _take(
 def _repeat(
     session: Session, item: Incoming, keys: dict[tuple[str, str], _First], events: dict[bytes, _First]
 ) -> Taken | None:
-    """Return the answer for an item that came before; None if it is new."""
+    """Return the answer for an item that came before; None if it is new.
+
+    1. A known key with another digest is a conflict; with the same digest the item repeats the key's event.
+    2. A known id with another tenant or digest is a conflict; otherwise the item repeats that event.
+    3. A repeat whose rows this very item has written, in a commit whose answer was lost, counts as new.
+    """
     event = item.event
     if item.event.idempotency_key is not None:
         known = keys.get((event.tenant, item.event.idempotency_key))

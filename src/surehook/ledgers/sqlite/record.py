@@ -63,7 +63,8 @@ def record(
                 _keep_breakers(session, breakers)
                 return Recorded(lost, _update_endpoints(session, health, now))
         except (_Lost, Unstorable) as error:
-            # Unstorable: one row was settled twice in this window, and both history rows have the same key.
+            # Lost: the node no longer holds a row. Unstorable: a row was settled twice in this window, and both history rows
+            # have the same key. The rest of the window is written by the next round.
             settled, missing = _sorted_out(session, settled, node)
             if not missing:
                 raise LedgerUnavailable("a result could not be written") from error
