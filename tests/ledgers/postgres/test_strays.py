@@ -11,7 +11,7 @@ import pytest
 
 from surehook.core.model import FIRST, Delivery
 from surehook.ledgers.late import LATE_MS
-from surehook.ledgers.postgres import telling
+from surehook.ledgers.postgres import stray_notes
 from surehook.ledgers.postgres.ledger import PostgresLedger
 from surehook.ledgers.postgres.lookback import MOST_S
 from surehook.ports.ledger import Skip
@@ -265,8 +265,8 @@ async def test_many_rows_that_are_freed_at_once_are_few_notes_and_leave_none(
 async def test_notes_are_bounded_for_each_tenant_and_for_all(
     desk: Desk, other: Desk, ticks: Ticks, beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "NOTES_TENANT", 2)
-    monkeypatch.setattr(telling, "NOTES_MOST", 3)
+    monkeypatch.setattr(stray_notes, "NOTES_TENANT", 2)
+    monkeypatch.setattr(stray_notes, "NOTES_MOST", 3)
     endpoints = [await other.new_endpoint() for _ in range(4)]
     held = [await other.publish_one(endpoint, at=LONG_AGO, now=LONG_AGO, held=True) for endpoint in endpoints]
     for one in held:
