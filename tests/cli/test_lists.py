@@ -153,9 +153,8 @@ def test_sending_and_waiting_says_at_once_that_the_endpoint_is_paused(surehook: 
     accepted = {"id": "evt_" + "0" * 26, "deliveries": 1}
     values = {"POST /v1/events": accepted, f"GET /v1/events/{accepted['id']}/deliveries": [parked("paused")]}
     with fake_api(**values) as api:
-        ran = surehook(
-            "send", "a.b", "--tenant", "acme", "--wait", "1h", env=api.env
-        )  # or the test never ends
+        # It does not wait for the hour.
+        ran = surehook("send", "a.b", "--tenant", "acme", "--wait", "1h", env=api.env)
 
     assert ran.code == 7 and f"surehook endpoints resume {ENDPOINT}" in ran.err
 

@@ -105,9 +105,8 @@ def show(
     with server(url, key) as client:
         found = client.deliveries.get(delivery)
         attempts = list(client.pages(f"/v1/deliveries/{segment(delivery)}/attempts"))
-    attempts.sort(
-        key=lambda attempt: (attempt["started_at"], attempt["number"])
-    )  # a story begins at its beginning
+    # Oldest first, unlike every list: this is read from top to bottom.
+    attempts.sort(key=lambda attempt: (attempt["started_at"], attempt["number"]))
     if json:
         document({"delivery": found, "attempts": attempts})
         return

@@ -36,11 +36,12 @@ class Network(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """What an operator adds to the table, for everybody or for one tenant."""
 
-    allow: tuple[Network, ...] = ()  # grants: callable although the table refuses them
-    deny: tuple[Network, ...] = ()  # never callable, grants or not
-    nat64: tuple[
-        Network, ...
-    ] = ()  # own NAT64 prefixes (RFC 6052 lengths), judged by the IPv4 address inside
+    # Grants: callable although the table refuses them.
+    allow: tuple[Network, ...] = ()
+    # Never callable, granted or not.
+    deny: tuple[Network, ...] = ()
+    # The operator's own NAT64 prefixes (RFC 6052 lengths), judged by the IPv4 address inside.
+    nat64: tuple[Network, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -115,9 +116,8 @@ def _refusal(version: int, number: int, rules: Rules) -> str | None:
         return _refusal(4, number & 0xFFFFFFFF, rules)
     if not _GLOBAL_UNICAST.holds(6, number):
         return _special(_REFUSED_6_NAMES, 6, number) or "not global unicast"
-    if (
-        number >> 32 & 0xFDFFFFFF == 0x5EFE
-    ):  # ISATAP: interface id 0000:5efe or 0200:5efe, then the IPv4 address
+    # ISATAP: interface id 0000:5efe or 0200:5efe, then the IPv4 address.
+    if number >> 32 & 0xFDFFFFFF == 0x5EFE:
         carried = _refusal(4, number & 0xFFFFFFFF, rules)
         if carried is not None:
             return carried

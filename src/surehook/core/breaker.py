@@ -273,9 +273,8 @@ class Breaker:
     def _count(self, failed: bool, now: int) -> None:
         assert self.policy is not None
         number, buckets = self._number(now, self.policy), self._buckets
-        if (
-            self._others is not None or not buckets or buckets[-1][0] != number
-        ):  # else no time has passed in buckets
+        # Otherwise no time has passed in buckets.
+        if self._others is not None or not buckets or buckets[-1][0] != number:
             self._forget_before(number)
             if not buckets or buckets[-1][0] < number:
                 buckets.append([number, 0, 0])

@@ -18,13 +18,11 @@ NAME_CHARS_MAX = 253  # RFC 1035 section 3.1, in text form
 
 _TEXT = re.compile(r"[A-Za-z0-9.\-]+", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-_NUMBER = re.compile(
-    r"[0-9]+|0x[0-9a-f]*", re.ASCII
-)  # the "ends in a number" rule of the WHATWG URL standard
-# IDNA 2008 takes these as they are (RFC 5892 section 2.6 and appendix A), although a case folding would change them.
-_DEVIATIONS = dict.fromkeys(
-    map(ord, "\u00df\u03c2\u200c\u200d"), "\u4e00"
-)  # by a letter that nothing changes
+# The "ends in a number" rule of the WHATWG URL standard.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+# IDNA 2008 takes these as they are (RFC 5892 section 2.6 and appendix A), although case folding would change them:
+# each is replaced by a letter that nothing changes.
+_DEVIATIONS = dict.fromkeys(map(ord, "\u00df\u03c2\u200c\u200d"), "\u4e00")
 _LOOPBACK = ("127.0.0.1", "::1")
 
 # Always refused: what clouds answer credentials under.

@@ -31,9 +31,8 @@ def watched(stuck_s: float = STUCK_CPU_S, wind_s: float = WIND_S) -> Iterator[No
         signal.setitimer(signal.ITIMER_PROF, stuck_s)
         timer = loop.call_later(wind_s, wind)
 
-    with contextlib.suppress(
-        OSError, ValueError, RuntimeError, AttributeError
-    ):  # without stderr nothing is written
+    # Without stderr nothing is written.
+    with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):
         faulthandler.register(signal.SIGPROF, chain=True)
     wind()
     try:

@@ -71,9 +71,8 @@ def read(
         if len(lower) > limit:
             break
     blocks = Rows.read(lower, spots.lowest, limit)
-    both = {
-        one.id: one for one in (*late.found, *blocks.found)
-    }  # what came late may lie in such a block as well
+    # What came late may lie in such a block as well.
+    both = {one.id: one for one in (*late.found, *blocks.found)}
     return Rows([*upper.found, *both.values()], max(late.lowest, blocks.lowest))
 
 

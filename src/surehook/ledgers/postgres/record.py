@@ -146,9 +146,8 @@ async def _fold_all(session: Session, health: Sequence[EndpointHealth], now: int
         if change.status != status and one.status is None:
             notices.append(disabled_notice(change, tenant=tenant, now=now))
     if any(turned) and not may_turn:
-        raise Again(
-            "other windows brought an endpoint to its limit meanwhile"
-        )  # seen by the look of the next run
+        # The look of the next run sees it.
+        raise Again("other windows brought an endpoint to its limit meanwhile")
     if changes:
         await session.run(
             query("endpoint_fold"),

@@ -95,9 +95,8 @@ class Retirement:
             low, high = (bound.hex() for bound in day.span)
             for table in self.tables:
                 partition, copy, key = name(table, day.number), _copy(table, day.number), TABLES[table]
-                await session.say(
-                    f"drop table if exists {copy}, {table}_left_{day.number}"
-                )  # … of the version before
+                # `…_left_…` is of the version before.
+                await session.say(f"drop table if exists {copy}, {table}_left_{day.number}")
                 await session.say(
                     f"create table {copy} (like {partition} including defaults including indexes)"
                 )
