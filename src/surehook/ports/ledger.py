@@ -70,7 +70,7 @@ class Burial(Struct, gc=False):
     freed: int
 
 
-class Receipt(Struct, gc=False):
+class AcceptResult(Struct, gc=False):
     """Answer to `accept`. `stale` True: what changed after the caller's memory concerns events of the batch, or may do so,
     and *nothing was written*; reload, judge and fan out again, call again. `taken` is in the order of the batch, `version`
     that of the configuration now: memory may be behind it although nothing of the batch was concerned."""
@@ -184,7 +184,7 @@ class Ledger(Receipts, Protocol):
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         """Append events, deliveries and the keys that events name in one transaction.
 
         `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and

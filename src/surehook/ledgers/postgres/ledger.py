@@ -31,13 +31,13 @@ from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import (
     ANY_SIZE,
     NONE_KEPT,
+    AcceptResult,
     AgedGroup,
     AgedPage,
     Burial,
     ClaimedIds,
     Incoming,
     ParkedGroup,
-    Receipt,
     Recorded,
     Skip,
 )
@@ -112,11 +112,11 @@ class PostgresLedger(Registering, Reads, Housekeeping):
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         if batch:
             self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
         began = self._telling.begin()
-        receipt = await self._with(
+        result = await self._with(
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
         ready = [
@@ -126,7 +126,7 @@ class PostgresLedger(Registering, Reads, Housekeeping):
             if not delivery.held and delivery.parked is None
         ]
         self._telling.ended(began, ready, now=now)
-        return receipt
+        return result
 
     async def claim(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE
