@@ -1,4 +1,4 @@
-"""The verdict on one IP address: may a request chosen by a customer go there?
+"""Judges one IP address: may a request go there whose target a customer chose?
 
 The rule is positive for IPv6 and negative for IPv4. IPv6: only global unicast, `2000::/3`, less the
 blocks below; everything else is unallocated, local or special. IPv4: everything but the blocks below.
@@ -10,7 +10,7 @@ IPv6 addresses that carry an IPv4 address are judged by what they carry, where t
 honest networks use: mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96` and the operator's own prefixes) and
 ISATAP interface ids. Carriers with no honest use left (compatible, translated, 6to4, Teredo) are refused whole.
 
-Order of words: the operator's deny list, then the grants, then this table.
+Order of precedence: the operator's deny list, then the grants, then this table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Network(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What an operator adds to the table, for everybody or for one tenant."""
+    """An operator's additions to the table, for everybody or for one tenant."""
 
     # Grants: callable although the table refuses them.
     allow: tuple[Network, ...] = ()
@@ -85,7 +85,7 @@ def canonical(text: str) -> str | None:
 
 
 def judge(text: str, rules: Rules) -> Verdict:
-    """Judge one address as a resolver or a URL gave it. Pure: the same words always get the same verdict."""
+    """Judge one address as a resolver or a URL gave it. The same rules always give the same verdict."""
     read = _read(text)
     if read is None:
         return Verdict(text, "not an address")
@@ -94,7 +94,7 @@ def judge(text: str, rules: Rules) -> Verdict:
 
 
 def is_granted(text: str, rules: Rules) -> bool:
-    """Whether the operator named this address in a grant (and did not deny it)."""
+    """True where the operator granted this address and did not deny it."""
     read = _read(text)
     if read is None:
         return False

@@ -70,17 +70,17 @@ def read(text: str) -> Host:
 
 
 def is_local(name: str) -> bool:
-    """`localhost` and everything under it (RFC 6761 section 6.3): never asked of a resolver."""
+    """True for `localhost` and everything under it (RFC 6761 section 6.3), which no resolver is asked for."""
     return name == "localhost" or name.endswith(".localhost")
 
 
 def local_addresses(rules: address.Rules) -> tuple[str, ...]:
-    """What `localhost` stands for: the loopback addresses that the operator granted."""
+    """Addresses of `localhost`: the loopback addresses that the operator granted."""
     return tuple(found for found in _LOOPBACK if address.is_granted(found, rules))
 
 
 def refusal(name: str, rules: address.Rules, own: frozenset[str], *, reserved: bool) -> str | None:
-    """Why a name is refused by its text, or None. Grants open the names that private networks use."""
+    """The reason to refuse a name by its text, or None. Grants open the names that private networks use."""
     if name in own:
         return "this is our own name: deliveries to ourselves would run in a circle"
     if name in _METADATA or name.endswith(_METADATA_SUFFIXES):
@@ -104,9 +104,9 @@ def _is_label(label: str) -> bool:
 
 
 def _is_punycode(encoded: str) -> bool:
-    """Whether an A-label holds what its prefix promises: RFC 3492 text, in its one spelling, of a label that could
-    stand there itself: neither plain ASCII nor in need of a mapping (wide digits, capitals, loose marks), which
-    some readers would carry out and others not.
+    """True if an A-label is valid: RFC 3492 text, in its one spelling, of a label that needs the encoding and no mapping.
+
+    Mappings (wide digits, capitals, loose marks) are carried out by some readers and not by others.
     """
     try:
         decoded = encoded.encode("ascii").decode("punycode")

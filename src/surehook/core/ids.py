@@ -60,7 +60,7 @@ def millis(raw: bytes) -> int:
 
 
 def floor(at_ms: int) -> bytes:
-    """What all ids made at this instant or later are above, and all made before it are below."""
+    """Lower bound of all ids made at this instant or later; all earlier ids are below it."""
     return max(0, at_ms).to_bytes(6, "big")
 
 
@@ -111,12 +111,12 @@ def try_parse(prefix: str, written: str) -> bytes | None:
 
 
 def is_uuid7(raw: bytes) -> bool:
-    """Whether the version and variant bits are those of a uuid7."""
+    """True if the version and variant bits are those of a uuid7."""
     return raw[6] >> 4 == 7 and raw[8] >> 6 == 2
 
 
 def other_kind(prefix: str, written: str) -> str | None:
-    """The sentence for an id that is one of another kind than wanted; None where it is no id at all."""
+    """The sentence for an id of the wrong kind; None where it is no id at all."""
     found, sign, _ = written.partition("_")
     if not sign or found == prefix or found not in WORDS or try_parse(found, written) is None:
         return None

@@ -49,7 +49,7 @@ def timeout_s(policy: Policy, *, lane: Lane, place: int, is_slow: bool, probe: b
 
 
 class Pace:
-    """Whether an endpoint's recent p95 exceeds its first timeout: more than one in twenty of the last answers."""
+    """Recent answer times of an endpoint: slow where more than one in twenty of the last exceeded its first timeout."""
 
     __slots__ = ("_seen", "_slow")
 
@@ -95,7 +95,7 @@ class Limit:
         self._alone = False  # what is tried is one at a time
 
     def grow(self, *, begun: int = 0) -> None:
-        """A success: one more slot at once below the threshold, else after as many successes as there are slots."""
+        """Note a success: one more slot at once below the threshold, else after as many successes as there are slots."""
         if self._since is not None:
             self._try(begun=begun, hung=0)
             if self._least is not None:
@@ -108,7 +108,7 @@ class Limit:
             self._credit = 0
 
     def shrink(self, *, begun: int, floor: int = 1) -> None:
-        """Pushback on a request that began after `begun` cuts: half, at least `floor`."""
+        """Halve the limit, down to `floor`, after pushback on a request that began after `begun` cuts."""
         if begun != self.cuts:
             return
         self.cuts += 1
@@ -117,12 +117,12 @@ class Limit:
         self._credit = 0
 
     def refuse(self, *, begun: int) -> None:
-        """A failure, or a plea for less: pushback whatever was known, down to one."""
+        """Note a failure, or a request to slow down: pushback whatever was known, down to one."""
         self._forget_trials()
         self.shrink(begun=begun)
 
     def hang(self, *, begun: int, floor: int) -> None:
-        """A first call was not answered in its short time: pushback, as long as that helps.
+        """Note a first call that timed out: pushback, as long as that helps.
 
         A receiver that lets a quarter of its calls time out although it is asked `floor` at once, and as many although it
         is asked one at a time, is slow, and not overwhelmed: kept there, its events would come faster than they can be
@@ -139,7 +139,7 @@ class Limit:
                 self._seen = self._hung = 0
 
     def _try(self, *, begun: int, hung: int) -> None:
-        """One more call on trial; with the last of a trial judge it."""
+        """Count one more call of a trial, and judge the trial with its last."""
         if self._since is None or begun < self._since:
             return
         self._seen += 1
@@ -153,7 +153,7 @@ class Limit:
                 self._since = self.cuts  # what began under another limit says nothing about this one
 
     def _judge(self, hung: int) -> None:
-        """A trial is over: what to ask from now on."""
+        """Judge a trial that is over, and set the limit from now on."""
         if self._alone:
             assert self._least is not None
             self._alone = False

@@ -1,4 +1,4 @@
-"""What a token server said (RFC 6749 sections 5.1 and 5.2). Its answers are a stranger's, like any receiver's.
+"""Answers of token servers (RFC 6749 sections 5.1 and 5.2): untrusted, like those of any receiver.
 
 A token is usable when the answer is 200 with one JSON object that has `access_token` (visible ASCII, bounded) and
 `token_type` `bearer`. How long it may be used is `expires_in`, within bounds; servers that leave it out mean to

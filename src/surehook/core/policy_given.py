@@ -70,7 +70,7 @@ class GivenHeaderNames(Struct, forbid_unknown_fields=True):
 
 
 class GivenPolicy(Struct, forbid_unknown_fields=True):
-    """What a caller may write; every key is optional."""
+    """A policy as a caller may write it; every key is optional."""
 
     name: str | UnsetType | None = UNSET
     profile: str | UnsetType = UNSET

@@ -90,7 +90,7 @@ Jitter = JitterRatio | JitterFull | JitterAdd
 
 
 class Policy(Struct, frozen=True):
-    """How to deliver. `name` is set on profiles; `profile` is the one a policy started from."""
+    """Rules of delivery. `name` is set on profiles; `profile` is the one a policy started from."""
 
     name: str | None
     profile: str

@@ -34,9 +34,8 @@ from surehook.core.verification import Headers, Key, Verifier, VerifyError
 
 LABEL = b"surehook receipts v1"
 PREFIX = "rcp"
-ITEMS = (
-    100  # receipts in one message: one request and one transaction for what a busy receiver says in a moment
-)
+# Receipts in one message: one request and one transaction for what a busy receiver reports in a moment.
+ITEMS = 100
 BODY_BYTES = 256 * 1024  # ITEMS with notes at their longest in four-byte letters, escaped, and air
 
 
@@ -58,7 +57,7 @@ class Message(Struct):
 
 
 class Said(Struct, frozen=True):
-    """What was said about one event that a delivery brought."""
+    """The receipt for one event that a delivery brought."""
 
     delivery: bytes
     event: bytes
@@ -87,7 +86,7 @@ def write(items: Sequence[Item]) -> bytes:
 def headers(
     endpoint: str, materials: Sequence[bytes], body: bytes, *, now_ms: int, chance: bytes
 ) -> dict[str, str]:
-    """What a message carries beside its body, signed with each secret, so that a rotation loses nothing."""
+    """Headers of a message, signed with each secret, so that a rotation loses nothing."""
     message_id = ids.text(PREFIX, ids.uuid7(now_ms, chance))
     seconds = now_ms // 1000
     signed = [signature.sign(receipt_key(one), message_id, seconds, body).decode() for one in materials]
@@ -101,7 +100,7 @@ def headers(
 
 
 def verify(headers: Headers, body: bytes, materials: Iterable[bytes], *, now: float) -> None:
-    """Believe that one who holds one of these v1 secrets made this message as receipts. `now` in Unix seconds.
+    """Check that a holder of one of these v1 secrets made this message as receipts. `now` in Unix seconds.
 
     Raises VerifyError.
     """

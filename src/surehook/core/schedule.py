@@ -18,7 +18,7 @@ from surehook.core.policy_parts import (
 
 
 def retries(policy: Policy) -> int:
-    """How many retries the schedule has. Age, `auto_retry` and the ten-day rule may allow fewer."""
+    """Number of retries in the schedule. Age, `auto_retry` and the ten-day rule may allow fewer."""
     schedule = policy.schedule
     return len(schedule.waits) if isinstance(schedule, Fixed) else schedule.retries
 
@@ -45,14 +45,14 @@ def wait(policy: Policy, retry: int, fraction: float) -> float:
 
 
 def jitter_range(policy: Policy, retry: int) -> tuple[float, float]:
-    """What jitter may add to the wait before retry number `retry`: lowest and highest, in seconds."""
+    """Bounds of what jitter may add to the wait before retry number `retry`: lowest and highest, in seconds."""
     if policy.jitter is None:
         return (0.0, 0.0)
     return _spread(policy.jitter, base_wait(policy, retry))
 
 
 def begins(policy: Policy, retry: int, waited_s: float) -> bool:
-    """Whether the wait before `retry` is begun after `waited_s` seconds of earlier waits (without jitter).
+    """True if the wait before `retry` is begun after `waited_s` seconds of earlier waits (without jitter).
 
     webhooks.uno: a wait that would pass ten days in all is not begun.
     """

@@ -78,11 +78,11 @@ class Schema:
         self._counter = counter
 
     def weight(self, data: bytes) -> int:
-        """How many steps judging this payload takes at most, by a glance at it."""
+        """Upper bound of the steps of judging this payload, from counts of its bytes alone."""
         return 0 if self._counter is None else self._counter.weight(data)
 
     def mismatch(self, data: bytes) -> Problem | None:
-        """What the schema has against this valid JSON: Problem `schema_mismatch`, or None.
+        """The first mismatch of this valid JSON: Problem `schema_mismatch`, or None.
 
         Its field is the path of the first error, `data.signer.email`; its sentence holds nothing of the payload.
         A schema that cannot be used refuses everything with `invalid_schema`: unchecked events would be worse.
@@ -163,8 +163,8 @@ def compile_in_steps(source: bytes) -> Steps[Schema]:
 
 
 def kept_in_steps(source: bytes) -> Steps[Schema]:
-    """A schema out of the book. One that is not usable, because it was written by a version that judged otherwise,
-    becomes a Schema that refuses every event: a server must start whatever its book holds."""
+    """A schema from the ledger. One that is not usable, because an older version accepted it, becomes a Schema that refuses
+    every event: a server must start whatever its ledger holds."""
     try:
         return (yield from compile_in_steps(source))
     except Problem as problem:
@@ -172,17 +172,17 @@ def kept_in_steps(source: bytes) -> Steps[Schema]:
 
 
 def count_patterns(schema: Any) -> int:
-    """How many regular expressions a schema may hold: `pattern` texts and keys of `patternProperties`, wherever."""
+    """Number of regular expressions in a schema at most: `pattern` texts and keys of `patternProperties`, wherever."""
     return sum(1 for _ in _patterns(schema))
 
 
 def count_parts(schema: Any) -> int:
-    """Objects in it: subschemas, and what holds them."""
+    """Number of objects: subschemas, and what holds them."""
     return sum(isinstance(value, dict) for value in inside(schema))
 
 
 def count_places(schema: Any) -> int:
-    """How large its regular expressions are together, repetitions written out."""
+    """Size of all its regular expressions, repetitions written out."""
     return sum(weigh(pattern)[0] for pattern in _patterns(schema))
 
 
@@ -205,7 +205,7 @@ def _refused(detail: str, hint: str | None = None) -> Problem:
 
 
 def _unusable(error: ValidationError) -> Problem:
-    """Why the engine does not take a schema: by the schema of schemas, or for a reference that leads nowhere."""
+    """The engine's reason to refuse a schema: the meta-schema, or a reference that leads nowhere."""
     if error.kind.name == "$ref":
         said = error.message.partition(" and retrieving it failed")[0]
         return _refused(f"a reference cannot be followed: {_cut(said, SENTENCE_CHARS)}", _STANDS_ALONE)

@@ -1,10 +1,10 @@
-"""What a schema costs for a given payload, counted before the engine begins: it cannot be interrupted.
+"""Cost of a schema for a given payload, counted before the engine begins, since it cannot be interrupted.
 
-The engine holds the interpreter until it is done: no thread, no timer and no signal gets a word in. So nobody asks it what
-would take long. The count goes through the payload once, level by level (`schema_walk.py`). At each value stand the
+The engine holds the interpreter until it is done: no thread, timer or signal runs meanwhile. So it is not asked where it
+would take long. The count goes through the payload once, level by level (`schema_walk.py`). Each value has a set of
 schemas that are applied to it, and how often: references that multiply are multiplied, not followed. Such a set is made
-once, and so is the step from it to the set at a key or an item; that a set of schemas is met a thousand times costs a
-thousand steps, however large it is.
+once, and so is the step from it to the set at a key or an item; a set that is met a thousand times costs a thousand
+steps, however large it is.
 
 The count is an upper bound in steps of about 2.5 ns: nothing is taken to fail early. What the walk itself takes is counted
 in the same steps. Small payloads are not walked: the whole schema, written out, times the payload's size is a bound as well.
@@ -55,7 +55,7 @@ class Counter:
         return self._start.steps + BUILD * len(self._start.nodes)
 
     def weight(self, data: bytes) -> int:
-        """How many steps no payload of this size passes, by a glance at it."""
+        """Upper bound of the steps for this payload, from counts of its bytes alone."""
         if self._whole is None:
             return CAP
         steps, text, square = self._whole

@@ -277,7 +277,7 @@ def inside(value: Any) -> Iterator[Any]:
 
 
 def is_long(value: Any) -> bool:
-    """Whether it is a number that fits in no 64 bits."""
+    """True for a number that fits in no 64 bits."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 

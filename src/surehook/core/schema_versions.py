@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Versions(Struct, frozen=True):
-    """What judges the events of one type."""
+    """The schemas that events of one type are judged by, by version."""
 
     own: str
     schema: Schema | None  # of `own`; None: events of it are not judged
@@ -40,7 +40,7 @@ class Versions(Struct, frozen=True):
         return None if schema is None else schema.mismatch(event.data)
 
     def weight(self, event: EventIn) -> int:
-        """How many steps judging the event takes at most, by a glance at it."""
+        """Upper bound of the steps of judging the event, from counts of its bytes alone."""
         schema = self._chosen(event)
         return 0 if schema is None else schema.weight(event.data)
 

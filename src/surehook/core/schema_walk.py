@@ -104,7 +104,7 @@ class Walk:
             self._put(self._at_item(state, state.prefix), chain.from_iterable(lists))
 
     def _compound(self, state: State, values: list[Any]) -> int:
-        """What objects and lists have in common. How much is in them."""
+        """Count what objects and lists have in common; returns how many values are in them."""
         held = sum(map(len, values))
         self.steps += state.compound * len(values)
         if state.unevaluated:

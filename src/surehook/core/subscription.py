@@ -62,7 +62,7 @@ def check_filters(filters: Sequence[object], *, field: str = "event_types") -> t
 
 
 def wants(filters: Sequence[str], event_type: str) -> bool:
-    """Whether one of the filters matches."""
+    """True if one of the filters matches."""
     for each in filters:
         if each == event_type or each == "*":
             return True

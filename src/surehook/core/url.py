@@ -29,7 +29,7 @@ _UNBRACKETED_SIX = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", re.AS
 
 
 class NetworkPolicy(Struct, frozen=True):
-    """What an operator allows in a URL, beside the rules for addresses."""
+    """An operator's rules for URLs, beside those for addresses."""
 
     rules: address.Rules = address.Rules()
     allow_http: bool = False  # plain http, and the reserved test domains
@@ -56,7 +56,7 @@ class Url(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """What stands in the Host header."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 

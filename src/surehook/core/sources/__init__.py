@@ -1,4 +1,4 @@
-"""How other systems sign what they send, as data, and the one interpreter that judges messages by it.
+"""The signatures of other systems as data, and the one interpreter that judges messages by it.
 
 A **provider** is a record: where the signature stands, which bytes it covers, under which algorithm, where id, type and
 time are, how the body is written, what the provider wants to be told. No provider has code of its own.

@@ -36,7 +36,7 @@ _JSON = (("content-type", "application/json"), ("x-content-type-options", "nosni
 
 
 def answer(provider: Provider, type: str | None, body: Any, keys: Sequence[Key]) -> Reply | None:
-    """What to answer a verified message that is a handshake and no event, or None. Raises VerifyError malformed."""
+    """The answer to a verified message that is a handshake and no event, or None. Raises VerifyError malformed."""
     shake = provider.handshake
     if isinstance(shake, Ping) and type == shake.type:
         return provider.success
@@ -57,7 +57,7 @@ def greet(
     query: Mapping[str, str],
     headers: Headers,
 ) -> Reply:
-    """What to answer a GET, by which some providers try an address before they use it.
+    """The answer to a GET, with which some providers try an address before they use it.
 
     Raises VerifyError: `bad_signature` where the asker has not shown what was agreed, `malformed` where this provider sends no
     GET (answer 405), `bad_setup`.
@@ -76,7 +76,7 @@ def greet(
 
 
 def success(provider: Provider, keys: Sequence[Key], headers: Headers) -> Reply:
-    """What to answer when a message was taken: the provider's own words, and Adobe's client id back to it."""
+    """The answer to a message that was stored: the provider's own words, and Adobe's client id back to it."""
     shake = provider.handshake
     if not isinstance(shake, EchoHeader):
         return provider.success

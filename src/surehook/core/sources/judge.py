@@ -233,7 +233,7 @@ class Judge:
 
 
 def _vary(places: tuple[Place, ...]) -> bool:
-    """Whether messages differ in which of these places have a value."""
+    """True if messages differ in which of these places have a value."""
     return any(isinstance(one, First) or getattr(one, "optional", False) for one in places)
 
 

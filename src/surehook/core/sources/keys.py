@@ -51,7 +51,7 @@ def _is_instant(bound: object) -> bool:
 
 
 def matcher(scheme: Signed, key: Key) -> Matcher:
-    """How signatures are compared under this key. Raises VerifyError bad_secret."""
+    """The function that compares signatures under this key. Raises VerifyError bad_secret."""
     try:
         if scheme.algorithm in _HASHES:
             return _hmac(_HASHES[scheme.algorithm], secret_bytes(key.secret))

@@ -50,7 +50,7 @@ class Digest(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """What the receiver knows by itself and no request brings, such as the webhook id that PayPal signs."""
+    """Values that the receiver knows and no request brings, such as the webhook id that PayPal signs."""
 
     name: str
 
@@ -168,7 +168,7 @@ Handshake = EchoQuery | EchoField | HashField | EchoHeader | Ping
 
 
 class Bounds(Struct, frozen=True):
-    """How much of a stranger's body is read: bytes, levels of nesting, keys of all objects, values in all."""
+    """Bounds of a stranger's body: bytes, levels of nesting, keys of all objects, values in all."""
 
     body_bytes: int = 1024 * 1024  # the default of receivers; a signing event is some KB
     depth: int = 64  # parsers further on begin to give up at about 100
@@ -189,7 +189,7 @@ class SourceError(SurehookError):
 
 
 class Provider(Struct, frozen=True, kw_only=True):
-    """How one sender signs and writes. Raises SourceError when defined with a contradiction.
+    """The way one sender signs and writes. Raises SourceError when defined with a contradiction.
 
     name          of the provider, `[a-z0-9_-]`
     scheme        Standard, Signed or Token

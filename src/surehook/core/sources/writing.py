@@ -41,7 +41,7 @@ _HASHES = {"hmac-sha256": "sha256", "hmac-sha512": "sha512", "hmac-sha1": "sha1"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What a request shall say.
+    """The content of a request to be written.
 
     id, type  where the provider has a place for them; None: left out
     data      the business data, at the provider's place for it
@@ -161,7 +161,7 @@ class _Writer:
         )
 
     def _place(self, place: Place, text: str | int) -> None:
-        """What was given by name stands; the rest is filled in. A given body is left as it is: then headers have to do."""
+        """Put a text at its place, unless that was given by name. A given body is left as it is: then headers have to do."""
         if isinstance(place, First):
             headers = [one for one in place.places if isinstance(one, Header)]
             place = headers[0] if headers and self._wanted.body is not None else place.places[0]
