@@ -24,7 +24,7 @@ def run(work: Coroutine[Any, Any, int]) -> int:
 
 
 def farewell(grace_s: float) -> str:
-    """What a person at the terminal is told at once: they would take the wait for a program that hangs."""
+    """The line shown at once on a signal: the wait would look like a program that hangs."""
     return (
         f"ending: nothing new is begun, and requests under way may finish within {grace_s:g} s; "
         "a second Ctrl-C or SIGTERM ends at once"
@@ -32,7 +32,7 @@ def farewell(grace_s: float) -> str:
 
 
 class Ending:
-    """What a signal stops: a server, as soon as there is one. `told` hears of it at once."""
+    """A server to be stopped by a signal, as soon as there is one. `told` is called at once."""
 
     def __init__(self, told: Callable[[], None] = lambda: None) -> None:
         self._server: Any = None
@@ -47,7 +47,7 @@ class Ending:
         self._told()
 
     def of(self, server: Any) -> None:
-        """This is the server."""
+        """Set the server that is to be stopped."""
         self._server = server
         if self._begun:
             server.stop()

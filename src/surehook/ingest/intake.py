@@ -1,9 +1,9 @@
-"""Many messages into few requests: what the server has on disk is acknowledged, what it refuses is put aside.
+"""Sends many messages in few requests: what the server has stored is acknowledged, what it refuses is put aside.
 
-Whoever waits at this moment shares a request, as requests share a commit: no timer when idle, batches under load.
+Messages that wait at the same moment share a request, as requests share a commit: no timer when idle, batches under load.
 A server that is away, full or refuses our key keeps the messages where they are, unacknowledged and bounded by
-the prefetch, and is asked again after a pause that doubles; nothing is put aside for its trouble. A request that
-is refused as a whole for what is in it is halved until the one message is found. Whatever happens, a message is
+the prefetch, and is asked again after a pause that doubles; no message is put aside for a fault of the server. A request that
+is refused as a whole for its content is halved until the one message is found. Whatever happens, a message is
 acknowledged only when its event, or its copy in the dead-letter queue, is safe.
 """
 
@@ -26,18 +26,18 @@ BATCH_EVENTS = 500  # in one request
 BATCH_BYTES = limits.BATCH_BODY_BYTES // 2  # … and its bytes
 WRITERS = 3  # requests at once: one is read, one is committed, one is answered
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
-OUR_TROUBLE = (401, 403, 404, 408, 429)  # and 5xx: says nothing against the messages
+OUR_TROUBLE = (401, 403, 404, 408, 429)  # and 5xx: no fault of the messages
 
 
 class Delivered(Protocol):
-    """A message that is ours until it is acknowledged or put aside. Neither raises: on a lost line both do nothing,
-    and the message comes again."""
+    """A message that is ours until it is acknowledged or put aside. Neither raises: on a lost connection both do
+    nothing, and the message comes again."""
 
     @property
     def message(self) -> Message: ...
     def ack(self) -> None: ...
     async def put_aside(self, code: str, detail: str, field: str | None) -> None:
-        """A copy with the reason goes to the dead-letter queue; when it is safe, the message is acknowledged."""
+        """Send a copy with the reason to the dead-letter queue; when that is safe, acknowledge the message."""
         ...
 
 
@@ -51,7 +51,7 @@ Post = Callable[[list[bytes]], Awaitable[list[Sent | Refused]]]
 
 
 class Intake:
-    """`post` publishes items in one request; `tell` says in a sentence what an operator should know."""
+    """`post` publishes items in one request; `tell` gets a sentence for the operator."""
 
     def __init__(
         self,
@@ -76,18 +76,18 @@ class Intake:
 
     @property
     def settled(self) -> int:
-        """How many messages were done with, since the beginning."""
+        """Number of messages done with since the beginning."""
         return self.published + self.refused
 
     def take(self, delivered: Delivered) -> None:
-        """A message has come."""
+        """Queue a message for publishing, or put it aside if it cannot be read."""
         try:
             entry = Entry(delivered, item(delivered.message, self._rules, event_id=self._new_id()))
         except Problem as problem:
             self._aside(delivered, problem.code, problem.detail, problem.field)
             return
         except Exception as error:
-            # A hole in our reader: were it left unanswered, all behind it would wait for ever.
+            # A defect of our reader: left unanswered, the message would hold back all behind it for ever.
             self._aside(delivered, "unreadable", f"{type(error).__name__}: {error}", None)
             return
         self._batches.put(entry)
@@ -151,7 +151,7 @@ class Intake:
         await self._publish(entries[half:])
 
     def _broke(self, batch: list[Entry], error: Exception) -> None:
-        """A defect of ours: the messages that have no answer yet go where a person finds them, and the others go on."""
+        """Put the messages without an answer aside after a defect of ours, so that a person finds them and the rest go on."""
         said = f"{type(error).__name__}: {error}"
         self._tell(f"a defect of surehook, report it; its messages are put aside: {said}")
         for entry in batch:

@@ -1,7 +1,7 @@
 """The queue that events are taken from, on RabbitMQ: taking, acknowledging, putting aside (aio-pika).
 
-The queue itself is somebody else's and is never made here; the dead-letter queue is ours. A line that breaks is
-made anew; what was not acknowledged comes again, and its idempotency key says so.
+The queue belongs to somebody else and is never created here; the dead-letter queue is ours. A lost connection is
+made anew; what was not acknowledged comes again, and its idempotency key makes it a repeat.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class RabbitSource:
         self.done(raw)
 
     def done(self, raw: DeliveredMessage) -> None:
-        """The message may be forgotten. All that is said in one step is acknowledged together."""
+        """Note that the message is done with. All messages of one step of the loop are acknowledged together."""
         assert raw.delivery_tag is not None
         self._acks.done(raw.delivery_tag)
         if not self._is_acking and not self._ended.done():

@@ -1,4 +1,4 @@
-"""What a message of a broker says, as one item of `POST /v1/events/batch`. Pure: bytes in, bytes out.
+"""Reads a message of a broker as one item of `POST /v1/events/batch`. Pure: bytes in, bytes out.
 
     our own JSON        the body of POST /v1/events, as it is
     CloudEvent in JSON  `application/cloudevents+json`, or any object with `specversion` (structured mode)
@@ -42,11 +42,11 @@ Found = TypeVar("Found")
 
 
 class Poison(Problem):
-    """A message that says nothing a server could take; its code goes into the dead letter, never into an answer."""
+    """A message that no server could accept; its code goes into the dead letter, never into an answer."""
 
 
 class Message(Struct, frozen=True):
-    """A message as the broker gave it. `unread` says why what stands beside the body could not be read."""
+    """A message as the broker gave it. `unread` says why its properties could not be read."""
 
     body: bytes
     content_type: str | None = None
@@ -66,11 +66,10 @@ class Rules(Struct, frozen=True):
 
 
 def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
-    """The message as one item of a batch. Raises Problem where no server would take it:
-    a Poison of ours, or what the reader of events says.
+    """The message as one item of a batch. Raises Problem where no server would accept it: Poison, or a Problem of the
+    reader of events.
 
-    `event_id` is what it is called where nothing else names it (`none`): a request that is made twice is then
-    still one event.
+    `event_id` is its id where nothing else names it (`none`), so that a request that is repeated is still one event.
     """
     if len(message.body) > limits.EVENT_BODY_BYTES:
         raise Poison("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
@@ -94,7 +93,7 @@ def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
 
 
 def _own(message: Message) -> bytes:
-    """The text in our own words."""
+    """The message as our own JSON."""
     attributes = _in_headers(message.headers)
     if attributes is not None:
         if not _is_json(message.content_type):
@@ -116,7 +115,7 @@ def _present(text: bytes) -> dict[str, Raw]:
 def _read(
     reader: Callable[[bytes | Raw], Found], text: bytes | Raw, wrong: str, field: str | None = None
 ) -> Found:
-    """What the reader finds. Whatever it says against bytes that came from anywhere makes them poison."""
+    """Call the reader; raises Poison with its complaint."""
     try:
         return reader(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""From the queue to the server until it is told to stop: connect, take, and connect again."""
+"""Runs from the queue to the server until told to stop: connect, take, and connect again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRACE_S = 10.0  # at the end, for what is under way; what is left over stays in 
 
 
 class Place(Struct, frozen=True):
-    """Where messages come from, and where those go that no server would take."""
+    """The queue that messages come from, and the one for those that no server would accept."""
 
     url: str
     queue: str
@@ -25,7 +25,7 @@ class Place(Struct, frozen=True):
 
 
 class Source(Protocol):
-    """What `rabbit.RabbitSource` is."""
+    """The interface of `rabbit.RabbitSource`."""
 
     async def take(self, took: Callable[[Delivered], None], *, prefetch: int) -> None: ...
     async def pause(self) -> None: ...
@@ -69,8 +69,8 @@ async def run(
         if not is_told:
             tell(f"the broker is away: {why}")
             is_told = True
-        # A line that breaks at once without having brought anything may do so each time: a message can be such that
-        # the library dies of it.
+        # A connection that breaks at once without having brought anything may do so each time: a message may be one
+        # that the library cannot read.
         if intake.settled > settled or now() - began > RECONNECT_MOST_S:
             pause_s = RECONNECT_FIRST_S
         await _or(stop, asyncio.sleep(pause_s))

@@ -1,4 +1,4 @@
-"""Handing ready work to workers in other processes: a broker with one queue a lane, and the ledger's marks.
+"""Hands ready work to workers in other processes: a broker with one queue a lane, and the ledger's marks.
 
 Without a broker this port is not used: workers claim from the ledger, woken by hints. With one, whoever makes
 work ready marks its rows, commits, and sends their ids; a worker takes a message's rows by one fenced claim.
@@ -8,7 +8,7 @@ with the lease, so that a row that comes back is unmarked and will be handed ove
 **Marks and tides.** A mark is a generation, a number that the ledger keeps for each lane and that only rises.
 From time to time one node (the *sweeper*) ends the generation and sends it into the queue as a message, the
 *tide*. A queue keeps its order: when a tide is taken out, everything sent before it was taken out as well, or is
-lost. So rows that are still ready and whose mark is older than the last tide that came were lost on their way
+lost. So rows that are still ready and whose mark is older than the last tide that came were lost on the way
 (a dead publisher, a purged or deleted queue, a broker's delivery limit) and are handed over again; rows whose
 tide has not come yet wait in a long queue and are left alone. No clock and no count of messages is asked, and a
 queue is never filled twice. "Older than" leaves one whole generation of grace, for messages that a worker has
@@ -37,8 +37,8 @@ class Parcel(Protocol):
     def body(self) -> bytes: ...
 
     def ack(self) -> None:
-        """The queue may forget it. Never raises; on a line that is lost it does nothing, and the message comes
-        again to somebody."""
+        """Acknowledge it: the queue may forget it. Never raises; on a lost connection it does nothing, and the message
+        comes again to some worker."""
         ...
 
 
@@ -59,7 +59,7 @@ class Line(Protocol):
         ...
 
     async def close(self) -> None:
-        """Never raises. What was taken and not acknowledged goes back to its queue."""
+        """Close; never raises. Messages taken and not acknowledged go back to their queue."""
         ...
 
 
@@ -77,7 +77,7 @@ class LaneMarks(Struct, frozen=True):
 
     @property
     def under_way(self) -> int:
-        """How many tides were sent since the last one that came."""
+        """Number of tides sent since the last one that came."""
         return self.generation - 1 - self.passed
 
 
@@ -92,7 +92,7 @@ class Handing(Protocol):
 
     async def identity(self) -> str:
         """A short name (letters and digits) that no other ledger has, the same for all nodes and for ever; copying the data
-        elsewhere does not copy it. Empty where none can be told."""
+        elsewhere does not copy it. Empty where there is none."""
         ...
 
     async def lane_marks(self, lane: Lane) -> LaneMarks:
@@ -106,7 +106,7 @@ class Handing(Protocol):
         is lost (0 < mark < passed), in one fenced transaction; their ids, earliest due first, have to be sent.
 
         One node sweeps a lane at a time: None while another living node does. Else the caller is the sweeper from now
-        on, until it resigns or is buried.
+        on, until it resigns or is evicted.
         """
         ...
 

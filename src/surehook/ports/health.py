@@ -1,13 +1,12 @@
-"""What all nodes know together of how endpoints fare: breaker windows and states, one probe, slots.
+"""Health of endpoints as all nodes see it together: breaker windows and states, one probe, slots.
 
 Health is advice, never authority: deliveries do not wait for it. Whatever goes wrong with it raises
 `HealthAway`, and the node decides on what it has seen itself until the next exchange succeeds. A store that
 has lost everything (flushed, failed over) is filled again by what the nodes remember.
 
-Two rules make exchanges simple. Counts only ever add up, so that a batch of them can be reported at any time.
-And every change of a breaker's state carries a *generation*: the greater one holds (core/breaker.py). It is given where
-the change is decided, and what the store knows is never older than what it was told: it raises the generation of a
-change that met others on its way.
+Two rules make exchanges simple. Counts are only added up, so a batch of them can be reported at any time. And every
+change of a breaker's state carries a *generation*: the greater one wins (core/breaker.py). It is set where the change
+is decided. The store never goes back: it raises the generation of a change that met others on its way.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Counted(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """A breaker's state as this node has just decided it.
 
-    `again` says that nothing new was decided: the store is told because it knows nothing, or something older.
-    `hastened` that the open breaker of all may be probed from `probe_at` on, if that is sooner: its receiver may be mended,
-    or its policy waits for less.
+    `again`: nothing new was decided; the store is told because it knows nothing, or something older.
+    `hastened`: the breaker that is open for all may be probed from `probe_at` on, if that is sooner, since its receiver may
+    be mended, or its policy now waits for less.
     """
 
     tenant: str
@@ -99,26 +98,29 @@ class Health(Protocol):
     ) -> Word:
         """Report and learn, in one round trip and all or nothing.
 
-        `turns` are applied before views are read. Opening counts only where the breaker is closed, or half-open by
-        this node's probe, or for another reason, and else raises the generation alone, to one that who told it has not;
-        closing always counts and forgets the window, and of several who close it the first is the author. What is told
-        `again` counts where it is newer than what is known, and keeps its generation. Hastening raises the generation of
-        an open breaker, so that everybody learns of it, and leaves a probe under way its right. `busy` are endpoints that this
-        node could use more slots of: a node counts as a sharer for `BUSY_MS` after it said so.
+        `turns` are applied before views are read:
+
+        1. Opening takes effect where the breaker is closed, half-open by this node's probe, or open for another reason.
+           Otherwise it only raises the generation, above the one that the reporting node knows.
+        2. Closing always takes effect and forgets the window; of several nodes that close it the first is the author.
+        3. A turn that is told `again` takes effect where it is newer than what is known, and keeps its generation.
+        4. Hastening raises the generation of an open breaker, so that all nodes learn of it; a probe under way stays valid.
+
+        `busy` are endpoints that this node could use more slots of: it counts as a sharer for `BUSY_MS` after that.
         """
         ...
 
     async def take_probe(self, tenant: str, key: str, *, node: bytes, until: int, now: int) -> bool:
         """Become the one probe of an open breaker, by compare-and-set. False: another node is it, the breaker is
-        closed, or its probe is not due. The right ends with the turn that follows, or at `until`. A breaker the
-        store knows nothing of may be probed: the store has forgotten it. So may one that opened in the future, and a
-        right that lasts longer than the one that is asked for is nobody's."""
+        closed, or its probe is not due. The right ends with the turn that follows, or at `until`. A breaker that
+        the store does not know may be probed, since the store may have lost it; so may one that opened in the future. A
+        right that ends later than the one asked for is void."""
         ...
 
     async def close(self) -> None: ...
 
 
 BUSY_MS = 3_000  # three exchanges
-# The nodes' clocks are not one, but no two are further apart than this. Changes so much older than the newest are told
-# again, and what lies further ahead was told by a clock that has been set back since: it counts for nothing.
+# Clocks of two nodes differ by at most this. Changes that much older than the newest are reported again; what lies
+# further ahead was reported by a clock that has been set back since, and is ignored.
 OVERLAP_MS = 5_000

@@ -1,4 +1,4 @@
-"""The sender's book of what receivers said later: one row an event and endpoint, beside the way of an event.
+"""Receipts in the sender's ledger: one row for each event and endpoint, apart from the way of an event.
 
 The key is (event, endpoint), not the delivery: a receiver speaks of the event, and a replay that finds it known is
 answered by what was said before. `CommitUnknown` is never raised: all three calls are safe to run again, and the
@@ -18,7 +18,7 @@ from surehook.core.receipt_message import Said
 
 
 class Heard(Struct):
-    """What became of a message: ids of deliveries that this endpoint never had (or that are past their retention), and
+    """The result of one message: ids of deliveries that this endpoint never had (or that are past their retention), and
     each stage that an event reached by it."""
 
     unknown: list[bytes]
@@ -26,7 +26,7 @@ class Heard(Struct):
 
 
 class Awaited(Struct, frozen=True):
-    """A delivered event of which no end was told by `finalize_by` (Unix milliseconds)."""
+    """A delivered event whose receipt had no end by `finalize_by` (Unix milliseconds)."""
 
     event: bytes
     endpoint: bytes
@@ -37,8 +37,8 @@ class Awaited(Struct, frozen=True):
 
 class Receipts(Protocol):
     async def hear(self, endpoint: bytes, said: Sequence[Said], *, tenant: str, now: int) -> Heard:
-        """Join what was said about events that this endpoint's deliveries brought, in one transaction. What is known
-        is never lowered. An end (`receipt.ENDS`) ends the wait that `Settled.finalize_by` began."""
+        """Join receipts for events that this endpoint's deliveries brought, in one transaction. A stage is never lowered.
+        An end (`receipt.ENDS`) ends the wait that `Settled.finalize_by` began."""
         ...
 
     async def unfinalized(self, *, now: int, limit: int) -> list[Awaited]:
