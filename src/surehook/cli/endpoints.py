@@ -324,7 +324,7 @@ def _custom(
 
 
 def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
-    """What is said of receipts; a time asks for them as well."""
+    """The fields about receipts; a time asks for them as well."""
     if receipts is None and within is None:
         return {}
     if receipts is False:
@@ -337,7 +337,7 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
 
 
 def _signing(secrets: list[dict[str, Any]]) -> str:
-    """Which secrets sign now, as `webhook-key-id` calls them, and until when those that were rotated away."""
+    """The key ids of the secrets that sign now, with the end of those that were rotated away."""
     from surehook.cli.times import local
 
     ends = {
@@ -351,7 +351,7 @@ def _signing(secrets: list[dict[str, Any]]) -> str:
 
 
 def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
-    """An endpoint as people read it: that no secret is shown does not mean that it has none."""
+    """Print an endpoint, without the fields of its secret where that is not shown: they would look empty."""
     facts(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
 
 

@@ -1,4 +1,4 @@
-"""What `surehook doctor` looks at. Every check returns one finding and none of them writes anything."""
+"""The checks of `surehook doctor` on this machine. None of them writes anything."""
 
 from __future__ import annotations
 

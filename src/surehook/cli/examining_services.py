@@ -1,4 +1,4 @@
-"""What `surehook doctor` looks at beyond one machine: PostgreSQL, RabbitMQ, Redis. Nothing is written."""
+"""The checks of `surehook doctor` beyond this machine: PostgreSQL, RabbitMQ, Redis. None of them writes anything."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ledger(settings: Settings) -> Finding:
 
 
 def broker(url: str) -> Finding:
-    """Whether one of its nodes listens. Who may do what shows when lanes begin to use it."""
+    """Check that one of its nodes listens. Rights show only when lanes begin to use it."""
     from surehook.bootstrap import needs
 
     try:

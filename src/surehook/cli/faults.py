@@ -71,7 +71,7 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
 
 
 def is_doubtful(error: BaseException) -> bool:
-    """Whether what was asked may have been done although there is no answer that says so."""
+    """True if the server may have done what was asked although no answer says so."""
     from surehook.client import calls
     from surehook.client.errors import Refused, Unreachable
 
@@ -79,7 +79,7 @@ def is_doubtful(error: BaseException) -> bool:
 
 
 def interrupted() -> int:
-    """Say what an interrupted command may have done, if anything."""
+    """Say on stderr what an interrupted command may have done, if anything."""
     doubt = under_way.doubt()
     if doubt is not None:
         sys.stderr.write(f"interrupted; {doubt}\n")

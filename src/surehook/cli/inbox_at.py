@@ -14,7 +14,7 @@ def inbox(place: str) -> Any:
 
 
 def queued(place: str) -> dict[str, int] | None:
-    """How much waits in front of the table; None: there is no queue, or nobody knows."""
+    """Numbers of messages in front of the table; None: there is no queue, or it cannot be asked."""
     from msgspec import structs
 
     from surehook.inbox.queue.port import QueueAway

@@ -1,4 +1,4 @@
-"""What a person hands in: text, `@file`, or `-` for standard input."""
+"""Values of arguments: text, `@file`, or `-` for standard input."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ HOST = "127.0.0.1"  # a tool for this machine; nothing of it belongs on a networ
 
 
 class Registration(Struct, frozen=True):
-    """How to become an endpoint of the server for the time of listening."""
+    """An endpoint of the server for the time of listening."""
 
     server_url: str
     key: str | None

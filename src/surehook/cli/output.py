@@ -1,4 +1,4 @@
-"""What a command prints: data on stdout, everything else on stderr.
+"""Output of commands: data on stdout, everything else on stderr.
 
 A terminal gets tables drawn by rich; anything else gets plain columns (or, with --json, one document),
 so that a script never meets a colour code. NO_COLOR is obeyed. Ids are never cut.

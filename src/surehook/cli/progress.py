@@ -1,4 +1,4 @@
-"""A word to the person who waits: nothing under two seconds, then how long it has been."""
+"""Progress for a person who waits: nothing under two seconds, then how long it has been."""
 
 from __future__ import annotations
 

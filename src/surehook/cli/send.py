@@ -100,7 +100,7 @@ def send(
 
 
 def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
-    """Events of one type. Entries that are whole events are refused: their type and tenant would become data unread."""
+    """Events of one type. Entries that are whole events are refused: their type and tenant would become data."""
     from msgspec import Raw
     from msgspec.json import decode
 
@@ -183,8 +183,8 @@ def _refuse_with_batch(**given: object) -> None:
 
 
 def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict[str, Any]]]:
-    """Look until every delivery has ended or waits for a person, or the time is over. 0 when all arrived, else 7; and
-    the deliveries as they are then."""
+    """Poll until every delivery has ended or waits for a person, or the time is over. Returns 0 when all arrived, else 7,
+    and the deliveries as they are then."""
     from surehook.cli.faults import NOT_MET, OK
     from surehook.cli.progress import busy
     from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
@@ -218,7 +218,7 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
 
 
 def _is_later(delivery: dict[str, Any], left_s: float) -> bool:
-    """Whether its next attempt comes when nobody waits any more. (A second of difference between clocks is allowed.)"""
+    """True if its next attempt comes after the wait ends. (Clocks may differ by a second.)"""
     from surehook.cli.times import clock_ms
     from surehook.core.instants import parse
 

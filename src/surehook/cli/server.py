@@ -1,4 +1,4 @@
-"""How a command reaches the server: its options, and one client for the length of the command."""
+"""Options and client of commands that ask the server."""
 
 from __future__ import annotations
 

@@ -55,11 +55,11 @@ class Application(Child):
         super().__init__("the application", command, folder, is_ready=self._answers)
 
     def know(self, secret: str) -> None:
-        """What the server signs with."""
+        """Set the secret that the server signs with."""
         self.first = secret.encode() + b"\n"
 
     def _answers(self, pid: int) -> bool:
-        """Whether it is this very process that answers there, and not one that took its port."""
+        """True if this very process answers, and not another one that took its port."""
         try:
             return ask(f"http://127.0.0.1:{self.port}", "GET", "/pid", timeout_s=2.0) == str(pid).encode()
         except Unreachable:
@@ -93,7 +93,7 @@ class Receivers:
         ask(self.urls["control"], "POST", "/secrets", dict(secrets))
 
     def seen(self) -> dict[str, Memory]:
-        """What every receiver saw."""
+        """The memory of every receiver."""
         return decode(ask(self.urls["control"], "GET", "/seen"), type=dict[str, Memory])
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What a receiver remembers of each delivery, so that nobody has to take the server's word."""
+"""A receiver's memory of each delivery, so that the server need not be believed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Sight(Struct):
 
 
 class Memory(Struct):
-    """One receiver's book: deliveries by id, and requests whose signature did not hold."""
+    """One receiver's memory: deliveries by id, and the number of requests with a bad signature."""
 
     seen: dict[str, Sight]
     unverified: int = 0
 
     def note(self, request: Request, verifier: Verifier | None, *, now: float) -> str | None:
-        """A request came in; returns the id of its delivery."""
+        """Note a request; returns the id of its delivery."""
         delivery = request.header("webhook-delivery-id")
         if delivery is None:
             self.unverified += 1
@@ -40,7 +40,7 @@ class Memory(Struct):
         return delivery
 
     def answered(self, request: Request, reply: Reply) -> None:
-        """The reply is out."""
+        """Note that the reply was sent."""
         sight = self.seen.get(request.header("webhook-delivery-id") or "")
         if sight is not None and reply.status is not None and 200 <= reply.status < 300:
             sight.answered = True

@@ -1,6 +1,6 @@
-"""What the demonstration plays: the workflow, the receivers, and policies short enough to watch.
+"""The plan of the demonstration: the workflow, the receivers, and policies short enough to watch.
 
-The policies are objects that start from a profile; the profiles themselves stay what they are.
+The policies are objects that start from a profile; the profiles themselves are not changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Part(Struct, frozen=True):
     event_types: tuple[str, ...]
     behaviour: Behaviour | Road | None
     policy: dict[str, Any]
-    ends: bool  # whether its deliveries are sure to end while we watch
+    ends: bool  # its deliveries are sure to end while we watch
 
 
 def _policy(**changes: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Publisher:
 
     @property
     def share(self) -> float:
-        """How much of the workflow is accepted, 0 to 1."""
+        """Fraction of the workflow that is accepted, 0 to 1."""
         return len(self.accepted) / max(len(self._steps), 1)
 
     @property

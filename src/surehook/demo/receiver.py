@@ -1,7 +1,7 @@
-"""A small HTTP/1.1 server for receivers that people play with: keep-alive, bounded, one answer a request.
+"""A small HTTP/1.1 server for trying things out: keep-alive, bounded, one answer a request.
 
-How it behaves is a value: after how long, with which status, how often it fails. It is a tool for trying
-things on one's own machine, not the product's receiver.
+Its behaviour is a value: delay, status, rate of failures. It is a tool for one's own machine, not the receiver
+library.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Request(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What to answer; `status` None closes the connection without a word."""
+    """An answer; `status` None closes the connection without one."""
 
     status: int | None = 200
     body: bytes = b""
@@ -41,7 +41,7 @@ class Reply(Struct, frozen=True):
 
 
 class Behaviour(Struct, frozen=True):
-    """Answer `status` after `delay_s`; a share `flaky` (0 to 1) of requests meets a failure instead."""
+    """Answer `status` after `delay_s`; a fraction `flaky` (0 to 1) of requests meets a failure instead."""
 
     status: int = 200
     delay_s: float = 0.0

@@ -1,7 +1,7 @@
-"""The way to the application: requests get lost, arrive twice or late, and answers do not come back.
+"""The network to the application: requests get lost, arrive twice or late, and answers do not come back.
 
-What a network does now and then is done here all the time, so that half a minute shows what takes a year. It stands in the
-process of the receivers, outlives the application, and remembers what it handed over and what the application answered.
+It fails all the time where a network fails now and then, so that half a minute shows what takes a year. It runs in the
+process of the receivers, outlives the application, and remembers what it passed on and what the application answered.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from surehook.demo.receiver import Reply, Request, Written
 CARRY_S = 10.0  # for one request there and its answer back: far above what the sender waits for
 ANSWER_BYTES_MAX = 64 * 1024
 
-BAD_GATEWAY = Reply(502)  # nobody is there, or it went away in the middle
+BAD_GATEWAY = Reply(502)  # nothing listens there, or it went away in the middle
 
 
 class Road(Struct, frozen=True):
-    """Shares of requests, 0 to 1, and between how many seconds one is held back."""
+    """Fractions of requests, 0 to 1, and the range of seconds that one is held back."""
 
     loses: float  # never arrive
     forgets: float  # arrive, and the answer is lost
@@ -31,7 +31,7 @@ class Road(Struct, frozen=True):
 
 
 class Way:
-    """A road to `host`:`port`. `arrived` hears of each request that comes there, `answered` of each answer given there."""
+    """A road to `host`:`port`. `arrived` is called with each request that gets there, `answered` with each answer."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Way:
         self._answered = answered
 
     async def carry(self, request: Request) -> Reply:
-        """Take one request there, as well as it goes; the reply that comes back."""
+        """Carry one request there, if it gets that far; returns the reply that comes back."""
         road, drawn = self._road, self._chance.random()
         if drawn < road.loses:
             return Reply(None)

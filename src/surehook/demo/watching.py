@@ -1,4 +1,4 @@
-"""Progress: a live table on a terminal, a plain line now and then elsewhere. All of it on stderr."""
+"""Progress on stderr: a live table on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surehook.cli.output import is_colourful
 from surehook.demo.plan import PARTS
 
 STATES = ("scheduled", "sending", "retrying", "parked", "delivered", "dead")
-# On a narrow terminal what is under way is one column.
+# On a narrow terminal three states share a column.
 FEW = {
     "waiting": ("scheduled", "sending", "retrying"), "parked": ("parked",), "delivered": ("delivered",),
     "dead": ("dead",),

@@ -1,4 +1,4 @@
-"""In sentences what the last line says in numbers. Pure."""
+"""The result in sentences; the last line has it in numbers. Pure."""
 
 from __future__ import annotations
 
