@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from surehook.cli.listed import Column, fitted, length
-from surehook.cli.story import COLUMNS, row
+from surehook.cli.delivery_text import COLUMNS, row
+from surehook.cli.tables import Column, fitted, length
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, delivery, endpoint, event, fake_api
 

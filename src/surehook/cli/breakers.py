@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column, show
+from surehook.cli.commands import group
 from surehook.cli.output import Json, document, line, note
 from surehook.cli.server import Key, Tenant, Url, Wide, only_tenant, server, settings_for, tenant_of
+from surehook.cli.tables import Column, print_table
 
 Target = Annotated[
     str, typer.Argument(metavar="URL", help="As `surehook breakers list` shows it, or an endpoint's.")
@@ -39,7 +39,7 @@ def list_breakers(
     tenant: Tenant = None, wide: Wide = False, json: Json = False, url: Url = None, key: Key = None
 ) -> None:
     """List breakers that are open, half-open, or closed with calls counted: their window, and when the next probe is."""
-    from surehook.cli.times import coming
+    from surehook.cli.human_times import coming
 
     wanted = only_tenant(url, key, tenant)
     with server(url, key) as client:
@@ -55,7 +55,7 @@ def list_breakers(
         for b in answer["data"]
     ]
     if rows:
-        show(COLUMNS, rows, wide=wide)
+        print_table(COLUMNS, rows, wide=wide)
     else:
         note("no breaker is open" if wanted is None else f"no breaker is open (of tenant {wanted})")
 

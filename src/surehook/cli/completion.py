@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import line
 
 app = command()

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from surehook.cli.commands import group
 from surehook.cli.inputs import profiles
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.output import Json, document, facts, line, note
+from surehook.cli.output import Json, document, line, note, print_record
 from surehook.cli.server import (
     Cursor,
     Key,
@@ -26,6 +25,7 @@ from surehook.cli.server import (
     settings_for,
     tenant_of,
 )
+from surehook.cli.tables import Column
 from surehook.core.limits import SECRET_OVERLAP_MAX_S
 
 COLUMNS = (
@@ -216,9 +216,9 @@ def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -
         answer = client.endpoints.update(endpoint, status="active")
     _facts(answer, json=json)
     if not json and answer.get("breaker") is not None:
-        from surehook.cli.story import ASKS_FIRST
+        from surehook.cli.delivery_text import WAITS_FOR_PROBE
 
-        note(ASKS_FIRST)
+        note(WAITS_FOR_PROBE)
 
 
 @app.command()
@@ -245,12 +245,12 @@ def rotate_secret(
     key: Key = None,
 ) -> None:
     """Make a new signing secret. It is shown now and not again."""
-    from surehook.cli.times import clock_ms, duration_s, local
+    from surehook.cli.human_times import clock_ms, duration_s, local
     from surehook.core.instants import render
 
     overlap_s = round(duration_s(overlap))
     if overlap_s > SECRET_OVERLAP_MAX_S:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError(
             f"--overlap is at most {SECRET_OVERLAP_MAX_S // 86_400} days",
@@ -274,8 +274,8 @@ def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None
 
     It goes out although the breaker is open or the endpoint paused; one that arrives does not close the breaker, and makes
     its next probe due at once."""
-    from surehook.cli.faults import NOT_MET, OK
-    from surehook.cli.story import attempt_lines
+    from surehook.cli.delivery_text import attempt_lines
+    from surehook.cli.errors import NOT_MET, OK
 
     with server(url, key) as client:
         attempt = client.endpoints.act(endpoint, "test")
@@ -331,14 +331,14 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
         return {"receipts": None}
     if within is None:
         return {"receipts": {}}
-    from surehook.cli.times import duration_s
+    from surehook.cli.human_times import duration_s
 
     return {"receipts": {"finalize_within_s": round(duration_s(within))}}
 
 
 def _signing(secrets: list[dict[str, Any]]) -> str:
     """The key ids of the secrets that sign now, with the end of those that were rotated away."""
-    from surehook.cli.times import local
+    from surehook.cli.human_times import local
 
     ends = {
         secret["key_id"]: f" until {local(secret['signs_until'])}"
@@ -352,7 +352,7 @@ def _signing(secrets: list[dict[str, Any]]) -> str:
 
 def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
     """Print an endpoint, without the fields of its secret where that is not shown: they would look empty."""
-    facts(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
+    print_record(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
 
 
 def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:
-    facts(endpoint, json=json)
+    print_record(endpoint, json=json)
     if not json and endpoint.get("secret"):
         line()
         note("the secret is shown only now; receivers verify with it: surehook listen --secret …")

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.inbox_at import ask, inbox, queued
-from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, facts, line, note, table
+from surehook.cli.commands import group
+from surehook.cli.named_inbox import ask, inbox, queued
+from surehook.cli.output import Json, document, line, note, print_record
+from surehook.cli.tables import Column, print_table
 
 app = group("The inbox of a receiving application: tables, workers, what is in it.")
 
@@ -58,7 +59,7 @@ def ddl(
 @app.command()
 def upgrade(place: Place) -> None:
     """Make the tables that are missing; what is in the others stays."""
-    ask(place, "create_tables")
+    ask(place, lambda inbox: inbox.create_tables())
     note("the tables are those of this version")
 
 
@@ -82,12 +83,15 @@ def work(
 @app.command()
 def status(place: Place, json: Json = False) -> None:
     """Count runs by source and state."""
-    counts = ask(place, "counts")
+    counts = ask(place, lambda inbox: inbox.counts())
     if json:
         document(counts)
         return
     rows = [[source, state, count] for source, states in counts.items() for state, count in states.items()]
-    table(["source", "state", "runs"], rows) if rows else note("the inbox is empty")
+    if rows:
+        print_table([Column("source"), Column("state"), Column("runs")], rows)
+    else:
+        note("the inbox is empty")
 
 
 @app.command()
@@ -101,14 +105,14 @@ def stats(place: Place, json: Json = False) -> None:
             **{name: getattr(one, name) for name in _WAITS},
             "oldest_due_at": instants.render_optional(one.oldest_due_at),
         }
-        for one in ask(place, "depth")
+        for one in ask(place, lambda inbox: inbox.depth())
     ]
     queue = queued(place)
     if json:
         document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
         return
     if rows:
-        table(list(rows[0]), [list(row.values()) for row in rows])
+        _print_rows(rows)
         _note_waiting(rows)
     else:
         note("nothing waits" + ("" if queue is None else " in the table"))
@@ -117,7 +121,7 @@ def stats(place: Place, json: Json = False) -> None:
 
 
 def _note_waiting(rows: Sequence[dict[str, Any]]) -> None:
-    """Say what due events that nobody takes are a sign of."""
+    """Note for each source whose oldest event has been due for long: its workers may not run, or not keep up."""
     from surehook.core import instants
     from surehook.host.clock import SystemClock
     from surehook.inbox.unworked import WAITS_S
@@ -143,7 +147,7 @@ def prune(
     from surehook.inbox.running import pruned
 
     removed = pruned(inbox(place), bodies_days=bodies_days, events_days=events_days)
-    facts({"requests": removed.requests, "events": removed.events}, json=json)
+    print_record({"requests": removed.requests, "events": removed.events}, json=json)
 
 
 @app.command()
@@ -175,7 +179,7 @@ def events(
         since=since,
         until=until,
     )
-    found = ask(place, "page", limit=limit, **wanted)
+    found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
     _show(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
@@ -192,9 +196,9 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
     """Show one event: how it stands, how it came, and its last attempts that failed. Exit code 4 where there is none."""
     from msgspec import structs
 
-    from surehook.cli.faults import NOT_FOUND, OK
+    from surehook.cli.errors import NOT_FOUND, OK
 
-    found = ask(place, "show", ref)
+    found = ask(place, lambda inbox: inbox.show(ref))
     if found is None:
         note(f"the inbox has no event {ref}")
         return NOT_FOUND
@@ -208,9 +212,9 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
     if json:
         document({**event, **came, "tries": tries, "others": others})
         return OK
-    facts({name: value for name, value in event.items() if name != "error"}, json=False)
+    print_record({name: value for name, value in event.items() if name != "error"}, json=False)
     if tries:
-        table(list(tries[0]), [list(one.values()) for one in tries])
+        _print_rows(tries)
     for name, value in found.headers or ():
         line(_harmless(f"{name}: {value}"))
     line(_body(found.body))
@@ -230,7 +234,7 @@ def conflicts(
     json: Json = False,
 ) -> None:
     """List other bodies that came under the id of an event that stands; `show` has the bodies."""
-    found = ask(place, "conflicts", limit=limit, before=before)
+    found = ask(place, lambda inbox: inbox.conflicts(limit=limit, before=before))
     more = found[-1].conflict if len(found) == limit else None
     _show(
         found,
@@ -270,7 +274,8 @@ def replay(
         since=since,
         until=until,
     )
-    line(f"{ask(place, 'replay', reason=reason, limit=limit, **wanted)} events will be processed again")
+    begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
+    line(f"{begun} events will be processed again")
 
 
 @app.command()
@@ -280,7 +285,7 @@ def finalize(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Say that a processed event stands. Exit code 7 if it was not waiting for that."""
-    return _word(ask(place, "finalize", ref, note_), "finalized")
+    return _decided(ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
 
 
 @app.command()
@@ -291,15 +296,15 @@ def reject(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Say that a processed event does not stand. Exit code 7 if it was not waiting for that."""
-    return _word(ask(place, "reject", ref, code, note_), "rejected")
+    return _decided(ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
 
 
 @app.command()
 def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
     """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
-    from surehook.cli.faults import NOT_FOUND, OK
+    from surehook.cli.errors import NOT_FOUND, OK
 
-    told = ask(place, "explain", document_id, tenant=tenant)
+    told = ask(place, lambda inbox: inbox.explain(document_id, tenant=tenant))
     for one in told:
         line(one)
     if not told:
@@ -321,10 +326,14 @@ def release(
 ) -> int:
     """Let what is held for a document go on, up to the next gap, although something before it is missing. A worker does it.
     Exit code 7 where nothing is held."""
-    from surehook.cli.faults import NOT_MET, OK
+    from surehook.cli.errors import NOT_MET, OK
 
-    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    done = ask(place, "release", document_id, **words)
+    done = ask(
+        place,
+        lambda inbox: inbox.release(
+            document_id, by=by, reason=reason, tenant=tenant, document_type=document_type
+        ),
+    )
     note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
     return OK if done else NOT_MET
 
@@ -340,8 +349,13 @@ def grant(
     document_type: DocumentType = None,
 ) -> None:
     """Let one event that carries the printed token leave a terminal state, or pass what is missing before it."""
-    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    line(ask(place, "grant", document_id, token, **words))
+    granted = ask(
+        place,
+        lambda inbox: inbox.grant(
+            document_id, token, by=by, reason=reason, tenant=tenant, document_type=document_type
+        ),
+    )
+    line(granted)
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -361,9 +375,13 @@ def _show(
             }
         )
     elif found:
-        table(columns, [[getattr(one, name) for name in columns] for one in found])
+        print_table(list(map(Column, columns)), [[getattr(one, name) for name in columns] for one in found])
     else:
         note(nothing)
+
+
+def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
+    print_table(list(map(Column, rows[0])), [list(row.values()) for row in rows])
 
 
 def _plain(value: Any) -> Any:
@@ -375,12 +393,12 @@ def _body(body: bytes | None) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A sender's words, without what a terminal would obey."""
+    """A sender's text without characters that a terminal would interpret."""
     return "".join(one if one.isprintable() or one in "\n\t" else f"\\x{ord(one):02x}" for one in text)
 
 
-def _word(done: bool, what: str) -> int:
-    from surehook.cli.faults import NOT_MET, OK
+def _decided(done: bool, what: str) -> int:
+    from surehook.cli.errors import NOT_MET, OK
 
     note(what if done else "it was not waiting for that")
     return OK if done else NOT_MET

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import note
 from surehook.cli.server import Key, Url
 
@@ -49,7 +49,7 @@ def ingest(
     Messages are the JSON of POST /v1/events, or CloudEvents 1.0 (structured or in headers). One is acknowledged
     when its event is on the server's disk. What is refused goes to the dead-letter queue with the reason.
     """
-    from surehook.cli.faults import NOT_FOUND, USAGE, CommandError
+    from surehook.cli.errors import NOT_FOUND, USAGE, CommandError
     from surehook.cli.server import settings_for
 
     if idempotency not in ("message-id", "body", "none"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, get_args
 
-from surehook.cli.faults import REJECTED, CommandError
+from surehook.cli.errors import REJECTED, CommandError
 
 INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch the server takes; more is a mistake
 
@@ -100,7 +100,7 @@ def _bounded(data: bytes) -> bytes:
 
 def check_key(key: str) -> None:
     """Refuse an idempotency key that cannot travel."""
-    from surehook.cli.faults import USAGE
+    from surehook.cli.errors import USAGE
     from surehook.client import calls
 
     try:
@@ -117,7 +117,7 @@ def policy_of(written: str) -> Any:
 
 def pairs_of(written: list[str]) -> dict[str, str]:
     """`NAME=VALUE` arguments."""
-    from surehook.cli.faults import USAGE
+    from surehook.cli.errors import USAGE
 
     pairs = {}
     for text in written:

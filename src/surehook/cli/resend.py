@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import Json
 from surehook.cli.server import Key, Url
 
@@ -25,6 +25,6 @@ def resend(
     The event's id and bytes stay the same: a receiver that knows the event ignores it. Behind an open breaker nothing is
     sent at once: its next probe is due at once, and what is parked goes out when that arrives.
     """
-    from surehook.cli.each import each
+    from surehook.cli.delivery_actions import resend_all
 
-    return each(delivery, "resend", json=json, url=url, key=key)
+    return resend_all(delivery, json=json, url=url, key=key)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import note, paint
 from surehook.config import Settings
 

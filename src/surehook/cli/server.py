@@ -13,7 +13,7 @@ from surehook.cli.output import document, note
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from surehook.cli.listed import Column
+    from surehook.cli.tables import Column
     from surehook.client import Client
     from surehook.config import Settings
 
@@ -41,9 +41,9 @@ PAGE_MAX = 200  # entries of one answer; the server's bound
 def server(url: str | None, key: str | None) -> Iterator[Client]:
     """A client for the server of the settings. It asks once: a person sees at once what is wrong."""
     settings = settings_for(url, key)
-    from surehook.cli.asking import Asking
+    from surehook.cli.tracked_client import TrackedClient
 
-    with Asking(settings.server_url, settings.api_key, patience_s=0) as client:
+    with TrackedClient(settings.server_url, settings.api_key, patience_s=0) as client:
         yield client
 
 
@@ -56,7 +56,7 @@ def settings_for(url: str | None, key: str | None = None, tenant: str | None = N
 def tenant_of(settings: Settings) -> str:
     """The tenant a command means."""
     if settings.tenant is None:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError("which tenant?", hint="give --tenant NAME, or set SUREHOOK_TENANT", code=USAGE)
     return settings.tenant
@@ -95,9 +95,9 @@ def listing(
         document({"data": entries, "next": position})
         return
     if entries:
-        from surehook.cli.listed import show
+        from surehook.cli.tables import print_table
 
-        show(columns, [row(entry) for entry in entries], wide=wide)
+        print_table(columns, [row(entry) for entry in entries], wide=wide)
     else:
         about = filters.get("tenant")
         note(nothing if about is None else f"{nothing} (of tenant {about})")
@@ -122,7 +122,7 @@ def _doubt(client: Client, endpoint: str | None) -> None:
 def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
     """The given fields; it is an error that none is."""
     if not fields:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError("nothing to change", hint=f"give {options}", code=USAGE)
     return fields
@@ -135,12 +135,12 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError(f"{question} Nobody is here to answer.", hint="add --yes", code=USAGE)
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        from surehook.cli.faults import CommandError
+        from surehook.cli.errors import CommandError
 
         raise CommandError("nothing was done")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from surehook.cli.lazy import group
+from surehook.cli.commands import group
 from surehook.cli.output import Json, document, line
 
 app = group("Transition tables of documents: draw, check, export. Needs no server.")
@@ -36,7 +36,7 @@ def draw(
 @app.command()
 def check(table: Which, json: Json = False) -> None:
     """Check a table: every flaw with its place, or its digest. Exit code 5 if something is wrong."""
-    from surehook.cli.faults import REJECTED
+    from surehook.cli.errors import REJECTED
     from surehook.core.workflow.check import WorkflowError
 
     try:
@@ -77,7 +77,7 @@ def _table(written: str) -> Any:
 
 def _parsed(written: str) -> Any:
     """A ready table by name, or the one in a file. Raises WorkflowError."""
-    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
     from surehook.core.workflow.data import parse_table
     from surehook.core.workflow.signing import SIGNING
@@ -97,7 +97,7 @@ def _parsed(written: str) -> Any:
 
 
 def _refused(written: str, error: Any) -> Exception:
-    from surehook.cli.faults import REJECTED, CommandError
+    from surehook.cli.errors import REJECTED, CommandError
 
     return CommandError(f"{written}: {error}", hint=error.hint, code=REJECTED)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from surehook.cli.finding import Finding
+from surehook.cli.doctor_checks import Finding
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, SettingsError
 from surehook.ports.health import HealthAway

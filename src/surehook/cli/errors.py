@@ -1,4 +1,4 @@
-"""Exit codes, and how an error reads: what, where, hint. No stack trace reaches a user.
+"""Exit codes, and errors as people read them: what, where, hint. No stack trace reaches a user.
 
 0 ok · 1 failed · 2 usage · 3 auth · 4 not found · 5 rejected or invalid · 6 cannot reach the server
 7 condition not met · 8 partly done · 130 interrupted
@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from surehook.cli import under_way
+from surehook.cli import pending_call
 from surehook.core.errors import LedgerError, LedgerFull, Problem, SettingsError, SurehookError
 
 OK: Final = 0
@@ -65,8 +65,8 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
 
         traces.print_exception(error)
     _write(what, hint)
-    if is_doubtful(error) and (doubt := under_way.doubt()) is not None:
-        _hint(doubt)
+    if is_doubtful(error) and (advice := pending_call.advice()) is not None:
+        _hint(advice)
     return code
 
 
@@ -80,9 +80,9 @@ def is_doubtful(error: BaseException) -> bool:
 
 def interrupted() -> int:
     """Say on stderr what an interrupted command may have done, if anything."""
-    doubt = under_way.doubt()
-    if doubt is not None:
-        sys.stderr.write(f"interrupted; {doubt}\n")
+    advice = pending_call.advice()
+    if advice is not None:
+        sys.stderr.write(f"interrupted; {advice}\n")
     return INTERRUPTED
 
 

@@ -16,7 +16,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 from msgspec.json import format as pretty
 
-from surehook.cli.faults import USAGE, CommandError
+from surehook.cli.errors import USAGE, CommandError
 from surehook.cli.inputs import policy_of
 from surehook.cli.output import line, note, paint
 from surehook.client import Client, Refused, Unreachable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from surehook.cli.faults import USAGE, CommandError
+from surehook.cli.errors import USAGE, CommandError
 from surehook.core.errors import Problem
 from surehook.core.instants import parse, parse_duration, render, say
 

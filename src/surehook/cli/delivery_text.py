@@ -1,4 +1,4 @@
-"""A delivery for people: one row in a list, or the whole story with every attempt and what to do."""
+"""A delivery for people: one row of a list, or everything about it, with every attempt and what to do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from surehook.cli.listed import Column
+from surehook.cli.human_times import age, clock_ms, coming, local
 from surehook.cli.output import line, paint
-from surehook.cli.times import age, clock_ms, coming, local
+from surehook.cli.tables import Column
 from surehook.core import ids
 from surehook.core.instants import parse, say
 from surehook.core.receipt import STAGES
 
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
-TOLD = ("event", "type", "tenant", "endpoint", "subject", "correlation_id", "replay_of", "replayed_by")
-HELD_MS = 2_000  # an attempt that began so much later than planned was kept from it
+LINKS = ("event", "type", "tenant", "endpoint", "subject", "correlation_id", "replay_of", "replayed_by")
+HELD_MS = 2_000  # an attempt that began so much later than planned was held back
 COLUMNS = (
     Column("id"),
     Column("state"),
@@ -44,12 +44,12 @@ WAITS = {
     "share": ("its turn", "its endpoint has its share of memory full; it goes as soon as others have gone"),
     "order": ("its turn", "an earlier event of its subject goes first"),
 }
-# What a person who asks for a delivery now should know.
-ASKS_FIRST = (
+# Note for a person who asks for a delivery behind an open breaker.
+WAITS_FOR_PROBE = (
     "not sent yet: the URL's breaker is open. One delivery that is due asks now whether it is well, and what is parked "
     "follows when that arrives; `surehook breakers close URL` sends at once"
 )
-# The book says who holds it and no more: what is on the wire would be one write more for each request.
+# The ledger only knows who holds it: a mark for requests on the wire would be one more write for each of them.
 HELD = "by a process: it waits for its turn there, or for its receiver's answer; `surehook lanes` counts both"
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
@@ -73,7 +73,7 @@ def is_parked(delivery: dict[str, Any]) -> bool:
 
 
 def waits_by_hand(delivery: dict[str, Any]) -> bool:
-    """Whether nothing will happen until a person does something."""
+    """True if nothing will happen until a person does something."""
     return is_parked(delivery) and delivery["reason"] in BY_HAND
 
 
@@ -101,11 +101,11 @@ def result(entry: dict[str, Any]) -> str:
     return "" if outcome is None else f"{outcome}?" if entry.get("unknown") else str(outcome)
 
 
-def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms: int) -> None:
+def print_delivery(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms: int) -> None:
     """Print state, links and every attempt, oldest first."""
     out = sys.stdout
     line(f"{paint(delivery['id'], 'bold', out)}  {headline(delivery, now_ms)}")
-    for name in TOLD:
+    for name in LINKS:
         if delivery.get(name) is not None:
             line(f"  {paint(name.replace('_id', '').ljust(11), 'dim', out)}  {delivery[name]}")
     if delivery["dismissal"] is not None:
@@ -134,13 +134,13 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
         for name, value in delivery["request_headers"].items():
             line(f"     {name}: {value}")
     if delivery.get("receipt") is not None:
-        line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {told(delivery['receipt'])}")
+        line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {receipt_text(delivery['receipt'])}")
     if any(attempt["unknown"] for attempt in attempts):
         line("  ? sent, but no answer was seen: the receiver may have got it")
 
 
 def _held_ms(attempt: dict[str, Any], following: dict[str, Any]) -> int:
-    """How much later than planned the attempt after this one began."""
+    """Milliseconds between the planned and the real beginning of the attempt after this one."""
     if attempt["next_at"] is None or following["kind"] != "attempt":
         return 0
     return parse(following["started_at"]) - parse(attempt["next_at"])
@@ -159,8 +159,8 @@ def headline(delivery: dict[str, Any], now_ms: int) -> str:
     return f"{state} after {_times(delivery['attempts'])}"
 
 
-def told(receipt: dict[str, Any]) -> str:
-    """`rejected at … (late: too late), processed at …`: what the receiver said, its last word first."""
+def receipt_text(receipt: dict[str, Any]) -> str:
+    """`rejected at … (late: too late), processed at …`: the stages that the receiver reported, highest first."""
     stages = [stage for stage in reversed(STAGES) if receipt[f"{stage}_at"] is not None]
     parts = [f"{stage} at {local(receipt[f'{stage}_at'])}" for stage in stages]
     why = ": ".join(part for part in (receipt["code"], receipt["note"]) if part)
