@@ -39,7 +39,7 @@ async def carried(drawn: float, reply: Reply = STORED) -> tuple[Reply, list[Requ
     receiver = Receiver(application)
     way = Way(
         ROAD, "127.0.0.1", await receiver.start("127.0.0.1", 0),
-        arrived=arrived.append, answered=lambda _, given: answered.append(given.status), chance=Drawn(drawn),
+        arrived=arrived.append, answered=lambda _, given: answered.append(given.status), rng=Drawn(drawn),
     )  # fmt: skip
     try:
         return await way.carry(POST), arrived, answered
@@ -82,5 +82,5 @@ async def test_an_answer_that_breaks_off_is_none() -> None:
 async def test_nobody_there_is_a_bad_gateway() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    way = Way(ROAD, "127.0.0.1", port, arrived=lambda _: None, answered=lambda *_: None, chance=Drawn(0.9))
+    way = Way(ROAD, "127.0.0.1", port, arrived=lambda _: None, answered=lambda *_: None, rng=Drawn(0.9))
     assert await way.carry(POST) == BAD_GATEWAY

@@ -68,8 +68,8 @@ class Decision(Struct, frozen=True, gc=False):
 DELIVERED = Decision(end="delivered")
 
 
-def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fraction: float) -> Decision:
-    """Decide what follows from the attempt in hand. `now` is when its result was seen, `fraction` in [0, 1) is the jitter."""
+def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, jitter: float) -> Decision:
+    """Decide what follows from the attempt in hand. `now` is when its result was seen, `jitter` a random number in [0, 1)."""
     if outcome.name == "delivered":
         return DELIVERED
     if outcome.key:
@@ -94,7 +94,7 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
     retry = delivery.attempt - delivery.spared
     if not may_retry(policy, retry, timed_out=outcome.late):
         return exhausted(delivery, policy, now=now)
-    wait_ms = schedule.wait(policy, retry, fraction) * 1000
+    wait_ms = schedule.wait(policy, retry, jitter) * 1000
     if outcome.retry_after_s is not None and policy.honour_retry_after:
         wait_ms = max(wait_ms, min(outcome.retry_after_s, policy.honour_retry_after) * 1000)
     due_at = now + -int(-wait_ms // 1)  # rounded up: never early

@@ -84,10 +84,10 @@ def write(items: Sequence[Item]) -> bytes:
 
 
 def headers(
-    endpoint: str, materials: Sequence[bytes], body: bytes, *, now_ms: int, chance: bytes
+    endpoint: str, materials: Sequence[bytes], body: bytes, *, now_ms: int, random: bytes
 ) -> dict[str, str]:
     """Headers of a message, signed with each secret, so that a rotation loses nothing."""
-    message_id = ids.text(PREFIX, ids.uuid7(now_ms, chance))
+    message_id = ids.text(PREFIX, ids.uuid7(now_ms, random))
     seconds = now_ms // 1000
     signed = [signature.sign(receipt_key(one), message_id, seconds, body).decode() for one in materials]
     return {

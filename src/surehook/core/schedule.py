@@ -1,4 +1,4 @@
-"""The nth retry to a wait: seconds, exact, from the policy and a fraction that the caller draws.
+"""The nth retry to a wait: seconds, exact, from the policy and a random number that the caller draws.
 
 `retry` counts from 1: the wait before the second attempt is that of retry 1.
 """
@@ -35,13 +35,13 @@ def base_wait(policy: Policy, retry: int) -> float:
             return retry * 30.0 + float(2.0 ** (retry * factor / 100.0))
 
 
-def wait(policy: Policy, retry: int, fraction: float) -> float:
-    """Seconds before retry number `retry`; `fraction` in [0, 1) is the chance in it."""
+def wait(policy: Policy, retry: int, jitter: float) -> float:
+    """Seconds before retry number `retry`; `jitter` in [0, 1) places it within its range."""
     base = base_wait(policy, retry)
     if policy.jitter is None:
         return base
     low, high = _spread(policy.jitter, base)
-    return base + low + fraction * (high - low)
+    return base + low + jitter * (high - low)
 
 
 def jitter_range(policy: Policy, retry: int) -> tuple[float, float]:

@@ -48,13 +48,13 @@ class Behaviour(Struct, frozen=True):
     flaky: float = 0.0
     hangs: bool = False
 
-    def reply(self, chance: float) -> Reply:
-        """The reply to a request that drew `chance` in [0, 1)."""
+    def reply(self, drawn: float) -> Reply:
+        """The reply to a request that drew `drawn` in [0, 1)."""
         if self.hangs:
             return Reply(None, delay_s=HANG_S)
-        if chance < self.flaky / 3:
+        if drawn < self.flaky / 3:
             return Reply(None, delay_s=self.delay_s)  # a third of the failures never answers
-        if chance < self.flaky:
+        if drawn < self.flaky:
             return Reply(500 if self.status < 500 else 200, delay_s=self.delay_s)
         return Reply(self.status, delay_s=self.delay_s)
 

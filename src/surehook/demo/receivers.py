@@ -60,7 +60,7 @@ class Stage:
         if isinstance(behaviour, Road):
             way = Way(
                 behaviour, self._host, self._application,
-                arrived=note, answered=memory.answered, chance=random.Random(),
+                arrived=note, answered=memory.answered, rng=random.Random(),
             )  # fmt: skip
             return await self._serve(Receiver(way.carry))
 

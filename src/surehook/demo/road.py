@@ -41,17 +41,17 @@ class Way:
         *,
         arrived: Callable[[Request], object],
         answered: Written,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._road = road
         self._place = (host, port)
-        self._chance = chance
+        self._rng = rng
         self._arrived = arrived
         self._answered = answered
 
     async def carry(self, request: Request) -> Reply:
         """Carry one request there, if it gets that far; returns the reply that comes back."""
-        road, drawn = self._road, self._chance.random()
+        road, drawn = self._road, self._rng.random()
         if drawn < road.loses:
             return Reply(None)
         if drawn < road.loses + road.forgets:
@@ -61,7 +61,7 @@ class Way:
             first, _ = await asyncio.gather(self._hand_over(request), self._hand_over(request))
             return first
         if drawn < road.loses + road.forgets + road.repeats + road.holds:
-            await asyncio.sleep(self._chance.uniform(*road.hold_s))
+            await asyncio.sleep(self._rng.uniform(*road.hold_s))
         return await self._hand_over(request)
 
     async def _hand_over(self, request: Request) -> Reply:
