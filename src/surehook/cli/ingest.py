@@ -16,8 +16,8 @@ from surehook.cli.server import Key, Url
 
 if TYPE_CHECKING:
     from surehook.config import Settings
-    from surehook.ingest.reading import Rules
-    from surehook.ingest.run import Place
+    from surehook.ingest.reading import IngestRules
+    from surehook.ingest.run import QueueAddress
 
 app = command()
 
@@ -60,21 +60,21 @@ def ingest(
         raise CommandError(
             "RabbitMQ needs the library aio-pika", hint="pip install 'surehook[rabbitmq]'"
         ) from None
-    from surehook.ingest.reading import Rules
-    from surehook.ingest.run import Place
+    from surehook.ingest.reading import IngestRules
+    from surehook.ingest.run import QueueAddress
 
     broker, queue = parse(source)
     settings = settings_for(url, api_key, tenant)
-    place = Place(broker, queue, dead_letters or f"{queue}.dead", prefetch)
+    place = QueueAddress(broker, queue, dead_letters or f"{queue}.dead", prefetch)
     try:
-        asyncio.run(_ingest(settings, place, Rules(settings.tenant, idempotency)))
+        asyncio.run(_ingest(settings, place, IngestRules(settings.tenant, idempotency)))
     except NoSuchQueue as error:
         raise CommandError(
             str(error), hint="declare it first: it is the publishers'", code=NOT_FOUND
         ) from None
 
 
-async def _ingest(settings: Settings, place: Place, rules: Rules) -> None:
+async def _ingest(settings: Settings, place: QueueAddress, rules: IngestRules) -> None:
     from msgspec import Raw
 
     from surehook.client import AsyncClient, Refused

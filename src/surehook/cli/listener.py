@@ -21,7 +21,7 @@ from surehook.cli.inputs import policy_of
 from surehook.cli.output import line, note, paint
 from surehook.client import Client, Refused, Unreachable
 from surehook.core.verification import Verifier, VerifyError
-from surehook.demo.receiver import Behaviour, Receiver, Reply, Request
+from surehook.demo.receiver import Behaviour, HttpReceiver, HttpReply, HttpRequest
 
 HOST = "127.0.0.1"  # a tool for this machine; nothing of it belongs on a network
 
@@ -74,7 +74,7 @@ class Listener:
         asyncio.run(self._run(registration))
 
     async def _run(self, registration: Registration | None) -> None:
-        receiver = Receiver(self._answer)
+        receiver = HttpReceiver(self._answer)
         port = await self._start(receiver)
         target = f"http://{HOST}:{port}{self._path}"
         endpoint = None
@@ -91,7 +91,7 @@ class Listener:
                 await asyncio.to_thread(registration.delete, endpoint)
             await receiver.stop()
 
-    async def _start(self, receiver: Receiver) -> int:
+    async def _start(self, receiver: HttpReceiver) -> int:
         try:
             return await receiver.start(HOST, self._port)
         except OSError as error:
@@ -114,21 +114,21 @@ class Listener:
             how = "never answers" if b.hangs else f"{b.status} after {b.delay_s:g} s, {b.flaky:.0%} failing"
             note(f"  behaves    {how}")
 
-    async def _answer(self, request: Request) -> Reply:
+    async def _answer(self, request: HttpRequest) -> HttpReply:
         self.received += 1
         refusal = self._refusal(request)
         if refusal is not None:
             reply = _refused(refusal)
         elif request.path.partition("?")[0] != self._path:
-            reply = Reply(404)
+            reply = HttpReply(404)
         elif request.method not in ("POST", "PUT", "PATCH"):
-            reply = Reply(405)
+            reply = HttpReply(405)
         else:
             reply = self._behaviour.reply(random.random())
         self._print(request, reply, refusal)
         return reply
 
-    def _refusal(self, request: Request) -> VerifyError | None:
+    def _refusal(self, request: HttpRequest) -> VerifyError | None:
         if self._verifier is None:
             return None
         try:
@@ -137,7 +137,7 @@ class Listener:
             return error
         return None
 
-    def _print(self, request: Request, reply: Reply, refusal: VerifyError | None) -> None:
+    def _print(self, request: HttpRequest, reply: HttpReply, refusal: VerifyError | None) -> None:
         verdict = "unchecked" if self._verifier is None else "verified" if refusal is None else refusal.code
         event = _event(request.body)
         if self._json:
@@ -181,7 +181,7 @@ def _verifier(secrets: Sequence[str]) -> Verifier | None:
         raise CommandError(f"--secret: {error.detail}", hint=error.hint, code=USAGE) from None
 
 
-def _refused(error: VerifyError) -> Reply:
+def _refused(error: VerifyError) -> HttpReply:
     """As docs/delivery-contract.md asks of receivers: a sender takes it as key trouble, and spends no retry."""
     problem = {
         "type": "about:blank",
@@ -190,7 +190,7 @@ def _refused(error: VerifyError) -> Reply:
         "code": error.public_code,
         "retryable": error.retryable,
     }
-    return Reply(error.status, encode(problem), "application/problem+json")
+    return HttpReply(error.status, encode(problem), "application/problem+json")
 
 
 def _event(body: bytes) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _event(body: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _document(request: Request, reply: Reply, verdict: str, event: dict[str, Any]) -> dict[str, Any]:
+def _document(request: HttpRequest, reply: HttpReply, verdict: str, event: dict[str, Any]) -> dict[str, Any]:
     return {
         "at": datetime.now().astimezone().isoformat(timespec="milliseconds"),
         "method": request.method,

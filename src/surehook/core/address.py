@@ -33,7 +33,7 @@ class Network(Struct, frozen=True):
         return version == self.version and number & self.mask == self.base
 
 
-class Rules(Struct, frozen=True):
+class AddressRules(Struct, frozen=True):
     """An operator's additions to the table, for everybody or for one tenant."""
 
     # Grants: callable although the table refuses them.
@@ -44,7 +44,7 @@ class Rules(Struct, frozen=True):
     nat64: tuple[Network, ...] = ()
 
 
-class Verdict(NamedTuple):
+class AddressVerdict(NamedTuple):
     """`address` in canonical text, mapped IPv4 unwrapped: the text to dial. `refused` is the reason, or None."""
 
     address: str
@@ -84,16 +84,16 @@ def canonical(text: str) -> str | None:
     return None if read is None else _write(*_unmapped(*read))
 
 
-def judge(text: str, rules: Rules) -> Verdict:
+def judge(text: str, rules: AddressRules) -> AddressVerdict:
     """Judge one address as a resolver or a URL gave it. The same rules always give the same verdict."""
     read = _read(text)
     if read is None:
-        return Verdict(text, "not an address")
+        return AddressVerdict(text, "not an address")
     version, number = _unmapped(*read)
-    return Verdict(_write(version, number), _refusal(version, number, rules))
+    return AddressVerdict(_write(version, number), _refusal(version, number, rules))
 
 
-def is_granted(text: str, rules: Rules) -> bool:
+def is_granted(text: str, rules: AddressRules) -> bool:
     """True where the operator granted this address and did not deny it."""
     read = _read(text)
     if read is None:
@@ -102,7 +102,7 @@ def is_granted(text: str, rules: Rules) -> bool:
     return _among(rules.allow, version, number) and not _among(rules.deny, version, number)
 
 
-def _refusal(version: int, number: int, rules: Rules) -> str | None:
+def _refusal(version: int, number: int, rules: AddressRules) -> str | None:
     if _among(rules.deny, version, number):
         return "denied by the operator"
     if _among(rules.allow, version, number):

@@ -36,28 +36,28 @@ _PRIVATE_SUFFIXES = (
 _RESERVED_SUFFIXES = (".test", ".example", ".invalid")
 
 
-class Host(Struct, frozen=True):
+class UrlHost(Struct, frozen=True):
     """`text` is a lower-case name without trailing dot, or a canonical address."""
 
     text: str
     literal: bool
 
 
-def read(text: str) -> Host:
+def read(text: str) -> UrlHost:
     """Read the host of a URL, brackets included. Raises Problem url_host_syntax or url_host_ambiguous."""
     if text.startswith("["):
         inside = text[1:-1]
         found = address.canonical(inside) if ":" in inside else None
         if found is None:
             raise bad_syntax("not an IPv6 address in brackets")
-        return Host(found, literal=True)
+        return UrlHost(found, literal=True)
     if not _TEXT.fullmatch(text):
         raise bad_syntax(
             "only ASCII letters, digits, dots and hyphens; write an international name in its xn-- form"
         )
     name = text.lower()
     if (found := address.canonical(name)) is not None:
-        return Host(found, literal=True)
+        return UrlHost(found, literal=True)
     if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
         raise Problem("url_host_ambiguous", "the host looks like a number but is no plain dotted address",
                       field="url", hint="write four decimal parts such as 192.0.2.1, or a name")  # fmt: skip
@@ -66,7 +66,7 @@ def read(text: str) -> Host:
         raise bad_syntax(
             "labels are 1 to 63 letters, digits and inner hyphens, at most 253 characters in all"
         )
-    return Host(name, literal=False)
+    return UrlHost(name, literal=False)
 
 
 def is_local(name: str) -> bool:
@@ -74,12 +74,12 @@ def is_local(name: str) -> bool:
     return name == "localhost" or name.endswith(".localhost")
 
 
-def local_addresses(rules: address.Rules) -> tuple[str, ...]:
+def local_addresses(rules: address.AddressRules) -> tuple[str, ...]:
     """Addresses of `localhost`: the loopback addresses that the operator granted."""
     return tuple(found for found in _LOOPBACK if address.is_granted(found, rules))
 
 
-def refusal(name: str, rules: address.Rules, own: frozenset[str], *, reserved: bool) -> str | None:
+def refusal(name: str, rules: address.AddressRules, own: frozenset[str], *, reserved: bool) -> str | None:
     """The reason to refuse a name by its text, or None. Grants open the names that private networks use."""
     if name in own:
         return "this is our own name: deliveries to ourselves would run in a circle"

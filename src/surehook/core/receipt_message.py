@@ -39,7 +39,7 @@ ITEMS = 100
 BODY_BYTES = 256 * 1024  # ITEMS with notes at their longest in four-byte letters, escaped, and air
 
 
-class Item(Struct, omit_defaults=True):
+class ReceiptEntry(Struct, omit_defaults=True):
     """One receipt as JSON. Unknown fields are passed over: a newer receiver may say more."""
 
     event: str
@@ -52,8 +52,8 @@ class Item(Struct, omit_defaults=True):
     note: str | None = None
 
 
-class Message(Struct):
-    receipts: list[Item]
+class ReceiptMessage(Struct):
+    receipts: list[ReceiptEntry]
 
 
 class Said(Struct, frozen=True):
@@ -64,7 +64,7 @@ class Said(Struct, frozen=True):
     word: Word
 
 
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(ReceiptMessage)
 
 
 def receipt_key(material: bytes) -> bytes:
@@ -72,15 +72,15 @@ def receipt_key(material: bytes) -> bytes:
     return hmac.digest(material, LABEL, "sha256")
 
 
-def item(event: str, delivery: str, word: Word) -> Item:
+def item(event: str, delivery: str, word: Word) -> ReceiptEntry:
     times = {f"{stage}_at": instants.render_optional(word.at(stage)) for stage in STAGES}
-    return Item(event=event, delivery=delivery, **times, code=word.code, note=word.note)
+    return ReceiptEntry(event=event, delivery=delivery, **times, code=word.code, note=word.note)
 
 
-def write(items: Sequence[Item]) -> bytes:
+def write(items: Sequence[ReceiptEntry]) -> bytes:
     """The body of a message of 1 to `ITEMS` receipts."""
     assert 0 < len(items) <= ITEMS, "a message has its bounds"
-    return msgspec.json.encode(Message(list(items)))
+    return msgspec.json.encode(ReceiptMessage(list(items)))
 
 
 def headers(
@@ -121,7 +121,7 @@ def read(body: bytes) -> list[Said]:
     return [_said(one, f"receipts.{place}") for place, one in enumerate(message.receipts)]
 
 
-def _said(one: Item, field: str) -> Said:
+def _said(one: ReceiptEntry, field: str) -> Said:
     event, delivery = ids.try_parse(ids.EVENT, one.event), ids.try_parse(ids.DELIVERY, one.delivery)
     if event is None or delivery is None:
         name = "event" if event is None else "delivery"

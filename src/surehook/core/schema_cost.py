@@ -18,9 +18,9 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.core import limits
-from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, Node, Reader, TooMuch
+from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, SchemaNode, SchemaReader, TooMuch
 from surehook.core.schema_sets import Count, State
-from surehook.core.schema_walk import Walk
+from surehook.core.schema_walk import SchemaWalk
 from surehook.core.steps import Steps
 
 CAP = 1 << 50  # counts are cut here: what is above is far above every bound
@@ -41,7 +41,7 @@ class Cost(Struct, gc=False):
 class Counter:
     """Counts for one schema. Made by `counting`."""
 
-    def __init__(self, nodes: list[Node], order: list[int], whole: tuple[int, int, int] | None) -> None:
+    def __init__(self, nodes: list[SchemaNode], order: list[int], whole: tuple[int, int, int] | None) -> None:
         self._nodes = nodes
         self._built = 0
         self._order = order
@@ -69,7 +69,7 @@ class Counter:
             self._built = 0
             self._sets.clear()
             self._start = self._closed({(0, False): 1})
-        walk = Walk(self._at_key, self._at_item, has_long=has_long)
+        walk = SchemaWalk(self._at_key, self._at_item, has_long=has_long)
         met: set[State] = set()
         level = {self._start: [data]}
         while level and walk.steps + walk.own <= most:
@@ -145,13 +145,13 @@ class Counter:
 
 def counting(document: Any) -> Steps[Counter]:
     """A counter for a schema. Raises TooMuch for one that applies itself to the same value."""
-    nodes = yield from Reader().read(document)
+    nodes = yield from SchemaReader().read(document)
     order = _sorted(nodes)
     whole = yield from _written_out(nodes)
     return Counter(nodes, order, whole)
 
 
-def _sorted(nodes: list[Node]) -> list[int]:
+def _sorted(nodes: list[SchemaNode]) -> list[int]:
     """For each schema its rank: above all that it applies to the same value."""
     order = [-1] * len(nodes)
     rank = len(nodes)
@@ -177,7 +177,7 @@ def _sorted(nodes: list[Node]) -> list[int]:
     return order
 
 
-def _written_out(nodes: list[Node]) -> Steps[tuple[int, int, int] | None]:
+def _written_out(nodes: list[SchemaNode]) -> Steps[tuple[int, int, int] | None]:
     """Steps for each value, each character, and each pair of values, of all schemas with their references written
     out. None: they have no end."""
     found: dict[int, tuple[int, int, int]] = {}
@@ -213,7 +213,7 @@ def _written_out(nodes: list[Node]) -> Steps[tuple[int, int, int] | None]:
     return found[0]
 
 
-def _inner(nodes: list[Node], number: int) -> list[int]:
+def _inner(nodes: list[SchemaNode], number: int) -> list[int]:
     node = nodes[number]
     same = [inner for inner, _ in node.same]
     return [

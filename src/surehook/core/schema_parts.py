@@ -40,7 +40,7 @@ class TooMuch(Exception):
     """The schema cannot be used at all; the sentence says why."""
 
 
-class Node:
+class SchemaNode:
     """One schema: what it costs by itself, and what it applies where."""
 
     __slots__ = (
@@ -62,18 +62,18 @@ class Node:
         self.each_item: list[int] = []
 
 
-class Reader:
+class SchemaReader:
     """Takes a document apart."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._documents: list[Any] = []
-        self.nodes: list[Node] = []
+        self.nodes: list[SchemaNode] = []
         self._bases: dict[int, str] = {}
         self._places: dict[str, Any] = {}
         self._dynamic: dict[str, list[Any]] = {}
 
-    def read(self, document: Any) -> Steps[list[Node]]:
+    def read(self, document: Any) -> Steps[list[SchemaNode]]:
         """The schemas of it that something may lead to, its own first. Raises TooMuch."""
         yield from self._index(document)
         self._number(document)
@@ -89,11 +89,11 @@ class Reader:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.nodes)
-            self.nodes.append(Node())
+            self.nodes.append(SchemaNode())
             self._documents.append(schema)
         return number
 
-    def _read(self, node: Node, schema: Any) -> None:
+    def _read(self, node: SchemaNode, schema: Any) -> None:
         if not isinstance(schema, dict):
             if schema is _FOREIGN:
                 node.steps = _FOREIGN_STEPS
@@ -122,7 +122,7 @@ class Reader:
         self._read_lists(node, schema)
         self._read_values(node, schema)
 
-    def _read_objects(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_objects(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         properties = get("properties")
         if isinstance(properties, dict):
@@ -144,7 +144,7 @@ class Reader:
         if isinstance(get("required"), list):
             node.steps += NAME * len(get("required"))
 
-    def _read_lists(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_lists(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         for word in ("prefixItems", "items"):
             if isinstance(get(word), list):
@@ -158,7 +158,7 @@ class Reader:
             node.unevaluated = True
         node.unique = int(get("uniqueItems") is True)
 
-    def _read_values(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_values(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         options = list(get("enum")) if isinstance(get("enum"), list) else []
         if "const" in schema:
@@ -227,7 +227,7 @@ class Reader:
         if base.startswith(_FOREIGN) and place is None:
             if -2 not in self._numbers:
                 self._numbers[-2] = len(self.nodes)
-                self.nodes.append(Node())
+                self.nodes.append(SchemaNode())
                 self._documents.append(_FOREIGN)
             return self._numbers[-2]
         named = self._places.get(f"{base}#{mark}") if mark and not mark.startswith("/") else place

@@ -22,7 +22,7 @@ AtKey = Callable[[State, str | None], State]
 AtItem = Callable[[State, int], State]
 
 
-class Walk:
+class SchemaWalk:
     """`steps`: of the engine, to say yes or no. `errors`: … to say why not. `own`: of this walk.
 
     `has_long`: False where the payload is known to have no number that fits in no 64 bits.

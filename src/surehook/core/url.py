@@ -31,7 +31,7 @@ _UNBRACKETED_SIX = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", re.AS
 class NetworkPolicy(Struct, frozen=True):
     """An operator's rules for URLs, beside those for addresses."""
 
-    rules: address.Rules = address.Rules()
+    rules: address.AddressRules = address.AddressRules()
     allow_http: bool = False  # plain http, and the reserved test domains
     allow_ports: frozenset[int] = frozenset()  # open although the port table closes them
     own_hosts: frozenset[str] = frozenset()  # our own names: a delivery to ourselves is a loop

@@ -13,12 +13,12 @@ from msgspec.json import decode
 from surehook.client import Client, Refused, Unreachable
 from surehook.client.calls import ServerUrl, request
 from surehook.client.sockets import Sockets
-from surehook.demo.memory import Memory
-from surehook.demo.process import Child, DemoError, end
+from surehook.demo.memory import ReceiverMemory
+from surehook.demo.process import DemoError, DemoProcess, end
 from surehook.host.ports import free_port
 
 
-class Server(Child):
+class Server(DemoProcess):
     """`surehook serve` on one SQLite file and one port, restarted as often as it is killed."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Server(Child):
         return True
 
 
-class Application(Child):
+class Application(DemoProcess):
     """The process of `application`, on one SQLite file and one port; `first` is the secret of its source."""
 
     def __init__(self, folder: Path, *, module: str = "surehook.demo.application") -> None:
@@ -92,9 +92,9 @@ class Receivers:
         """Give every receiver its signing secret."""
         ask(self.urls["control"], "POST", "/secrets", dict(secrets))
 
-    def seen(self) -> dict[str, Memory]:
+    def seen(self) -> dict[str, ReceiverMemory]:
         """The memory of every receiver."""
-        return decode(ask(self.urls["control"], "GET", "/seen"), type=dict[str, Memory])
+        return decode(ask(self.urls["control"], "GET", "/seen"), type=dict[str, ReceiverMemory])
 
     def stop(self) -> None:
         if self._process is not None and self._process.stdin is not None:

@@ -26,7 +26,7 @@ select count(*) from (
 _ENDS = "select state, count(*) from surehook_inbox_documents group by state order by state"
 
 
-class Kept(Struct, frozen=True):
+class DatabaseContent(Struct, frozen=True):
     """Stored events and their effects.
 
     states     by event id: the state of its newest run
@@ -43,13 +43,13 @@ class Kept(Struct, frozen=True):
     documents: Mapping[str, int] = {}
 
 
-NOTHING = Kept({}, {})
+NOTHING = DatabaseContent({}, {})
 
 
-def look(database: Path) -> Kept:
+def look(database: Path) -> DatabaseContent:
     """Everything, as it is on disk now. Raises sqlite3.Error."""
     with closing(_open(database)) as found:
-        return Kept(
+        return DatabaseContent(
             states=dict(found.execute(_STATES).fetchall()),
             effects=dict(found.execute(_EFFECTS).fetchall()),
             early=found.execute(_EARLY).fetchone()[0],

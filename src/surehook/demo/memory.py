@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from surehook.core.verification import Verifier, VerifyError
-from surehook.demo.receiver import Reply, Request
+from surehook.demo.receiver import HttpReply, HttpRequest
 
 
 class Sight(Struct):
@@ -16,13 +16,13 @@ class Sight(Struct):
     repeated: int = 0  # requests that came after that
 
 
-class Memory(Struct):
+class ReceiverMemory(Struct):
     """One receiver's memory: deliveries by id, and the number of requests with a bad signature."""
 
     seen: dict[str, Sight]
     unverified: int = 0
 
-    def note(self, request: Request, verifier: Verifier | None, *, now: float) -> str | None:
+    def note(self, request: HttpRequest, verifier: Verifier | None, *, now: float) -> str | None:
         """Note a request; returns the id of its delivery."""
         delivery = request.header("webhook-delivery-id")
         if delivery is None:
@@ -39,7 +39,7 @@ class Memory(Struct):
             sight.repeated += 1
         return delivery
 
-    def answered(self, request: Request, reply: Reply) -> None:
+    def answered(self, request: HttpRequest, reply: HttpReply) -> None:
         """Note that the reply was sent."""
         sight = self.seen.get(request.header("webhook-delivery-id") or "")
         if sight is not None and reply.status is not None and 200 <= reply.status < 300:

@@ -23,7 +23,7 @@ class DemoError(SurehookError):
     """The demonstration cannot go on."""
 
 
-class Child:
+class DemoProcess:
     """`python COMMAND` in `folder`, with all its output in one file there.
 
     name      for people: `the server`

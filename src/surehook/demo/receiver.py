@@ -21,7 +21,7 @@ HANG_S = 120.0  # a silent receiver lets go then: far above every timeout of the
 Failure = Literal["status", "hang_up"]
 
 
-class Request(Struct, frozen=True):
+class HttpRequest(Struct, frozen=True):
     method: str
     path: str
     headers: list[tuple[str, str]]
@@ -31,7 +31,7 @@ class Request(Struct, frozen=True):
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-class Reply(Struct, frozen=True):
+class HttpReply(Struct, frozen=True):
     """An answer; `status` None closes the connection without one."""
 
     status: int | None = 200
@@ -48,23 +48,23 @@ class Behaviour(Struct, frozen=True):
     flaky: float = 0.0
     hangs: bool = False
 
-    def reply(self, drawn: float) -> Reply:
+    def reply(self, drawn: float) -> HttpReply:
         """The reply to a request that drew `drawn` in [0, 1)."""
         if self.hangs:
-            return Reply(None, delay_s=HANG_S)
+            return HttpReply(None, delay_s=HANG_S)
         if drawn < self.flaky / 3:
-            return Reply(None, delay_s=self.delay_s)  # a third of the failures never answers
+            return HttpReply(None, delay_s=self.delay_s)  # a third of the failures never answers
         if drawn < self.flaky:
-            return Reply(500 if self.status < 500 else 200, delay_s=self.delay_s)
-        return Reply(self.status, delay_s=self.delay_s)
+            return HttpReply(500 if self.status < 500 else 200, delay_s=self.delay_s)
+        return HttpReply(self.status, delay_s=self.delay_s)
 
 
 # Decides the reply; the second call tells whether it was written to a connection that was still open.
-Answer = Callable[[Request], Awaitable[Reply]]
-Written = Callable[[Request, Reply], None]
+Answer = Callable[[HttpRequest], Awaitable[HttpReply]]
+Written = Callable[[HttpRequest, HttpReply], None]
 
 
-class Receiver:
+class HttpReceiver:
     """Listens from `start` until `stop`."""
 
     def __init__(self, answer: Answer, written: Written | None = None) -> None:
@@ -112,7 +112,9 @@ class Receiver:
             length = int(request.header("content-length") or 0)
             if not 0 <= length <= BODY_BYTES_MAX:
                 return False
-            request = Request(request.method, request.path, request.headers, await reader.readexactly(length))
+            request = HttpRequest(
+                request.method, request.path, request.headers, await reader.readexactly(length)
+            )
         reply = await self._answer(request)
         if reply.delay_s and not await _waits(reader, reply.delay_s):
             return False
@@ -134,17 +136,17 @@ async def _waits(reader: asyncio.StreamReader, delay_s: float) -> bool:
     return True
 
 
-def _parse(head: bytes) -> Request:
+def _parse(head: bytes) -> HttpRequest:
     first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = []
     for line in lines:
         name, _, value = line.partition(":")
         headers.append((name.strip(), value.strip()))
-    return Request(method, path, headers, b"")
+    return HttpRequest(method, path, headers, b"")
 
 
-def _render(reply: Reply) -> bytes:
+def _render(reply: HttpReply) -> bytes:
     lines = [f"HTTP/1.1 {reply.status} X", f"content-length: {len(reply.body)}"]
     if reply.body:
         lines.append(f"content-type: {reply.content_type}")

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from surehook.demo.receiver import Reply, Request, Written
+from surehook.demo.receiver import HttpReply, HttpRequest, Written
 
 CARRY_S = 10.0  # for one request there and its answer back: far above what the sender waits for
 ANSWER_BYTES_MAX = 64 * 1024
 
-BAD_GATEWAY = Reply(502)  # nothing listens there, or it went away in the middle
+BAD_GATEWAY = HttpReply(502)  # nothing listens there, or it went away in the middle
 
 
 class Road(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Way:
         host: str,
         port: int,
         *,
-        arrived: Callable[[Request], object],
+        arrived: Callable[[HttpRequest], object],
         answered: Written,
         rng: random.Random,
     ) -> None:
@@ -49,14 +49,14 @@ class Way:
         self._arrived = arrived
         self._answered = answered
 
-    async def carry(self, request: Request) -> Reply:
+    async def carry(self, request: HttpRequest) -> HttpReply:
         """Carry one request there, if it gets that far; returns the reply that comes back."""
         road, drawn = self._road, self._rng.random()
         if drawn < road.loses:
-            return Reply(None)
+            return HttpReply(None)
         if drawn < road.loses + road.forgets:
             await self._hand_over(request)
-            return Reply(None)
+            return HttpReply(None)
         if drawn < road.loses + road.forgets + road.repeats:
             first, _ = await asyncio.gather(self._hand_over(request), self._hand_over(request))
             return first
@@ -64,7 +64,7 @@ class Way:
             await asyncio.sleep(self._rng.uniform(*road.hold_s))
         return await self._hand_over(request)
 
-    async def _hand_over(self, request: Request) -> Reply:
+    async def _hand_over(self, request: HttpRequest) -> HttpReply:
         try:
             async with asyncio.timeout(CARRY_S):
                 reader, writer = await asyncio.open_connection(*self._place)
@@ -83,18 +83,18 @@ class Way:
         return reply
 
 
-def _render(request: Request) -> bytes:
+def _render(request: HttpRequest) -> bytes:
     kept = [(name, value) for name, value in request.headers if name.lower() != "connection"]
     lines = [f"{name}: {value}" for name, value in (*kept, ("connection", "close"))]
     head = "\r\n".join([f"{request.method} {request.path} HTTP/1.1", *lines, "", ""])
     return head.encode("latin-1") + request.body
 
 
-def _parse(raw: bytes) -> Reply:
+def _parse(raw: bytes) -> HttpReply:
     """Raises ValueError for an answer that breaks off."""
     head, end, body = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     if not end or len(body) != int(headers.get("content-length", 0)):
         raise ValueError("the answer broke off")
-    return Reply(int(first.split(" ")[1]), body, headers.get("content-type", "application/json"))
+    return HttpReply(int(first.split(" ")[1]), body, headers.get("content-type", "application/json"))

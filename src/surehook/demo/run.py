@@ -28,7 +28,7 @@ from surehook.demo.plan import (
 from surehook.demo.process import DemoError
 from surehook.demo.publishing import Publisher
 from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
-from surehook.demo.watching import Watch
+from surehook.demo.watching import ProgressDisplay
 from surehook.demo.words import explain
 
 LOOK_S = 0.5
@@ -37,7 +37,7 @@ LOOK_S = 0.5
 def run(*, documents: int = DOCUMENTS) -> int:
     """Play it in a temporary folder. The result is the last line on stdout; 0 only if nothing was lost or applied twice."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, Watch() as watch:
+    with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, ProgressDisplay() as watch:
         play = Play(Path(folder), watch, began, documents)
         try:
             totals = play.run()
@@ -59,7 +59,7 @@ def conclude(totals: Totals, seconds: float) -> int:
 class Play:
     """The cast: one server, one application, one process of other receivers, one publisher."""
 
-    def __init__(self, folder: Path, watch: Watch, began: float, documents: int) -> None:
+    def __init__(self, folder: Path, watch: ProgressDisplay, began: float, documents: int) -> None:
         self._key = secrets.token_urlsafe(24)
         self._server = Server(folder, self._key)
         self._application = Application(folder)

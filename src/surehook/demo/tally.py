@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.demo.kept import WAITING, Kept
-from surehook.demo.memory import Memory
+from surehook.demo.kept import WAITING, DatabaseContent
+from surehook.demo.memory import ReceiverMemory
 
 OPEN_STATES = ("scheduled", "sending", "retrying", "parked")
 
@@ -51,8 +51,8 @@ class Totals(Struct, frozen=True, kw_only=True):
 def tally(
     accepted: Mapping[str, int],
     deliveries: Iterable[Mapping[str, Any]],
-    memories: Iterable[Memory],
-    kept: Kept,
+    memories: Iterable[ReceiverMemory],
+    kept: DatabaseContent,
     application: str,
 ) -> Totals:
     """Add it all up.
@@ -90,7 +90,7 @@ def tally(
     )
 
 
-def is_safe(event: str, kept: Kept) -> bool:
+def is_safe(event: str, kept: DatabaseContent) -> bool:
     """True if the application has the event: its effect is there, or it will still be processed.
 
     Every event of the demonstration is a move of its document. So one that the inbox has finished with, for whatever reason,
@@ -99,12 +99,12 @@ def is_safe(event: str, kept: Kept) -> bool:
     return event in kept.effects or kept.states.get(event) in WAITING
 
 
-def waiting(kept: Kept) -> int:
+def waiting(kept: DatabaseContent) -> int:
     """Number of stored events that have not taken effect and still may."""
     return sum(1 for event, state in kept.states.items() if state in WAITING and event not in kept.effects)
 
 
-def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: Kept, application: str) -> int:
+def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: DatabaseContent, application: str) -> int:
     """Number of events that wait in the inbox although no predecessor is still to come."""
     coming = any(d["endpoint"] == application and d["state"] != "delivered" for d in deliveries)
     return 0 if coming else waiting(kept)

@@ -24,14 +24,14 @@ STYLES = {
 PLAIN_EVERY_S = 3.0
 
 
-class Watch:
+class ProgressDisplay:
     """`tell` notes what happens; `show` draws the present state. A context manager."""
 
     def __init__(self) -> None:
         self._live: Any = None
         self._last_plain_s = float("-inf")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressDisplay:
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             from rich.console import Console
             from rich.live import Live

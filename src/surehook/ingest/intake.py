@@ -20,7 +20,7 @@ from surehook.client.errors import Refused, Unreachable
 from surehook.core import limits
 from surehook.core.errors import Problem
 from surehook.delivery.batch import Batches
-from surehook.ingest.reading import Message, Rules, item
+from surehook.ingest.reading import BrokerMessage, IngestRules, item
 
 BATCH_EVENTS = 500  # in one request
 BATCH_BYTES = limits.BATCH_BODY_BYTES // 2  # … and its bytes
@@ -34,14 +34,14 @@ class Delivered(Protocol):
     nothing, and the message comes again."""
 
     @property
-    def message(self) -> Message: ...
+    def message(self) -> BrokerMessage: ...
     def ack(self) -> None: ...
     async def put_aside(self, code: str, detail: str, field: str | None) -> None:
         """Send a copy with the reason to the dead-letter queue; when that is safe, acknowledge the message."""
         ...
 
 
-class Entry(Struct):
+class PendingItem(Struct):
     delivered: Delivered
     item: bytes
     is_open: bool = True  # neither acknowledged nor put aside
@@ -57,7 +57,7 @@ class Intake:
         self,
         post: Post,
         *,
-        rules: Rules,
+        rules: IngestRules,
         new_id: Callable[[], str],
         sleep: Callable[[float], Awaitable[object]],
         tell: Callable[[str], None],
@@ -67,7 +67,7 @@ class Intake:
         self._new_id = new_id
         self._sleep = sleep
         self._tell = tell
-        self._batches: Batches[Entry] = Batches(
+        self._batches: Batches[PendingItem] = Batches(
             self._flush, failed=self._broke, rows=BATCH_EVENTS, writers=WRITERS
         )
         self._asides: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ class Intake:
     def take(self, delivered: Delivered) -> None:
         """Queue a message for publishing, or put it aside if it cannot be read."""
         try:
-            entry = Entry(delivered, item(delivered.message, self._rules, event_id=self._new_id()))
+            entry = PendingItem(delivered, item(delivered.message, self._rules, event_id=self._new_id()))
         except Problem as problem:
             self._aside(delivered, problem.code, problem.detail, problem.field)
             return
@@ -98,8 +98,8 @@ class Intake:
         while self._asides:
             await asyncio.wait(set(self._asides))
 
-    async def _flush(self, batch: list[Entry]) -> None:
-        part: list[Entry] = []
+    async def _flush(self, batch: list[PendingItem]) -> None:
+        part: list[PendingItem] = []
         size = 0
         for entry in batch:
             if part and size + len(entry.item) > BATCH_BYTES:
@@ -109,7 +109,7 @@ class Intake:
             size += len(entry.item) + 1
         await self._publish(part)
 
-    async def _publish(self, entries: list[Entry]) -> None:
+    async def _publish(self, entries: list[PendingItem]) -> None:
         pause_s = PAUSE_FIRST_S
         while True:
             try:
@@ -128,7 +128,7 @@ class Intake:
             pause_s = min(pause_s * 2, PAUSE_MOST_S)
         if pause_s > PAUSE_FIRST_S:
             self._tell("the server answers again")
-        again: list[Entry] = []
+        again: list[PendingItem] = []
         for entry, answer in zip(entries, answers, strict=True):
             if isinstance(answer, Sent):
                 self.published += 1
@@ -142,7 +142,7 @@ class Intake:
             await self._sleep(PAUSE_FIRST_S)
             await self._publish(again)
 
-    async def _refused_whole(self, entries: list[Entry], error: Refused) -> None:
+    async def _refused_whole(self, entries: list[PendingItem], error: Refused) -> None:
         if len(entries) == 1:
             self._put_aside(entries[0], error.code, error.detail, error.field)
             return
@@ -150,7 +150,7 @@ class Intake:
         await self._publish(entries[:half])
         await self._publish(entries[half:])
 
-    def _broke(self, batch: list[Entry], error: Exception) -> None:
+    def _broke(self, batch: list[PendingItem], error: Exception) -> None:
         """Put the messages without an answer aside after a defect of ours, so that a person finds them and the rest go on."""
         said = f"{type(error).__name__}: {error}"
         self._tell(f"a defect of surehook, report it; its messages are put aside: {said}")
@@ -158,7 +158,7 @@ class Intake:
             if entry.is_open:
                 self._put_aside(entry, "ingest_failed", said, None)
 
-    def _put_aside(self, entry: Entry, code: str, detail: str, field: str | None) -> None:
+    def _put_aside(self, entry: PendingItem, code: str, detail: str, field: str | None) -> None:
         entry.is_open = False
         self._aside(entry.delivered, code, detail, field)
 

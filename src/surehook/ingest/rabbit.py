@@ -22,7 +22,7 @@ from surehook.core.errors import SettingsError
 from surehook.ingest import frames
 from surehook.ingest.acks import Acks
 from surehook.ingest.aside import dead_letter
-from surehook.ingest.reading import Message
+from surehook.ingest.reading import BrokerMessage
 
 CONNECT_S = 5.0
 HEARTBEAT_S = 10
@@ -69,7 +69,7 @@ class RabbitDelivered:
         self._raw = raw
         given = raw.header.properties
         headers = given.headers or {}
-        self.message = Message(
+        self.message = BrokerMessage(
             body=bytes(raw.body),
             content_type=given.content_type,
             message_id=given.message_id,

@@ -45,7 +45,7 @@ class Poison(Problem):
     """A message that no server could accept; its code goes into the dead letter, never into an answer."""
 
 
-class Message(Struct, frozen=True):
+class BrokerMessage(Struct, frozen=True):
     """A message as the broker gave it. `unread` says why its properties could not be read."""
 
     body: bytes
@@ -55,7 +55,7 @@ class Message(Struct, frozen=True):
     unread: str | None = None
 
 
-class Rules(Struct, frozen=True):
+class IngestRules(Struct, frozen=True):
     """tenant       whose event it is where the message does not say
     idempotency  where neither an id nor a key is in the message: `message-id` (of the broker; without one it is
                  refused), `body` (its hash), or `none` (a message that comes twice is two events)
@@ -65,7 +65,7 @@ class Rules(Struct, frozen=True):
     idempotency: str = "message-id"
 
 
-def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
+def item(message: BrokerMessage, rules: IngestRules, *, event_id: str) -> bytes:
     """The message as one item of a batch. Raises Problem where no server would accept it: Poison, or a Problem of the
     reader of events.
 
@@ -92,7 +92,7 @@ def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
     return text
 
 
-def _own(message: Message) -> bytes:
+def _own(message: BrokerMessage) -> bytes:
     """The message as our own JSON."""
     attributes = _in_headers(message.headers)
     if attributes is not None:
@@ -122,7 +122,7 @@ def _read(
         raise Poison("invalid_json", f"{wrong}: {error}", field=field) from None
 
 
-def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
+def _known_by(message: BrokerMessage, rules: IngestRules, event_id: str) -> dict[str, str]:
     if rules.idempotency == "none":
         return {"id": event_id}
     if rules.idempotency == "body":

@@ -15,7 +15,7 @@ RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.2, 10.0
 GRACE_S = 10.0  # at the end, for what is under way; what is left over stays in the queue
 
 
-class Place(Struct, frozen=True):
+class QueueAddress(Struct, frozen=True):
     """The queue that messages come from, and the one for those that no server would accept."""
 
     url: str
@@ -24,7 +24,7 @@ class Place(Struct, frozen=True):
     prefetch: int
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """The interface of `rabbit.RabbitSource`."""
 
     async def take(self, took: Callable[[Delivered], None], *, prefetch: int) -> None: ...
@@ -33,11 +33,11 @@ class Source(Protocol):
     async def close(self) -> None: ...
 
 
-Connect = Callable[[str, str, str], Awaitable[Source]]
+Connect = Callable[[str, str, str], Awaitable[MessageSource]]
 
 
 async def run(
-    place: Place,
+    place: QueueAddress,
     intake: Intake,
     *,
     stop: asyncio.Event,
@@ -78,7 +78,12 @@ async def run(
 
 
 async def _one_line(
-    source: Source, place: Place, intake: Intake, *, stop: asyncio.Event, taking: Callable[[], None]
+    source: MessageSource,
+    place: QueueAddress,
+    intake: Intake,
+    *,
+    stop: asyncio.Event,
+    taking: Callable[[], None],
 ) -> str:
     """Take from a connection until it ends, or until `stop`; returns why it ended. Raises SourceAway."""
     try:
@@ -93,7 +98,7 @@ async def _one_line(
         await source.close()
 
 
-async def _finish(source: Source, intake: Intake) -> None:
+async def _finish(source: MessageSource, intake: Intake) -> None:
     try:
         async with asyncio.timeout(GRACE_S):
             await source.pause()

@@ -28,7 +28,7 @@ from surehook.core.sources.provider import (
     Standard,
     Token,
 )
-from surehook.core.sources.request import ID_CHARS, TYPE_CHARS, Request
+from surehook.core.sources.request import ID_CHARS, TYPE_CHARS, ReceivedRequest
 from surehook.core.verification import (
     NO_FIT,
     Headers,
@@ -102,7 +102,7 @@ class Judge:
         raw = body_bytes(body)
         if len(raw) > self.provider.bounds.body_bytes:
             raise VerifyError("too_large", f"over {self.provider.bounds.body_bytes} bytes")
-        request = Request(self.provider, headers, raw, url, self.known)
+        request = ReceivedRequest(self.provider, headers, raw, url, self.known)
         if self._standard is not None:
             verified = self._standard.verify_read(request.headers, raw, now=now)
             return self._message(request, verified.key, _at(verified.timestamp * 1000), fresh=True)
@@ -116,7 +116,7 @@ class Judge:
 
     # -- the signature ----------------------------------------------------------------------------------------
 
-    def _signer(self, request: Request, now: float) -> Key:
+    def _signer(self, request: ReceivedRequest, now: float) -> Key:
         scheme = self.provider.scheme
         if isinstance(scheme, Token):
             return self._bearer(request, scheme, now)
@@ -133,7 +133,7 @@ class Judge:
             fits.append((key, matched))
         return _chosen(fits, now)
 
-    def _bearer(self, request: Request, scheme: Token, now: float) -> Key:
+    def _bearer(self, request: ReceivedRequest, scheme: Token, now: float) -> Key:
         text = request.header(scheme.place)
         if text is None:
             raise VerifyError("missing_header", f"{scheme.place.name} is missing")
@@ -147,7 +147,9 @@ class Judge:
 
     # -- the message ------------------------------------------------------------------------------------------
 
-    def _message(self, request: Request, key: Key, sent_at: datetime | None, *, fresh: bool) -> Message:
+    def _message(
+        self, request: ReceivedRequest, key: Key, sent_at: datetime | None, *, fresh: bool
+    ) -> Message:
         provider = self.provider
         value = request.parsed()
         type_ = _clean(request.joined(provider.type, "."), "type", TYPE_CHARS)
@@ -177,7 +179,7 @@ class Judge:
             handshake=answer,
         )
 
-    def _batch(self, request: Request, key: Key, sent_at: datetime | None, fresh: bool) -> Message:
+    def _batch(self, request: ReceivedRequest, key: Key, sent_at: datetime | None, fresh: bool) -> Message:
         provider, value = self.provider, request.parsed()
         if not isinstance(value, list) or not value:
             raise VerifyError("malformed", "a list of events is expected")
@@ -198,7 +200,7 @@ class Judge:
             items=items,
         )
 
-    def _item(self, request: Request, one: Any) -> Item:
+    def _item(self, request: ReceivedRequest, one: Any) -> Item:
         provider = self.provider
         item_id = _clean(request.joined(self.provider.id, ":", one), "event id", ID_CHARS)
         if item_id is None:
@@ -212,7 +214,7 @@ class Judge:
             one,
         )
 
-    def _proven(self, request: Request, root: Any, has_time: bool) -> frozenset[str]:
+    def _proven(self, request: ReceivedRequest, root: Any, has_time: bool) -> frozenset[str]:
         """Of the places that gave a value in this message. There are few such sets, and each is judged once."""
         body_hash_signed = request.body_hash() is not None
         provider = self.provider
@@ -251,7 +253,7 @@ def _tolerance(provider: Provider, asked: float | None) -> float | None:
     return asked
 
 
-def _signatures(request: Request, scheme: Signed) -> list[bytes]:
+def _signatures(request: ReceivedRequest, scheme: Signed) -> list[bytes]:
     """The readable signatures of the request. Raises VerifyError missing_header, bad_signature."""
     place = scheme.place
     if isinstance(place, Header):

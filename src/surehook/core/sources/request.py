@@ -29,7 +29,7 @@ TYPE_CHARS = 255
 VALUE_BYTES = 8 * 1024  # of one header that is read: an RSA signature of 4096 bits is 684, a long token 4,096
 
 
-class Request:
+class ReceivedRequest:
     """Headers, body, URL and what the receiver knows, read on demand.
 
     `found` remembers which place of several gave a value, so that what is proven can be said of that one.

@@ -34,13 +34,13 @@ from surehook.core.sources.provider import (
     Standard,
     Token,
 )
-from surehook.core.sources.request import Request
+from surehook.core.sources.request import ReceivedRequest
 
 BOUNDARY = "surehook-boundary"
 _HASHES = {"hmac-sha256": "sha256", "hmac-sha512": "sha512", "hmac-sha1": "sha1"}
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class RequestContent(Struct, frozen=True, kw_only=True):
     """The content of a request to be written.
 
     id, type  where the provider has a place for them; None: left out
@@ -66,7 +66,7 @@ class Written(Struct, frozen=True):
 def write(
     provider: Provider,
     secret: str,
-    wanted: Wanted,
+    wanted: RequestContent,
     *,
     at: float,
     url: str | None = None,
@@ -84,7 +84,7 @@ class _Writer:
         self,
         provider: Provider,
         secret: str,
-        wanted: Wanted,
+        wanted: RequestContent,
         at: float,
         url: str | None,
         known: Mapping[str, str],
@@ -218,7 +218,7 @@ class _Writer:
             mark = scheme.elements[0]
             named = mark.join(f"{name}={value}" for name, value in self._elements.items())
             self._headers[scheme.place.name] = named
-        request = Request(self._provider, self._headers, body, self._url, self._known)
+        request = ReceivedRequest(self._provider, self._headers, body, self._url, self._known)
         made = _sign(scheme.algorithm, self._secret, request.contents(scheme.content)[0])
         text = scheme.prefix + (made.hex() if scheme.encoding == "hex" else _base64(made))
         if isinstance(scheme.place, Field):
