@@ -1,6 +1,6 @@
 """A policy as a caller may write it: every key optional, every bound beside its key.
 
-`UNSET` is "not said", which keeps the profile's value; null means off where a key allows it.
+`UNSET` is "not given", which keeps the profile's value; null means off where a key allows it.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def decode_event(raw: bytes) -> EventIn:
 
 
 def decode_event_in_steps(raw: bytes) -> Steps[EventIn]:
-    """The same in steps: what is yielded is the cost of each, in bytes. A small event is one step."""
+    """`decode_event` in steps: yields the cost of each, in bytes. A small event is one step."""
     if len(raw) <= PIECE:
         return decode_event(raw)
     if len(raw) > limits.EVENT_BODY_BYTES:
@@ -113,7 +113,7 @@ def split_batch(raw: bytes) -> list[bytes]:
 
 
 def split_in_steps(raw: bytes | memoryview) -> Steps[Iterable[bytes]]:
-    """The same in steps: what is yielded is the cost of each, in bytes. A short batch without a fault is one step."""
+    """`split_batch` in steps: yields the cost of each, in bytes. A short batch without a fault is one step."""
     found = json_items.at_once(raw, most=limits.BATCH_EVENTS)
     if found is not None:
         return found
@@ -121,10 +121,10 @@ def split_in_steps(raw: bytes | memoryview) -> Steps[Iterable[bytes]]:
 
 
 def spans_of_batch(raw: bytes | memoryview) -> Steps[list[json_items.Span]]:
-    """Beginning and end of each event of a batch, in steps: what is yielded is the cost of each, in bytes.
+    """Beginning and end of each event of a batch, in steps: yields the cost of each, in bytes.
 
     Raises Problem where the body as a whole is no batch: body_too_large (413), too_many_events, invalid_json, wrong_type (not
-    an array). What follows one event too many is not read.
+    an array). Reading stops at one event too many.
     """
     if len(raw) > limits.BATCH_BODY_BYTES:
         raise Problem("body_too_large", f"a batch has at most {limits.BATCH_BODY_BYTES} bytes", status=413)
@@ -141,7 +141,7 @@ def spans_of_batch(raw: bytes | memoryview) -> Steps[list[json_items.Span]]:
 
 
 def decode_item(raw: bytes) -> EventIn | Problem:
-    """One event of a batch, or what is wrong with it."""
+    """One event of a batch, or its Problem."""
     if len(raw) > PIECE:
         return at_once(decode_item_in_steps(raw))
     try:
@@ -155,7 +155,7 @@ def decode_item(raw: bytes) -> EventIn | Problem:
 
 
 def decode_item_in_steps(raw: bytes) -> Steps[EventIn | Problem]:
-    """The same in steps."""
+    """`decode_item` in steps."""
     if len(raw) <= PIECE:
         return decode_item(raw)
     try:
@@ -259,7 +259,7 @@ def _event_id(text: str) -> bytes:
 
 
 def _quotes(written: _Written, key: str | None) -> int:
-    """Quotes that the found fields account for: two for a key, two for a text."""
+    """Number of quotes in the fields that were found: two for a key, two for a text."""
     w = written
     texts = (
         (w.id is not None)

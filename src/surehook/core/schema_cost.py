@@ -6,8 +6,8 @@ schemas that are applied to it, and how often: references that multiply are mult
 once, and so is the step from it to the set at a key or an item; a set that is met a thousand times costs a thousand
 steps, however large it is.
 
-The count is an upper bound in steps of about 2.5 ns: nothing is taken to fail early. What the walk itself takes is counted
-in the same steps. Small payloads are not walked: the whole schema, written out, times the payload's size is a bound as well.
+The count is an upper bound in steps of about 2.5 ns: it assumes that nothing fails early, and includes the walk itself.
+Small payloads are not walked: the whole schema, written out, times the payload's size is an upper bound too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from surehook.core.schema_sets import Count, State
 from surehook.core.schema_walk import SchemaWalk
 from surehook.core.steps import Steps
 
-CAP = 1 << 50  # counts are cut here: what is above is far above every bound
+CAP = 1 << 50  # counts are capped here, far above every bound
 BUILD = 250  # steps: one schema of a set that is met for the first time
 MADE = 1_500  # … and the set
 REPEATED = 4  # how often the schemas beside `unevaluated…` are gone through
-LIGHT = limits.SCHEMA_STEPS // 100  # steps: not worth a walk
+LIGHT = limits.SCHEMA_STEPS // 100  # steps; below this a walk is not worth it
 KEPT = 20_000  # schemas in all sets that are kept between payloads
 INNER_COST = 512  # of adding up one schema (core/steps.py)
 
@@ -63,8 +63,8 @@ class Counter:
         return min(CAP, steps * values + text * len(data) + square * values * values)
 
     def count(self, data: Any, most: int = limits.SCHEMA_STEPS, *, has_long: bool = True) -> Cost:
-        """For this payload. Ends early where the steps pass `most`. `has_long`: whether it may have a number that fits
-        in no 64 bits."""
+        """Count for this payload; ends early where the steps pass `most`. `has_long`: it may have a number that fits in no
+        64 bits."""
         if self._built > KEPT:
             self._built = 0
             self._sets.clear()
@@ -117,7 +117,7 @@ class Counter:
         return found
 
     def _closed(self, count: Count) -> State:
-        """With all that these apply to the same value. The same are one set, wherever they are met."""
+        """The set with all schemas that these apply to the same value. Equal sets are one object."""
         key = frozenset(count.items())
         found = self._sets.get(key)
         if found is None:
@@ -152,7 +152,7 @@ def counting(document: Any) -> Steps[Counter]:
 
 
 def _sorted(nodes: list[SchemaNode]) -> list[int]:
-    """For each schema its rank: above all that it applies to the same value."""
+    """Rank of each schema: above all that it applies to the same value."""
     order = [-1] * len(nodes)
     rank = len(nodes)
     begun: set[int] = set()

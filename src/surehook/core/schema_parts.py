@@ -1,7 +1,7 @@
-"""A schema taken apart: what each of its schemas costs by itself, and which others it applies where.
+"""The parts of a schema: the cost of each subschema by itself, and the subschemas that it applies where.
 
-Every keyword of every draft is read, whether or not the schema's own draft knows it: more is never too little. What the
-figures say of the engine was measured; they are in steps of about 2.5 ns.
+Every keyword of every draft is read, whether or not the schema's own draft has it, since the result is an upper bound. The
+costs of the engine were measured; they are in steps of about 2.5 ns.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from surehook.core.pattern_cost import weigh
 from surehook.core.steps import Steps
 
 ERROR = 6_000  # steps: the engine makes an error of everything that fails within `anyOf`
-CONTAINS = 40  # an item that is asked whether it is one
+CONTAINS = 40  # an item that `contains` is tried on
 COMPOUND = 48  # comparing with an object or a list of an enumeration
 HUGE = 4_000  # `multipleOf` in exact numbers of 300 digits
 LONG = 1_600  # comparing two numbers that fit in no 64 bits
-UNEVALUATED = 10  # asking a schema whether it knew a key
+UNEVALUATED = 10  # checking whether a schema has evaluated a key
 MULTIPLE = 400  # `multipleOf` of common numbers
 TEXT = 40  # a text that is looked at, however short
 NAME = 12  # a key that is looked for
@@ -33,15 +33,15 @@ _TEXT_WORDS = frozenset({"format", "contentMediaType", "contentEncoding", "minLe
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _FOREIGN = ("http://json-schema.org/", "https://json-schema.org/")
-_FOREIGN_STEPS = 1_600  # the schema of schemas, applied to one value
+_FOREIGN_STEPS = 1_600  # the meta-schema, applied to one value
 
 
 class TooMuch(Exception):
-    """The schema cannot be used at all; the sentence says why."""
+    """The schema cannot be used at all; the message says why."""
 
 
 class SchemaNode:
-    """One schema: what it costs by itself, and what it applies where."""
+    """One subschema: its own cost, and the subschemas that it applies where."""
 
     __slots__ = (
         "additional", "compound", "contains", "each_item", "each_key", "error", "key_text", "multiple", "prefix",
@@ -63,7 +63,7 @@ class SchemaNode:
 
 
 class SchemaReader:
-    """Takes a document apart."""
+    """Reads a document into its subschemas."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -74,7 +74,7 @@ class SchemaReader:
         self._dynamic: dict[str, list[Any]] = {}
 
     def read(self, document: Any) -> Steps[list[SchemaNode]]:
-        """The schemas of it that something may lead to, its own first. Raises TooMuch."""
+        """The subschemas that can be reached, the root first. Raises TooMuch."""
         yield from self._index(document)
         self._number(document)
         done = 0
@@ -246,7 +246,7 @@ class SchemaReader:
 
 
 def _names_text(schema: Any) -> int:
-    """Steps for a character of a key, by a schema of names with all that stands in it."""
+    """Steps for a character of a key, by a schema of names with everything in it."""
     text = 0
     for value in inside(schema):
         if isinstance(value, dict):
@@ -265,7 +265,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def inside(value: Any) -> Iterator[Any]:
-    """The value, and all that it holds."""
+    """The value and everything in it."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

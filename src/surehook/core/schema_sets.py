@@ -1,4 +1,4 @@
-"""A set of schemas that are applied to one value, summed up: what each kind of value costs by all of them together."""
+"""A set of schemas that are applied to one value, with the sum of their costs for each kind of value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A payload on its way through sets of schemas: values of one level that have the same set go through it together.
+"""Walks a payload through sets of schemas: values of one level that have the same set go through it together.
 
-So most of what a payload asks for is done by functions that take a whole list. What it costs all the same is counted
-with the rest: it holds the interpreter like the engine does.
+So most of the work is done by functions that take a whole list. Its own cost is counted too, since it holds the
+interpreter like the engine does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, inside, is_long
 from surehook.core.schema_sets import PLAIN, State
 
-# Of this walk, in steps of 2.5 ns: a set of schemas at one level, a value that is handed on, one that is looked at (a key, an
-# object, a number, a text), and one in which a long number is looked for.
+# Costs of this walk, in steps of 2.5 ns: a set of schemas at one level, a value that is passed on, one that is looked at (a
+# key, an object, a number, a text), and one that is searched for long numbers.
 GROUP, VALUE, LOOK, LOOK_INTO = 600, 16, 32, 48
 
 AtKey = Callable[[State, str | None], State]
@@ -36,7 +36,7 @@ class SchemaWalk:
         self._has_long = has_long
 
     def step(self, state: State, values: list[Any]) -> None:
-        """Values of one level to which the same schemas are applied."""
+        """Count values of one level to which the same schemas are applied."""
         count = len(values)
         self.steps += state.steps * count
         self.errors += state.errors * count

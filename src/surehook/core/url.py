@@ -1,8 +1,8 @@
 """A webhook URL, read once and strictly.
 
-Half of all request forgery lives between two parsers that read one text differently. So a URL is read
-here only, nothing is repaired, whatever two readers could see differently is refused with a code, and
-the request is built from what was read. Pure: host names are judged by their text, addresses by `address.py`.
+Half of all request forgery comes from two parsers that read one text differently. So a URL is read
+only here, nothing is repaired, everything that two parsers could read differently is refused with a code, and
+the request is built from the result. Pure: host names are judged by their text, addresses by `address.py`.
 
 The order of refusals is the order of reading: characters, scheme, authority, user info, fragment, host,
 port, name rules, address, and last whether plain http is allowed.
@@ -38,13 +38,13 @@ class NetworkPolicy(Struct, frozen=True):
 
 
 class Url(Struct, frozen=True):
-    """A URL that was read and judged as far as text goes.
+    """A URL that was read and judged by its text.
 
     scheme   `http` or `https`
     host     lower-case name without trailing dot, or the canonical address without brackets
     port     always a number
     path     request target as written, `/` where empty, query included
-    literal  whether `host` is an address
+    literal  `host` is an address
     """
 
     text: str
@@ -107,7 +107,7 @@ def refuse(code: str, detail: str, hint: str) -> Problem:
 
 
 def forbidden_address(reason: str | None = None) -> Problem:
-    """Without a reason for names: what a name resolves to is not told, so that nobody maps a network with us."""
+    """Refusal without the reason: addresses of names are not revealed, so that nobody can map a network with us."""
     detail = "the URL leads to an address that may not be called" + (f": {reason}" if reason else "")
     hint = (
         "use a publicly reachable host, or ask the operator for a grant: the server's setting allow_networks"

@@ -1,9 +1,9 @@
-"""Handshakes: what a provider asks before it sends, and what it wants to hear.
+"""Handshakes: challenges of providers and the answers that they expect.
 
-A challenge is returned only where the asker has shown something: the token agreed with Meta, a valid signature (Slack, Zoom),
-the client id agreed with Adobe. Signing whatever a stranger sends (Zoom's token) would make signatures for forgeries, so
-besides coming signed the token must be a plain word, which no signed content is. Whatever is echoed is short, plain,
-and sent as text, so that it cannot be a page for a browser.
+A challenge is answered only if the caller has proven something: the token agreed with Meta, a valid signature (Slack, Zoom),
+the client id agreed with Adobe. Signing whatever a stranger sends (Zoom's token) would produce signatures for forgeries, so
+the token must come signed and be a plain word, which no signed content is. Echoed values are short, plain, and sent as
+text, so that they cannot be a page for a browser.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def greet(
             return Reply(200, b"", ((shake.name, _agreed(shake, keys, headers)),))
     except VerifyError:
         raise
-    except Exception as error:  # as everywhere in this room: one kind of error
+    except Exception as error:  # as everywhere in this package: one kind of error
         raise VerifyError("bad_signature", f"unreadable request ({error.__class__.__name__})") from None
     raise VerifyError("malformed", f"{provider.name} sends no GET")
 
@@ -97,7 +97,7 @@ def _echo_query(shake: EchoQuery, known: Mapping[str, str], query: Mapping[str, 
 
 
 def _agreed(shake: EchoHeader, keys: Sequence[Key], headers: Headers) -> str:
-    """The configured value that the header has. What is echoed is ours, not the stranger's."""
+    """The configured value that equals the header. The echo is ours, not the stranger's."""
     value = (header_of(headers, Header(shake.name)) or "").encode("utf-8", "surrogatepass")
     found = [key.secret for key in keys if hmac.compare_digest(key.secret.encode(), value)]
     if not found:

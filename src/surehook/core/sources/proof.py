@@ -50,7 +50,7 @@ def covers(provider: Provider, place: Place, *, body: bool) -> bool:
     if isinstance(place, Digest):
         return place.of == "content" or body
     if isinstance(place, Field):
-        # The signature itself stands for what it was made of.
+        # The signature itself stands for its content.
         return body or place.path in {
             one.path for one in (*scheme.content, scheme.place) if isinstance(one, Field)
         }
