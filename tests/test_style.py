@@ -27,6 +27,7 @@ Counts = dict[str, int]
 
 # Names that a framework looks for.
 SHARED_NAMES = {"Command", "Migration"}
+DIRECTIVE = re.compile(r"#\s*(?:fmt:|noqa|type:|ruff:)")
 QUESTION = re.compile(r"(?:What|Whether|How|Where)\b")
 
 
@@ -58,19 +59,33 @@ def docstrings(module: ast.Module) -> Iterator[str]:
 
 
 def breaking_comments() -> Counts:
-    """Comments behind a closing bracket that begins its line, by file."""
-    return by_file(PYTHON, lambda path: len(comments_behind_brackets(read(path))))
+    """Trailing comments for whose sake an expression stands on several lines, by file."""
+    return by_file(PYTHON, lambda path: len(breaking(read(path))))
 
 
-def comments_behind_brackets(text: str) -> list[int]:
-    """The lines of a module that are a closing bracket and a comment, directives to the formatter aside."""
-    if not re.search(r"^\s*[)\]}].*#", text, re.MULTILINE):
-        return []
+def breaking(text: str) -> list[int]:
+    """Lines with a comment behind a closing bracket that begins the line, or behind the only line in a bracket."""
+    lines = text.splitlines()
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    comments = [
-        token for token in tokens if token.type == tokenize.COMMENT and "fmt: skip" not in token.string
+    places = [
+        token.start
+        for token in tokens
+        if token.type == tokenize.COMMENT and not DIRECTIVE.search(token.string)
     ]
-    return [token.start[0] for token in comments if token.line.lstrip().startswith((")", "]", "}"))]
+    return [
+        row
+        for row, column in places
+        if (code := lines[row - 1][:column].strip())
+        and (code[0] in ")]}" or (_opens(lines[row - 2]) and code[-1] != "," and _closes(lines[row])))
+    ]
+
+
+def _opens(line: str) -> bool:
+    return line.endswith(("(", "[", "{"))
+
+
+def _closes(line: str) -> bool:
+    return line.lstrip().startswith((")", "]", "}"))
 
 
 def foreign_assignments() -> Counts:
@@ -128,9 +143,11 @@ def test_a_debt_that_is_paid_is_struck_off(rule: str) -> None:
 
 
 def test_the_rules_see_what_they_are_for() -> None:
-    assert comments_behind_brackets(
+    text = (
         "x = [\n    1\n]  # one\ny = {\n}  # fmt: skip\nz = ')'  # a bracket\n"
-    ) == [3]
+        "u = (\n    1  # one\n)\nv = [\n    1,  # one\n]\n"
+    )
+    assert breaking(text) == [3, 8]
     assigned = assignments_to_parts(
         ast.parse("self.a = 1\nself.b.c, d = 1, 2\nself.e.f += 1\ng.h = self.i.j\n")
     )

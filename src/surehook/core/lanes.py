@@ -89,9 +89,8 @@ class Limit:
         self._floor = 0
         self._since: int | None = None  # first calls that began after so many cuts are on trial
         self._seen = self._hung = 0  # of this trial
-        self._least: int | None = (
-            None  # timeouts of the trial at the floor; while it is set, `now` is on trial
-        )
+        # Timeouts of the trial at the floor; while it is set, `now` is on trial.
+        self._least: int | None = None
         self._alone = False  # the trial is one call at a time
 
     def grow(self, *, begun: int = 0) -> None:

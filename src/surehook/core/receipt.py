@@ -17,9 +17,8 @@ from msgspec import Struct
 Stage = Literal["accepted", "processed", "rejected", "finalized"]
 STAGES: tuple[Stage, ...] = get_args(Stage)  # each wins over those before it
 ENDS: tuple[Stage, ...] = ("rejected", "finalized")  # nobody has to wait for more
-HEADER = (
-    "webhook-receipts"  # on a delivery: receipts are asked for; its value is the id of the endpoint that asks
-)
+# On a delivery: receipts are asked for; its value is the id of the endpoint that asks.
+HEADER = "webhook-receipts"
 CODE_CHARS = 64
 NOTE_CHARS = 200  # a sentence for people of another company; what is longer is cut
 

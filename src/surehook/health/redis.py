@@ -22,9 +22,8 @@ from surehook.ports.health import BUSY_MS, OVERLAP_MS, Counted, HealthAway, Turn
 
 PREFIX = "{surehook}:health"
 PATIENCE_S = 1.0  # one call, connecting included: an exchange comes every second
-KEEP_S = (
-    86_400  # a breaker that nobody reports is forgotten after a day; an open one is probed far more often
-)
+# A breaker that nobody reports is forgotten after a day; an open one is probed far more often.
+KEEP_S = 86_400
 VIEWS_MAX = 5_000  # changes read in one exchange; more come with the next
 
 

@@ -15,9 +15,8 @@ from surehook.core.model import LANES, Lane
 
 Key: TypeAlias = tuple[int, bytes]  # due time and id: the order of claims
 
-FRESH_MS = (
-    500  # rows become visible after the instant they are due for, by a commit and the distance of clocks
-)
+# Rows become visible after the instant they are due for, by a commit and the distance of clocks.
+FRESH_MS = 500
 NEAR_MS = 1_000  # so much more of what has just fallen due goes into one look
 REST_MS = 1_000  # from the beginning of one pass to the next
 _BEGINNING: Key = (-(1 << 62), b"")

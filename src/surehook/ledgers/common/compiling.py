@@ -14,9 +14,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from surehook.ledgers.common.steps import Again, Statement
 
-FORMS_KEPT = (
-    1_000  # texts and their places, some 5 KB each; lists have a form for each combination of filters
-)
+# Texts and their places, some 5 KB each; lists have a form for each combination of filters.
+FORMS_KEPT = 1_000
 
 
 class Compiler:

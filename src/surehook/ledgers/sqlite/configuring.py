@@ -11,9 +11,8 @@ from surehook.ledgers.sqlite.statements import query
 from surehook.ports.registry import NOTES_KEPT
 
 R = TypeVar("R")
-DROP_EVERY = (
-    100  # versions: the notes that are too old are dropped together, since every statement takes its time
-)
+# Versions: the notes that are too old are dropped together, since every statement takes its time.
+DROP_EVERY = 100
 
 
 def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
