@@ -62,9 +62,9 @@ def list_breakers(
 
 @app.command()
 def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Make the next probe due now: one delivery that is due goes out, and if it arrives, what is parked follows.
+    """Make the next probe due now: one due delivery goes out, and if it arrives, the parked ones follow.
 
-    Where nothing is due yet, the probe waits for the first that is."""
+    Where no delivery is due yet, the probe waits for the first that is."""
     answer = _act("probe", target, tenant, url, key)
     if json:
         document(answer)
@@ -78,7 +78,7 @@ def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = N
 
 @app.command()
 def close(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Close it without a probe: what is parked goes out, slowly at first. If it fails again, the breaker opens again."""
+    """Close it without a probe: parked deliveries go out, slowly at first. If they fail, the breaker opens again."""
     answer = _act("close", target, tenant, url, key)
     if json:
         document(answer)

@@ -1,4 +1,4 @@
-"""`surehook completion`: what a shell needs to complete commands and options."""
+"""`surehook completion`: the script by which a shell completes commands and options."""
 
 from __future__ import annotations
 

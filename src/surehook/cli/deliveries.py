@@ -120,7 +120,7 @@ def show(
 def resend(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
     """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
 
-    Behind an open breaker nothing is sent at once: its next probe is due at once, and what is parked goes out when that
+    Behind an open breaker nothing is sent at once: its next probe is due at once, and parked deliveries go out when that
     arrives."""
     from surehook.cli.delivery_actions import resend_all
 

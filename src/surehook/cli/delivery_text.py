@@ -78,7 +78,7 @@ def waits_by_hand(delivery: dict[str, Any]) -> bool:
 
 
 def _age(delivery: dict[str, Any]) -> str:
-    """Since its event: an id begins with the instant that it was made for."""
+    """Time since its event, by the instant in the id."""
     raw = ids.try_parse(ids.DELIVERY, delivery["id"])
     return "" if raw is None else age(clock_ms() - ids.millis(raw))
 
@@ -96,7 +96,7 @@ def _next(delivery: dict[str, Any]) -> str:
 
 
 def result(entry: dict[str, Any]) -> str:
-    """`timed_out?`: the question mark says that the receiver may have got it all the same."""
+    """`timed_out?`: the question mark means that the receiver may have got it all the same."""
     outcome = entry.get("outcome")
     return "" if outcome is None else f"{outcome}?" if entry.get("unknown") else str(outcome)
 

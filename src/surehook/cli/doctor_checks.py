@@ -23,7 +23,7 @@ from surehook.config import Settings
 
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35, 0)  # RETURNING
-CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
+CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier time means that the clock was never set
 LOCK_WAIT_S = 2.0  # a reader of a WAL ledger hardly ever waits
 DISK_WARNING = 4  # times the floor
 # Unfinished deliveries are counted up to this number, which takes a few milliseconds.
@@ -91,7 +91,7 @@ def disk(settings: Settings) -> Finding:
 
 
 def lock_holder(path: Path) -> str | None:
-    """The pid that serves this database now; None: nobody does."""
+    """The pid of the process that serves this database now, or None."""
     side = path.with_name(path.name + "-lock")
     try:
         descriptor = os.open(side, os.O_RDONLY)
@@ -150,7 +150,7 @@ def port(settings: Settings, holder: str | None, *, answers: bool = False) -> Fi
 
 
 def server(settings: Settings) -> Iterator[Finding]:
-    """Is it there, is it ready, and does it know our key?"""
+    """Check that the server answers, is ready, and accepts our key."""
     with Client(settings.server_url, settings.api_key, timeout_s=5.0, patience_s=0) as client:
         try:
             said = client.call("GET", "/readyz")
@@ -169,7 +169,7 @@ def server(settings: Settings) -> Iterator[Finding]:
         if isinstance(said, dict) and said.get("warning"):
             yield Finding("lanes", "warning", str(said["warning"]))
         try:
-            client.call("GET", "/v1/policies")  # which nothing has to be counted for
+            client.call("GET", "/v1/policies")  # a call that counts nothing
         except Refused as error:
             yield Finding("key", "wrong", error.detail, KEY_HINT)
             return

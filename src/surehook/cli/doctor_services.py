@@ -18,7 +18,7 @@ AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def services(settings: Settings) -> Iterator[Finding]:
-    """The ledger's server, and those that were named beside it."""
+    """Check the ledger's server, and the other services of the settings."""
     yield ledger(settings)
     if settings.broker_url is not None:
         yield broker(settings.broker_url)

@@ -31,7 +31,7 @@ from surehook.core.limits import SECRET_OVERLAP_MAX_S
 COLUMNS = (
     Column("id"),
     Column("status"),
-    Column("url", least=36),  # cut earlier, two of one host look alike
+    Column("url", least=36),  # cut shorter, two of one host look alike
     Column("tenant", rank=1, least=6),
     Column("failures in a row", rank=2),
     Column("events", rank=3, least=8),
@@ -186,7 +186,7 @@ def update(
     key: Key = None,
 ) -> None:
     """Change what is given; everything else stays. `--policy null` takes the endpoint's own policy away. Of --ca,
-    --client-cert and --client-key, what is not given is taken away."""
+    --client-cert and --client-key, those not given are removed."""
     fields = _fields(events, policy, header, description)
     fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
     fields |= _asked(receipts, finalize_within)
@@ -208,9 +208,9 @@ def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) ->
 
 @app.command()
 def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Send again, whatever its status was; what was parked for that goes out, the oldest first.
+    """Send again, whatever its status was; deliveries parked for it go out, the oldest first.
 
-    An open breaker (`breaker`, `key`) stays open: its next probe is due at once, and what is parked goes out when that
+    An open breaker (`breaker`, `key`) stays open: its next probe is due at once, and parked deliveries go out when that
     arrives. `surehook breakers close URL` does not wait for it."""
     with server(url, key) as client:
         answer = client.endpoints.update(endpoint, status="active")

@@ -56,7 +56,7 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         return interrupted()
     if isinstance(error, BrokenPipeError):
-        # The reader (`| head`) has what it wanted. Python would complain again when it flushes at exit.
+        # The reader (`| head`) has read enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     what, hint, code = explain(error)
@@ -135,11 +135,11 @@ def _refused(error: object) -> tuple[str, str | None, int]:
     assert isinstance(error, Refused)
     hint = KEY_HINT if error.status in (401, 403) else _in_commands(error.hint)
     if error.code == "outcome_unknown":
-        hint = None  # a command knows the very words to look with, see `report`
+        hint = None  # `report` names the very command to look with
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
 
 
-# What the API's hints say to programs, for people at a terminal.
+# Commands in place of the calls that the API's hints name.
 _COMMANDS = {
     "POST /v1/tenants": "`surehook tenants create NAME --id ID`",
     "POST /v1/event-types": "`surehook event-types create NAME`",

@@ -35,7 +35,7 @@ def instant(written: str | None) -> str | None:
 
 
 def span(since: str | None, until: str | None) -> dict[str, str | None]:
-    """Both ends of a filter, of which the first comes first."""
+    """Both ends of a filter by time. Raises CommandError where they are out of order."""
     if since is not None and until is not None and instant_ms(since) >= instant_ms(until):
         raise CommandError(
             f"--since {since} is not before --until {until}",

@@ -1,4 +1,4 @@
-"""`surehook inbox`: the receiver's inbox in your application's database: tables, workers, looks, words of people."""
+"""`surehook inbox`: the receiver's inbox in your application's database: tables, workers, lists, decisions of people."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ddl(
 
 @app.command()
 def upgrade(place: Place) -> None:
-    """Make the tables that are missing; what is in the others stays."""
+    """Create the tables that are missing; the others keep their rows."""
     ask(place, lambda inbox: inbox.create_tables())
     note("the tables are those of this version")
 
@@ -143,7 +143,7 @@ def prune(
     ] = 90,
     json: Json = False,
 ) -> None:
-    """Remove bodies, and later dedupe records, of finished events; nothing that still has something to come."""
+    """Remove bodies, and later dedupe records, of finished events; never of events that still have to be processed."""
     from surehook.inbox.running import pruned
 
     removed = pruned(inbox(place), bodies_days=bodies_days, events_days=events_days)
@@ -193,7 +193,7 @@ def events(
 
 @app.command()
 def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json: Json = False) -> int:
-    """Show one event: how it stands, how it came, and its last attempts that failed. Exit code 4 where there is none."""
+    """Show one event: its state, its request, and its last failed attempts. Exit code 4 where there is none."""
     from msgspec import structs
 
     from surehook.cli.errors import NOT_FOUND, OK
@@ -233,7 +233,7 @@ def conflicts(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List other bodies that came under the id of an event that stands; `show` has the bodies."""
+    """List other bodies that came under the id of a stored event; `show` has the bodies."""
     found = ask(place, lambda inbox: inbox.conflicts(limit=limit, before=before))
     more = found[-1].conflict if len(found) == limit else None
     _show(
@@ -261,7 +261,7 @@ def replay(
     until: Until = None,
     limit: Annotated[int, typer.Option(help="At most so many, oldest first.")] = 1_000,
 ) -> None:
-    """Process again what fits and is finished; originals stay as they are."""
+    """Process finished events that match once more; originals stay as they are."""
     wanted = _given(
         source=source,
         tenant=tenant,
@@ -284,7 +284,7 @@ def finalize(
     ref: Annotated[str, typer.Argument(help="inb_…")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Say that a processed event stands. Exit code 7 if it was not waiting for that."""
+    """Finalize a processed event: its effects stand. Exit code 7 if it was not waiting for that."""
     return _decided(ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
 
 
@@ -295,13 +295,13 @@ def reject(
     code: Annotated[str, typer.Option(help="A word for machines.")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Say that a processed event does not stand. Exit code 7 if it was not waiting for that."""
+    """Reject a processed event: its effects do not stand. Exit code 7 if it was not waiting for that."""
     return _decided(ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
 
 
 @app.command()
 def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
-    """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
+    """Print a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
     from surehook.cli.errors import NOT_FOUND, OK
 
     told = ask(place, lambda inbox: inbox.explain(document_id, tenant=tenant))
@@ -324,8 +324,8 @@ def release(
     tenant: str = "",
     document_type: DocumentType = None,
 ) -> int:
-    """Let what is held for a document go on, up to the next gap, although something before it is missing. A worker does it.
-    Exit code 7 where nothing is held."""
+    """Release the events that are held for a document, up to the next gap, although an earlier one is missing. The next
+    worker processes them. Exit code 7 where nothing is held."""
     from surehook.cli.errors import NOT_MET, OK
 
     done = ask(
@@ -348,7 +348,7 @@ def grant(
     tenant: str = "",
     document_type: DocumentType = None,
 ) -> None:
-    """Let one event that carries the printed token leave a terminal state, or pass what is missing before it."""
+    """Let one event that carries the printed token leave a terminal state, or go before a missing one."""
     granted = ask(
         place,
         lambda inbox: inbox.grant(

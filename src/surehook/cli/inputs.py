@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from surehook.cli.errors import REJECTED, CommandError
 
-INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch the server takes; more is a mistake
+INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch that the server accepts; more is a mistake
 
 
-# What a shell completes; read when it asks, so that no other start loads the core.
+# Values that a shell completes; imported only then, so that no other start loads the core.
 def profiles() -> list[str]:
     from surehook.core.profiles import PROFILES
 
@@ -47,7 +47,7 @@ def text_of(written: str) -> str:
 
 
 def json_bytes(written: str) -> bytes:
-    """The bytes of a JSON argument as they were given, once they are known to be JSON."""
+    """The bytes of a JSON argument as given. Raises CommandError where they are not JSON."""
     from msgspec import DecodeError
     from msgspec.json import decode
 
@@ -99,7 +99,7 @@ def _bounded(data: bytes) -> bytes:
 
 
 def check_key(key: str) -> None:
-    """Refuse an idempotency key that cannot travel."""
+    """Refuse an idempotency key that cannot be a header value."""
     from surehook.cli.errors import USAGE
     from surehook.client import calls
 

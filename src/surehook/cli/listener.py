@@ -23,7 +23,7 @@ from surehook.client import Client, Refused, Unreachable
 from surehook.core.verification import Verifier, VerifyError
 from surehook.demo.receiver import Behaviour, HttpReceiver, HttpReply, HttpRequest
 
-HOST = "127.0.0.1"  # a tool for this machine; nothing of it belongs on a network
+HOST = "127.0.0.1"  # a tool for this machine, never for a network
 
 
 class Registration(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Listener:
         endpoint = None
         try:
             if registration is not None:
-                # In its own thread: the server may look at us before it answers.
+                # In a thread of its own: the server may call us before it answers.
                 endpoint, secret = await asyncio.to_thread(registration.create, target)
                 self._verifier = _verifier([secret])
             self._greet(target, endpoint)
@@ -182,7 +182,7 @@ def _verifier(secrets: Sequence[str]) -> Verifier | None:
 
 
 def _refused(error: VerifyError) -> HttpReply:
-    """As docs/delivery-contract.md asks of receivers: a sender takes it as key trouble, and spends no retry."""
+    """The answer that docs/delivery-contract.md asks of receivers: the sender spends no retry on trouble with the key."""
     problem = {
         "type": "about:blank",
         "title": error.public,

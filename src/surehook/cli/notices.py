@@ -60,7 +60,7 @@ def list_notices(
                 local(n["at"]),
                 n["kind"],
                 n["detail"],
-                # What becomes of an endpoint is about it, whichever delivery was the last straw.
+                # A notice about an endpoint names the endpoint, whichever delivery caused it.
                 (n["kind"].startswith("endpoint.") and n["endpoint"]) or n["delivery"] or n["endpoint"],
                 n["tenant"],
             ],

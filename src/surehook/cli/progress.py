@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SILENT_S = 2.0  # shorter work needs no word
+SILENT_S = 2.0  # shorter work needs no message
 LINE_EVERY_S = 5.0  # where there is no terminal to redraw
 REDRAW_S = 0.25
 

@@ -75,7 +75,7 @@ def create(
         confirm(f"Deliver again: {said}?", yes=yes)
     with server(url, key) as client:
         if endpoint is not None:
-            client.endpoints.get(endpoint)  # one that is not there would match nothing, without a word
+            client.endpoints.get(endpoint)  # a missing one would match nothing, silently
         job = client.replays.create(filter=where, dry_run=dry_run)
         with busy(f"replay {job['id']}") as waiting:
             while wait and job["state"] == "running":

@@ -23,7 +23,7 @@ def resend(
     """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
 
     The event's id and bytes stay the same: a receiver that knows the event ignores it. Behind an open breaker nothing is
-    sent at once: its next probe is due at once, and what is parked goes out when that arrives.
+    sent at once: its next probe is due at once, and parked deliveries go out when that arrives.
     """
     from surehook.cli.delivery_actions import resend_all
 

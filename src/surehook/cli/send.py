@@ -120,7 +120,7 @@ def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
-    """Events with the fields of the API, of which the server judges every one."""
+    """Events with the fields of the API, which the server checks."""
     from msgspec import Raw, ValidationError
     from msgspec.json import decode
 
@@ -138,7 +138,7 @@ def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, Any]], *, json: bool) -> int:
-    """Publish events; what an event says goes before the options. The answers in order; 8 when some were refused."""
+    """Publish events, whose own fields override the options. Prints the answers in order; returns 8 when some were refused."""
     from msgspec.structs import asdict
 
     from surehook.cli.errors import OK, PARTLY, REJECTED
@@ -163,7 +163,7 @@ def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, A
 
 
 def _refuse_moving(occurred_at: str | None) -> None:
-    """A duration back from now is another instant each time, so the key would be refused as another event's."""
+    """Refuse a duration back from now beside a key: it is another instant each time, and so another event."""
     if occurred_at is not None and "T" not in occurred_at.upper():
         from surehook.cli.errors import USAGE, CommandError
 

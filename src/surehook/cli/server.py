@@ -33,13 +33,13 @@ Since = Annotated[str | None, typer.Option(help="From then on: RFC 3339, or 30m,
 Until = Annotated[str | None, typer.Option(help="Before then: RFC 3339, or 30m, 6h, 7d ago.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-ALL = "*"  # no tenant's id
+ALL = "*"  # all tenants; never a tenant's id
 PAGE_MAX = 200  # entries of one answer; the server's bound
 
 
 @contextmanager
 def server(url: str | None, key: str | None) -> Iterator[Client]:
-    """A client for the server of the settings. It asks once: a person sees at once what is wrong."""
+    """A client for the server of the settings. It does not retry: a person sees at once what is wrong."""
     settings = settings_for(url, key)
     from surehook.cli.tracked_client import TrackedClient
 
@@ -54,7 +54,7 @@ def settings_for(url: str | None, key: str | None = None, tenant: str | None = N
 
 
 def tenant_of(settings: Settings) -> str:
-    """The tenant a command means."""
+    """The tenant of a command. Raises CommandError where none is given or set."""
     if settings.tenant is None:
         from surehook.cli.errors import USAGE, CommandError
 
@@ -63,7 +63,7 @@ def tenant_of(settings: Settings) -> str:
 
 
 def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | None:
-    """The tenant that a list is about: the one given, else that of the settings; `*` is none in particular."""
+    """The tenant to list: the given one, else that of the settings; None for `*`."""
     chosen = settings_for(url, key, None if tenant == ALL else tenant).tenant
     return None if tenant == ALL else chosen
 
@@ -81,7 +81,7 @@ def listing(
     row: Callable[[dict[str, Any]], Sequence[Any]],
     nothing: str,
 ) -> None:
-    """Fetch up to `limit` entries, page by page, and print them; say how to get more."""
+    """Fetch up to `limit` entries, page by page, and print them with a hint how to get more."""
     entries: list[dict[str, Any]] = []
     position = cursor
     while True:
@@ -107,7 +107,7 @@ def listing(
 
 
 def _doubt(client: Client, endpoint: str | None) -> None:
-    """Say where an empty list is about no endpoint. No error: deliveries of deleted ones are still listed."""
+    """Note that the endpoint of an empty list does not exist. No error: deliveries of deleted ones are still listed."""
     from surehook.client import Refused
 
     if endpoint is None:
@@ -120,7 +120,7 @@ def _doubt(client: Client, endpoint: str | None) -> None:
 
 
 def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
-    """The given fields; it is an error that none is."""
+    """The given fields. Raises CommandError where there are none."""
     if not fields:
         from surehook.cli.errors import USAGE, CommandError
 
@@ -129,7 +129,7 @@ def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something that cannot be taken back. Without a terminal only --yes is an answer."""
+    """Ask before something that cannot be undone. Without a terminal only --yes is an answer."""
     import sys
 
     if yes:
