@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from surehook.cli.commands import group
+from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
 from surehook.cli.named_inbox import ask, inbox, queued
 from surehook.cli.output import Json, document, line, note, print_record
 from surehook.cli.tables import Column, print_table
@@ -112,26 +112,12 @@ def stats(place: Place, json: Json = False) -> None:
         document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
         return
     if rows:
-        _print_rows(rows)
-        _note_waiting(rows)
+        print_rows(rows)
+        note_waiting(rows)
     else:
         note("nothing waits" + ("" if queue is None else " in the table"))
     if queue is not None:
         note(f"in the queue {queue['waiting']} messages wait, {queue['aside']} were put aside")
-
-
-def _note_waiting(rows: Sequence[dict[str, Any]]) -> None:
-    """Note for each source whose oldest event has been due for long: its workers may not run, or not keep up."""
-    from surehook.core import instants
-    from surehook.host.clock import SystemClock
-    from surehook.inbox.unworked import WAITS_S
-
-    now = SystemClock().now()
-    for row in rows:
-        if (since := row["oldest_due_at"]) and (waits_s := (now - instants.parse(since)) / 1000) >= WAITS_S:
-            note(
-                f"{row['source']}: the oldest has been due for {waits_s:.0f} s: do workers run, and do they keep up?"
-            )
 
 
 @app.command()
@@ -180,7 +166,7 @@ def events(
         until=until,
     )
     found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
-    _show(
+    print_list(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
         json,
@@ -205,22 +191,22 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
     event = structs.asdict(found.event)
     tries = [structs.asdict(one) for one in found.tries]
     others = [
-        {"received_at": one.received_at, "body_sha256": one.body_sha256, "body": _plain(one.body)}
+        {"received_at": one.received_at, "body_sha256": one.body_sha256, "body": plain(one.body)}
         for one in found.others
     ]
-    came = {"url": found.url, "headers": found.headers, "body": _plain(found.body)}
+    came = {"url": found.url, "headers": found.headers, "body": plain(found.body)}
     if json:
         document({**event, **came, "tries": tries, "others": others})
         return OK
     print_record({name: value for name, value in event.items() if name != "error"}, json=False)
     if tries:
-        _print_rows(tries)
+        print_rows(tries)
     for name, value in found.headers or ():
-        line(_harmless(f"{name}: {value}"))
-    line(_body(found.body))
+        line(harmless(f"{name}: {value}"))
+    line(body_text(found.body))
     for one in found.others:
         line(f"another body came at {one.received_at}, SHA-256 {one.body_sha256}:")
-        line(_body(one.body))
+        line(body_text(one.body))
     return OK
 
 
@@ -236,7 +222,7 @@ def conflicts(
     """List other bodies that came under the id of a stored event; `show` has the bodies."""
     found = ask(place, lambda inbox: inbox.conflicts(limit=limit, before=before))
     more = found[-1].conflict if len(found) == limit else None
-    _show(
+    print_list(
         found,
         ["received_at", "source", "id", "body_bytes", "body_sha256", "ref", "conflict"],
         json,
@@ -360,41 +346,6 @@ def grant(
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _show(
-    found: Sequence[Any], columns: list[str], json: bool, nothing: str, *, more: str | None = None
-) -> None:
-    if json:
-        document(
-            {
-                "data": [
-                    {name: _plain(getattr(one, name)) for name in one.__struct_fields__} for one in found
-                ],
-                "next": more,
-            }
-        )
-    elif found:
-        print_table(list(map(Column, columns)), [[getattr(one, name) for name in columns] for one in found])
-    else:
-        note(nothing)
-
-
-def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
-    print_table(list(map(Column, rows[0])), [list(row.values()) for row in rows])
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-
-
-def _body(body: bytes | None) -> str:
-    return "the body is past its retention" if body is None else _harmless(_plain(body))
-
-
-def _harmless(text: str) -> str:
-    """A sender's text without characters that a terminal would interpret."""
-    return "".join(one if one.isprintable() or one in "\n\t" else f"\\x{ord(one):02x}" for one in text)
 
 
 def _decided(done: bool, what: str) -> int:

@@ -380,8 +380,7 @@ class Store(Protocol):
     """The storage of an inbox, for callers that block."""
 
     def run(self, work: Callable[[Book], T]) -> T:
-        """Call `work` in one transaction, commit, return its result. Raises StoreUnavailable, or what `work` raises, after
-        which nothing is kept."""
+        """Call `work` in one transaction and commit. Raises StoreUnavailable, or what `work` raises: nothing is kept."""
         ...
 
     def create(self) -> None:
