@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from surehook.cli.commands import group
-from surehook.cli.output import Json, document, line, note
+from surehook.cli.output import ApiObject, Json, document, line, note
 from surehook.cli.server import Key, Tenant, Url, Wide, only_tenant, server, settings_for, tenant_of
 from surehook.cli.tables import Column, print_table
 
@@ -92,7 +92,7 @@ def _act(verb: str, target: str, tenant: str | None, url: str | None, key: str |
         return client.call("POST", f"/v1/breakers/{verb}", json={"tenant": owner, "url": target})
 
 
-def _failures(breaker: dict[str, Any]) -> str:
+def _failures(breaker: ApiObject) -> str:
     """`31 of 40 in 600 s`; nothing where only key trouble opens it."""
     if breaker["window_s"] is None:
         return ""

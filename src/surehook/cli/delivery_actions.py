@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any
 
 from surehook.cli.delivery_text import WAITS, WAITS_FOR_PROBE, is_parked
 from surehook.cli.errors import OK, PARTLY, explain
-from surehook.cli.output import document, line, note
+from surehook.cli.output import ApiObject, document, line, note
 from surehook.cli.server import server
 from surehook.client import Client
 from surehook.client.errors import Refused
@@ -44,7 +43,7 @@ def cancel_all(deliveries: Sequence[str], *, json: bool, url: str | None, key: s
     return code
 
 
-def _act(client: Client, deliveries: Sequence[str], action: str) -> tuple[list[dict[str, Any]], int]:
+def _act(client: Client, deliveries: Sequence[str], action: str) -> tuple[list[ApiObject], int]:
     """Call the API's action for each delivery, note the refusals; returns the answers and the exit code."""
     answers, code = [], OK
     for delivery in deliveries:
@@ -56,18 +55,18 @@ def _act(client: Client, deliveries: Sequence[str], action: str) -> tuple[list[d
     return answers, code if not answers else PARTLY if len(answers) < len(deliveries) else OK
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: ApiObject) -> None:
     origin = f"  (again for {answer['replay_of']})" if answer.get("replay_of") else ""
     reason = f" ({answer['reason']})" if answer.get("reason") else ""
     line(f"{answer['id']}  {answer['state']}{reason}{origin}")
 
 
-def _note_wait(answer: dict[str, Any]) -> None:
+def _note_wait(answer: ApiObject) -> None:
     if is_parked(answer) and answer["reason"] in WAITS:
         note(f"  {WAITS[answer['reason']][1].format(endpoint=answer['endpoint'])}")
 
 
-def _held(client: Client, answers: Sequence[dict[str, Any]]) -> set[str]:
+def _held(client: Client, answers: Sequence[ApiObject]) -> set[str]:
     """Endpoints with an open breaker among those of deliveries that are due now. A new delivery does not show it yet: it is
     parked when a process claims it."""
     about = {
@@ -81,7 +80,7 @@ def _held(client: Client, answers: Sequence[dict[str, Any]]) -> set[str]:
     return held
 
 
-def _waits_for_probe(answer: dict[str, Any], held: Collection[str]) -> bool:
+def _waits_for_probe(answer: ApiObject, held: Collection[str]) -> bool:
     if is_parked(answer):
         return answer["reason"] in ("breaker", "key")
     return answer["finished_at"] is None and answer["endpoint"] in held

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from surehook.cli.human_times import age, clock_ms, coming, local
-from surehook.cli.output import line, paint
+from surehook.cli.output import ApiObject, line, paint
 from surehook.cli.tables import Column
 from surehook.core import ids
 from surehook.core.instants import parse, say
@@ -54,7 +54,7 @@ HELD = "by a process: it waits for its turn there, or for its receiver's answer;
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
 
-def row(delivery: dict[str, Any]) -> list[Any]:
+def row(delivery: ApiObject) -> list[Any]:
     return [
         delivery["id"],
         f"parked {delivery['reason']}" if is_parked(delivery) else delivery["state"],
@@ -68,22 +68,22 @@ def row(delivery: dict[str, Any]) -> list[Any]:
     ]
 
 
-def is_parked(delivery: dict[str, Any]) -> bool:
+def is_parked(delivery: ApiObject) -> bool:
     return bool(delivery["state"] == "parked")
 
 
-def waits_by_hand(delivery: dict[str, Any]) -> bool:
+def waits_by_hand(delivery: ApiObject) -> bool:
     """True if nothing will happen until a person does something."""
     return is_parked(delivery) and delivery["reason"] in BY_HAND
 
 
-def _age(delivery: dict[str, Any]) -> str:
+def _age(delivery: ApiObject) -> str:
     """Time since its event, by the instant in the id."""
     raw = ids.try_parse(ids.DELIVERY, delivery["id"])
     return "" if raw is None else age(clock_ms() - ids.millis(raw))
 
 
-def _next(delivery: dict[str, Any]) -> str:
+def _next(delivery: ApiObject) -> str:
     """`in 4m 10s`; `probe in 3m`; `resume`; `ended 5m ago`."""
     if delivery["dismissal"] is not None:
         return f"dismissed {age(clock_ms() - parse(delivery['dismissal']['at']))} ago"
@@ -95,13 +95,13 @@ def _next(delivery: dict[str, Any]) -> str:
     return "" if delivery["state"] == "sending" else coming(delivery["due_at"])
 
 
-def result(entry: dict[str, Any]) -> str:
+def result(entry: ApiObject) -> str:
     """`timed_out?`: the question mark means that the receiver may have got it all the same."""
     outcome = entry.get("outcome")
     return "" if outcome is None else f"{outcome}?" if entry.get("unknown") else str(outcome)
 
 
-def print_delivery(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms: int) -> None:
+def print_delivery(delivery: ApiObject, attempts: Sequence[ApiObject], *, now_ms: int) -> None:
     """Print state, links and every attempt, oldest first."""
     out = sys.stdout
     line(f"{paint(delivery['id'], 'bold', out)}  {headline(delivery, now_ms)}")
@@ -139,14 +139,14 @@ def print_delivery(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]],
         line("  ? sent, but no answer was seen: the receiver may have got it")
 
 
-def _held_ms(attempt: dict[str, Any], following: dict[str, Any]) -> int:
+def _held_ms(attempt: ApiObject, following: ApiObject) -> int:
     """Milliseconds between the planned and the real beginning of the attempt after this one."""
     if attempt["next_at"] is None or following["kind"] != "attempt":
         return 0
     return parse(following["started_at"]) - parse(attempt["next_at"])
 
 
-def headline(delivery: dict[str, Any], now_ms: int) -> str:
+def headline(delivery: ApiObject, now_ms: int) -> str:
     """`retrying, attempt 3 in 4m 10s`; `parked (breaker)`; `delivered at …`."""
     state = str(delivery["state"])
     if delivery["reason"]:
@@ -159,7 +159,7 @@ def headline(delivery: dict[str, Any], now_ms: int) -> str:
     return f"{state} after {_times(delivery['attempts'])}"
 
 
-def receipt_text(receipt: dict[str, Any]) -> str:
+def receipt_text(receipt: ApiObject) -> str:
     """`rejected at … (late: too late), processed at …`: the stages that the receiver reported, highest first."""
     stages = [stage for stage in reversed(STAGES) if receipt[f"{stage}_at"] is not None]
     parts = [f"{stage} at {local(receipt[f'{stage}_at'])}" for stage in stages]
@@ -173,7 +173,7 @@ def _times(attempts: int) -> str:
     return f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
 
 
-def attempt_lines(attempt: dict[str, Any], *, shows_next: bool = True) -> list[str]:
+def attempt_lines(attempt: ApiObject, *, shows_next: bool = True) -> list[str]:
     """One entry of the history: what happened, what it means, what was answered, what comes next."""
     out = sys.stdout
     at = local(attempt["started_at"])
@@ -197,7 +197,7 @@ def attempt_lines(attempt: dict[str, Any], *, shows_next: bool = True) -> list[s
     return lines
 
 
-def _timings(attempt: dict[str, Any]) -> str:
+def _timings(attempt: ApiObject) -> str:
     timings = attempt.get("timings_ms") or {}
     parts = [f"{name.replace('_', ' ')} {value:g} ms" for name, value in timings.items() if value is not None]
     if attempt.get("address"):

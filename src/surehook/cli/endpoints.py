@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from surehook.cli.commands import group
 from surehook.cli.inputs import profiles
-from surehook.cli.output import Json, document, line, note, print_record
+from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.server import (
     Cursor,
     Key,
@@ -289,8 +289,8 @@ def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None
 
 def _fields(
     events: str | None, policy: str | None, header: list[str] | None, description: str | None
-) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+) -> ApiObject:
+    fields: ApiObject = {}
     if events is not None:
         fields["event_types"] = [name.strip() for name in events.split(",") if name.strip()]
     if policy is not None:
@@ -308,10 +308,10 @@ def _fields(
 
 def _custom(
     method: str | None, auth: str | None, *, ca: str | None, client_cert: str | None, client_key: str | None
-) -> dict[str, Any]:
+) -> ApiObject:
     from surehook.cli.inputs import json_of, text_of
 
-    fields: dict[str, Any] = {}
+    fields: ApiObject = {}
     if method is not None:
         fields["method"] = method.upper()
     if auth is not None:
@@ -323,7 +323,7 @@ def _custom(
     return fields
 
 
-def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
+def _asked(receipts: bool | None, within: str | None) -> ApiObject:
     """The fields about receipts; a time asks for them as well."""
     if receipts is None and within is None:
         return {}
@@ -336,7 +336,7 @@ def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
     return {"receipts": {"finalize_within_s": round(duration_s(within))}}
 
 
-def _signing(secrets: list[dict[str, Any]]) -> str:
+def _signing(secrets: list[ApiObject]) -> str:
     """The key ids of the secrets that sign now, with the end of those that were rotated away."""
     from surehook.cli.human_times import local
 
@@ -350,16 +350,16 @@ def _signing(secrets: list[dict[str, Any]]) -> str:
     return f"{number} now: {each}"
 
 
-def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
+def _facts(endpoint: ApiObject, *, json: bool) -> None:
     """Print an endpoint, without the fields of its secret where that is not shown: they would look empty."""
     print_record(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
 
 
-def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
+def _without_secret(endpoint: ApiObject) -> ApiObject:
     return {name: value for name, value in endpoint.items() if name not in ("secret", "key_id")}
 
 
-def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:
+def _with_secret(endpoint: ApiObject, *, json: bool) -> None:
     print_record(endpoint, json=json)
     if not json and endpoint.get("secret"):
         line()

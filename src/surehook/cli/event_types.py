@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from surehook.cli.commands import group
-from surehook.cli.output import Json, print_record
+from surehook.cli.output import ApiObject, Json, print_record
 from surehook.cli.server import Cursor, Key, Limit, Url, Wide, changes, listing, server
 from surehook.cli.tables import Column
 
@@ -127,10 +127,10 @@ def _fields(
     schema_version: str | None,
     schemas: str | None,
     policy: str | None,
-) -> dict[str, Any]:
+) -> ApiObject:
     from surehook.cli.inputs import json_of, policy_of
 
-    fields: dict[str, Any] = {}
+    fields: ApiObject = {}
     if description is not None:
         fields["description"] = description
     if schema is not None:

@@ -9,7 +9,7 @@ import typer
 from surehook.cli.commands import group
 from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
 from surehook.cli.named_inbox import ask, inbox, queued
-from surehook.cli.output import Json, document, line, note, print_record
+from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.tables import Column, print_table
 
 app = group("The inbox of a receiving application: tables, workers, what is in it.")
@@ -344,7 +344,7 @@ def grant(
     line(granted)
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _given(**values: Any) -> ApiObject:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from surehook.cli.output import document, note
+from msgspec import Struct
+
+from surehook.cli.output import ApiObject, document, note
 from surehook.cli.tables import Column, print_table
 
 
 def print_list(
-    found: Sequence[Any], columns: list[str], json: bool, nothing: str, *, more: str | None = None
+    found: Sequence[Struct], columns: list[str], json: bool, nothing: str, *, more: str | None = None
 ) -> None:
     """Print these columns of the structs, or all of their fields as JSON; `nothing` where there are none."""
     if json:
@@ -28,12 +29,12 @@ def print_list(
         note(nothing)
 
 
-def print_rows(rows: Sequence[dict[str, Any]]) -> None:
+def print_rows(rows: Sequence[ApiObject]) -> None:
     """Print rows that have the same names."""
     print_table(list(map(Column, rows[0])), [list(row.values()) for row in rows])
 
 
-def note_waiting(rows: Sequence[dict[str, Any]]) -> None:
+def note_waiting(rows: Sequence[ApiObject]) -> None:
     """Note for each source whose oldest event has been due for long: its workers may not run, or not keep up."""
     from surehook.core import instants
     from surehook.host.clock import SystemClock
@@ -47,12 +48,14 @@ def note_waiting(rows: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 def body_text(body: bytes | None) -> str:
-    return "the body is past its retention" if body is None else harmless(plain(body))
+    if body is None:
+        return "the body is past its retention"
+    return harmless(body.decode("utf-8", "backslashreplace"))
 
 
 def harmless(text: str) -> str:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
@@ -18,7 +17,7 @@ from msgspec.json import format as pretty
 
 from surehook.cli.errors import USAGE, CommandError
 from surehook.cli.inputs import policy_of
-from surehook.cli.output import line, note, paint
+from surehook.cli.output import ApiObject, line, note, paint
 from surehook.client import Client, Refused, Unreachable
 from surehook.core.verification import Verifier, VerifyError
 from surehook.demo.receiver import Behaviour, HttpReceiver, HttpReply, HttpRequest
@@ -37,7 +36,7 @@ class Registration(Struct, frozen=True):
 
     def create(self, target: str) -> tuple[str, str]:
         """Returns the endpoint's id and secret. Raises Refused, Unreachable."""
-        fields: dict[str, Any] = {} if self.policy is None else {"policy": policy_of(self.policy)}
+        fields: ApiObject = {} if self.policy is None else {"policy": policy_of(self.policy)}
         with Client(self.server_url, self.key, patience_s=0) as client:
             made = client.endpoints.create(
                 tenant=self.tenant,
@@ -193,7 +192,7 @@ def _refused(error: VerifyError) -> HttpReply:
     return HttpReply(error.status, encode(problem), "application/problem+json")
 
 
-def _event(body: bytes) -> dict[str, Any]:
+def _event(body: bytes) -> ApiObject:
     try:
         event = decode(body)
     except (DecodeError, UnicodeDecodeError):
@@ -201,7 +200,7 @@ def _event(body: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _document(request: HttpRequest, reply: HttpReply, verdict: str, event: dict[str, Any]) -> dict[str, Any]:
+def _document(request: HttpRequest, reply: HttpReply, verdict: str, event: ApiObject) -> ApiObject:
     return {
         "at": datetime.now().astimezone().isoformat(timespec="milliseconds"),
         "method": request.method,

@@ -17,6 +17,9 @@ from surehook.cli import pending_call
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
+# A JSON object of the API. Each command knows the fields of its own; clients have no types for them.
+ApiObject = dict[str, Any]
+
 _CODES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
 
 
@@ -40,7 +43,7 @@ def line(text: str = "") -> None:
     pending_call.clear()
 
 
-def document(value: Any) -> None:
+def document(value: object) -> None:
     """Print one JSON document."""
     from msgspec.json import encode
     from msgspec.json import format as pretty
@@ -49,7 +52,7 @@ def document(value: Any) -> None:
     pending_call.clear()
 
 
-def print_record(values: Mapping[str, Any], *, json: bool) -> None:
+def print_record(values: Mapping[str, object], *, json: bool) -> None:
     """Print one record: names and values, one a line."""
     if json:
         document(values)
@@ -59,7 +62,7 @@ def print_record(values: Mapping[str, Any], *, json: bool) -> None:
         line(f"{paint(name.ljust(width), 'dim', sys.stdout)}  {cell(value)}")
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Text of a value: a dash if absent, lists joined, objects as name=value, values inside them as JSON."""
     if value is None or value in ("", [], {}):
         return "–"
@@ -74,7 +77,7 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def _part(value: Any) -> str:
+def _part(value: object) -> str:
     """Text of a value inside a list or an object; deeper ones are JSON, since names and values would run together."""
     if not isinstance(value, dict | list) or not value:
         return cell(value)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surehook.cli.commands import group
-from surehook.cli.output import Json, document, line, print_record
+from surehook.cli.output import ApiObject, Json, document, line, print_record
 from surehook.cli.tables import Column, print_table
+
+if TYPE_CHECKING:
+    from surehook.core.policy import Policy
 
 PROFILE_COLUMNS = (
     Column("profile"),
@@ -81,7 +84,7 @@ def show(
     line(f"then: {chosen.on_exhausted.replace('_', ' ')}")
 
 
-def _read(written: str) -> Any:
+def _read(written: str) -> Policy:
     """The policy of a profile name or a JSON object."""
     from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
@@ -98,25 +101,25 @@ def _read(written: str) -> Any:
     return parse_policy(text.encode(), PROFILES)
 
 
-def _timeline(policy: Any) -> list[dict[str, Any]]:
+def _timeline(policy: Policy) -> list[ApiObject]:
     from surehook.core.preview import timeline
 
     return timeline(policy)
 
 
-def _clock(start_ms: int, step: dict[str, Any]) -> str:
+def _clock(start_ms: int, step: ApiObject) -> str:
     from surehook.core.instants import render
 
     return render(start_ms + round(step["after_s"] * 1000))
 
 
-def _at(step: dict[str, Any]) -> str:
+def _at(step: ApiObject) -> str:
     from surehook.cli.human_times import local
 
     return local(step["at"])
 
 
-def _jitter(step: dict[str, Any]) -> str:
+def _jitter(step: ApiObject) -> str:
     low, high = step["jitter_s"]
     if low == high == 0:
         return "–"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from surehook.cli.commands import group
 from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
 from surehook.cli.inputs import end_states
-from surehook.cli.output import Json, note, print_record
+from surehook.cli.output import ApiObject, Json, note, print_record
 from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
 
 app = group("Replays: deliver again by filter.")
@@ -100,7 +100,7 @@ def show(
     return _finish(job)
 
 
-def _finish(job: dict[str, Any]) -> int:
+def _finish(job: ApiObject) -> int:
     from surehook.cli.errors import NOT_MET, OK
 
     if job["state"] == "failed":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surehook.cli.commands import command
-from surehook.cli.output import Json, document, line, note
+from surehook.cli.output import ApiObject, Json, document, line, note
 from surehook.cli.server import Key, Url, server, settings_for, tenant_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def send(
 
     settings = settings_for(url, api_key, tenant)
     are_whole = batch and type is None
-    fields: dict[str, Any] = {
+    fields: ApiObject = {
         "tenant": settings.tenant if are_whole else tenant_of(settings),
         "subject": subject,
         "sequence": sequence,
@@ -99,7 +99,7 @@ def send(
         return code
 
 
-def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
+def _of_type(type: str, entries: list[bytes]) -> list[ApiObject]:
     """Events of one type. Entries that are whole events are refused: their type and tenant would become data."""
     from msgspec import Raw
     from msgspec.json import decode
@@ -119,7 +119,7 @@ def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
     return [{"type": type, "data": Raw(entry)} for entry in entries]
 
 
-def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
+def _whole(entries: list[bytes]) -> list[ApiObject]:
     """Events with the fields of the API, which the server checks."""
     from msgspec import Raw, ValidationError
     from msgspec.json import decode
@@ -137,7 +137,7 @@ def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
     return events
 
 
-def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, Any]], *, json: bool) -> int:
+def _send_batch(client: Client, fields: ApiObject, events: list[ApiObject], *, json: bool) -> int:
     """Publish events, whose own fields override the options. Prints the answers in order; returns 8 when some were refused."""
     from msgspec.structs import asdict
 
@@ -182,7 +182,7 @@ def _refuse_with_batch(**given: object) -> None:
             raise CommandError(f"--{name} is for one event, not for --batch", code=USAGE)
 
 
-def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict[str, Any]]]:
+def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[ApiObject]]:
     """Poll until every delivery has ended or waits for a person, or the time is over. Returns 0 when all arrived, else 7,
     and the deliveries as they are then."""
     from surehook.cli.delivery_text import WAITS, is_parked, result, waits_by_hand
@@ -217,7 +217,7 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
     return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET, deliveries
 
 
-def _is_later(delivery: dict[str, Any], left_s: float) -> bool:
+def _is_later(delivery: ApiObject, left_s: float) -> bool:
     """True if its next attempt comes after the wait ends. (Clocks may differ by a second.)"""
     from surehook.cli.human_times import clock_ms
     from surehook.core.instants import parse

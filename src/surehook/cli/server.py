@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surehook.cli.output import document, note
+from surehook.cli.output import ApiObject, document, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,18 +71,18 @@ def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | N
 def listing(
     client: Client,
     path: str,
-    filters: dict[str, Any],
+    filters: ApiObject,
     *,
     limit: int,
     cursor: str | None,
     json: bool,
     wide: bool,
     columns: Sequence[Column],
-    row: Callable[[dict[str, Any]], Sequence[Any]],
+    row: Callable[[ApiObject], Sequence[Any]],
     nothing: str,
 ) -> None:
     """Fetch up to `limit` entries, page by page, and print them with a hint how to get more."""
-    entries: list[dict[str, Any]] = []
+    entries: list[ApiObject] = []
     position = cursor
     while True:
         size = min(PAGE_MAX, limit - len(entries))
@@ -119,7 +119,7 @@ def _doubt(client: Client, endpoint: str | None) -> None:
             note(f"there is no endpoint {endpoint}, or not any more")
 
 
-def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
+def changes(fields: ApiObject, options: str) -> ApiObject:
     """The given fields. Raises CommandError where there are none."""
     if not fields:
         from surehook.cli.errors import USAGE, CommandError

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from surehook.cli.commands import group
 from surehook.cli.output import Json, document, line
+
+if TYPE_CHECKING:
+    from surehook.core.workflow.check import WorkflowError
+    from surehook.core.workflow.table import Table
 
 app = group("Transition tables of documents: draw, check, export. Needs no server.")
 
@@ -66,7 +70,7 @@ def export(
     line(render_table(_table(table), form).rstrip("\n"))
 
 
-def _table(written: str) -> Any:
+def _table(written: str) -> Table:
     from surehook.core.workflow.check import WorkflowError
 
     try:
@@ -75,7 +79,7 @@ def _table(written: str) -> Any:
         raise _refused(written, error) from None
 
 
-def _parsed(written: str) -> Any:
+def _parsed(written: str) -> Table:
     """A ready table by name, or the one in a file. Raises WorkflowError."""
     from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
@@ -96,13 +100,13 @@ def _parsed(written: str) -> Any:
     return parse_table(text_of(f"@{written}"), form)
 
 
-def _refused(written: str, error: Any) -> Exception:
+def _refused(written: str, error: WorkflowError) -> Exception:
     from surehook.cli.errors import REJECTED, CommandError
 
     return CommandError(f"{written}: {error}", hint=error.hint, code=REJECTED)
 
 
-def _flaws(error: Any) -> list[dict[str, str]]:
+def _flaws(error: WorkflowError) -> list[dict[str, str]]:
     if not error.flaws:
         return [{"code": error.code, "field": error.field, "text": error.detail}]
     return [{"code": flaw.code, "field": flaw.field, "text": flaw.text} for flaw in error.flaws]

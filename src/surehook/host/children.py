@@ -42,7 +42,7 @@ class Child:
         self.parent = parent  # readable, with nothing to read, once the parent is gone
         self._told = told
 
-    def tell(self, **facts: Any) -> None:
+    def tell(self, **facts: object) -> None:
         """Say something to the parent."""
         with contextlib.suppress(OSError):  # the parent is gone, and its own pipe says so as well
             os.write(self._told, json.dumps(facts).encode() + b"\n")
@@ -243,6 +243,6 @@ class Children:
             for end in (*self._life, *self._woken):
                 os.close(end)
 
-    def _on_signal(self, number: int, frame: Any) -> None:
+    def _on_signal(self, number: int, frame: object) -> None:
         if number != signal.SIGCHLD:
             self._signals.append(number)

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from surehook.host.signals import handle_once
 
@@ -31,11 +31,17 @@ def farewell(grace_s: float) -> str:
     )
 
 
+class Stoppable(Protocol):
+    """A server that can be told to stop."""
+
+    def stop(self) -> object: ...
+
+
 class Ending:
     """A server to be stopped by a signal, as soon as there is one. `told` is called at once."""
 
     def __init__(self, told: Callable[[], None] = lambda: None) -> None:
-        self._server: Any = None
+        self._server: Stoppable | None = None
         self._begun = False
         self._told = told
 
@@ -46,7 +52,7 @@ class Ending:
             self._server.stop()
         self._told()
 
-    def of(self, server: Any) -> None:
+    def of(self, server: Stoppable) -> None:
         """Set the server that is to be stopped."""
         self._server = server
         if self._begun:
