@@ -33,7 +33,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**attrs)
         self.commands = {entry.name: _stand_in(entry) for entry in self.entries}
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         return [entry.name for entry in self.entries]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from msgspec.json import decode
 
@@ -104,7 +104,7 @@ class Receivers:
             self._process.stdout.close()
 
 
-def ask(url: str, method: str, path: str, body: Any = None, *, timeout_s: float = 10.0) -> bytes:
+def ask(url: str, method: str, path: str, body: object = None, *, timeout_s: float = 10.0) -> bytes:
     """The body of one answer. Raises Unreachable."""
     wire = Sockets(ServerUrl.of(url), timeout_s)
     try:

@@ -41,7 +41,7 @@ class ProgressDisplay:
             self._live.__enter__()
         return self
 
-    def __exit__(self, *reason: Any) -> None:
+    def __exit__(self, *reason: object) -> None:
         if self._live is not None:
             self._live.__exit__(*reason)
 

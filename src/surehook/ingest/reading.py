@@ -188,7 +188,7 @@ def _structured(fields: dict[str, Raw]) -> bytes:
     return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
 
 
-def _is_json(content_type: Any) -> bool:
+def _is_json(content_type: object) -> bool:
     kind = str(content_type or "application/json").partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
 
@@ -215,7 +215,7 @@ def _of_cloud_event(attributes: Mapping[str, Any], data: Raw) -> bytes:
     return _encode(event | {"data": data})
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     """CloudEvents write sequences as text."""
     text = str(value)
     if not text.isascii() or not text.isdecimal() or len(text) > 19:
