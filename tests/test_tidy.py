@@ -38,7 +38,7 @@ WORLD = {
     "datetime.datetime.today": "ports.Clock.now",
     "datetime.date.today": "ports.Clock.now",
     "os.urandom": "ports.Entropy.bits",
-    "random.": "ports.Entropy.fraction",
+    "random.": "ports.Entropy.random",
     "secrets.": "ports.Entropy.bits",
     "uuid.": "core.ids",
 }

@@ -48,10 +48,8 @@ from tests.inbox.house import SECRET  # noqa: E402
 from tests.inbox.programs.table import STORY  # noqa: E402
 
 FIRST_PORT, LAST_PORT = 23_000, 23_499
-MOST_A_SECOND = {
-    "plain": 4_000,
-    "inbox": 12_000,
-}  # messages signed for a second of load; the load ends with them
+# Messages signed for a second of load; the load ends with them.
+MOST_A_SECOND = {"plain": 4_000, "inbox": 12_000}
 WARM_S = 0.5  # before the clock starts: connections, pools, memos
 START_S = 20.0
 PROCESS_S = 6.0  # processing of one round

@@ -65,8 +65,8 @@ class Book:
         return Incoming(event, [delivery])
 
     async def accept(self, batch: list[Incoming]) -> None:
-        receipt = await self.ledger.accept(batch, node=self.node, version=self.version, now=NOW)
-        assert not receipt.stale
+        result = await self.ledger.accept(batch, node=self.node, version=self.version, now=NOW)
+        assert not result.stale
 
     async def record(self, settled: list[Settled]) -> None:
         recorded = await self.ledger.record(

@@ -26,8 +26,8 @@ from surehook.api.auth import KeyRing
 from surehook.api.services import Services
 from surehook.api.traffic import Traffic, Watched
 from surehook.bootstrap import open_transport
-from surehook.cli import examining, examining_services
-from surehook.cli.finding import Finding
+from surehook.cli import doctor_checks, doctor_services
+from surehook.cli.doctor_checks import Finding
 from surehook.config import Settings
 from surehook.core import ids, instants
 from surehook.core.instants import DAY_MS, HOUR_MS
@@ -228,9 +228,9 @@ async def _doctor(door: Door, url: str) -> None:
 
     def look() -> list[Finding]:
         return (
-            list(examining.database(settings, None))
+            list(doctor_checks.database(settings, None))
             if settings.is_sqlite
-            else [examining_services.ledger(settings)]
+            else [doctor_services.ledger(settings)]
         )
 
     await asyncio.to_thread(look)  # imports

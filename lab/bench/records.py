@@ -21,9 +21,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[str, ...]  # event types, dealt in turn
     mode: Literal["single", "batch"] = "single"
     batch: int = 50  # events per POST in mode `batch`
-    rate: float | None = (
-        None  # events/s in open loop; None is closed loop: the next leaves when one is answered
-    )
+    # Events/s in open loop; None is closed loop: the next leaves when one is answered.
+    rate: float | None = None
     connections: int = 64
     seconds: float = 10.0
     events: int | None = None  # stop after so many, if that comes first

@@ -32,11 +32,12 @@ def single_queue(
     """
     line: deque[tuple[float, int]] = deque()  # answer time, tries so far
     # What happens when: kind 0 publishes, kind 1 puts a retry in line, kind 2 frees a slot.
+    # In order already, so a heap.
     agenda: list[tuple[float, int, int, float, int]] = [
         (publish_s * number / events, number, 0, answer, 0)
         for number in range(events)
         for answer in answers_s
-    ]  # in order already, so a heap
+    ]
     free, delivered, done = slots, 0, 0.0
     wanted = events * sum(answer <= TIMEOUT_S for answer in answers_s)
     while agenda and delivered < wanted:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.lazy import group
+from surehook.cli.commands import group
 
 app = group("Measure this machine: throughput, latency, isolation and more.")
 

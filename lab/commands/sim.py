@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import Json, document, line, note
 
 app = command()
@@ -47,7 +47,7 @@ def sim(
     json: Json = False,
 ) -> int:
     """Run simulated worlds: crashes, clock steps, bad receivers. Exit code 1 if something was found."""
-    from surehook.cli.faults import FAILED, OK
+    from surehook.cli.errors import FAILED, OK
 
     if ledger not in ("memory", "sqlite"):
         raise typer.BadParameter("memory or sqlite", param_hint="--ledger")

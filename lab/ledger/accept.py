@@ -9,7 +9,7 @@ from lab.ledger.rows import KnownKey, take_in
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Event
 from surehook.ledgers import changes as notes
-from surehook.ports.ledger import Incoming, Receipt, Taken
+from surehook.ports.ledger import AcceptResult, Incoming, Taken
 
 KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -19,12 +19,14 @@ class Accepting(Hooked):
     @writes
     def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         self.book.fence(node)
         newest = self.book.version
         if version < newest and self._is_concerned(batch, version):
-            return Receipt(stale=True, taken=[], version=newest)
-        return Receipt(stale=False, taken=[self._take(item, node, now) for item in batch], version=newest)
+            return AcceptResult(stale=True, taken=[], version=newest)
+        return AcceptResult(
+            stale=False, taken=[self._take(item, node, now) for item in batch], version=newest
+        )
 
     def _is_concerned(self, batch: Sequence[Incoming], since: int) -> bool:
         endpoints = self.book.endpoints

@@ -60,9 +60,8 @@ class Book:
         self.event_ids: SortedKeys[bytes] = SortedKeys()
         self.event_ages: SortedKeys[tuple[int, bytes]] = SortedKeys()
         self.body_ages: SortedKeys[tuple[int, bytes]] = SortedKeys()
-        self.needed: defaultdict[bytes, int] = defaultdict(
-            int
-        )  # event → unfinished deliveries and dead letters
+        # Event → unfinished deliveries and dead letters.
+        self.needed: defaultdict[bytes, int] = defaultdict(int)
         self.keys: dict[tuple[str, str], KnownKey] = {}
         self.key_ages: SortedKeys[tuple[int, str, str]] = SortedKeys()
         # deliveries: unfinished, finished, and both together in the order of their ids

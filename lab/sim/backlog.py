@@ -61,8 +61,8 @@ async def pile_up(world: World, ledger: Any) -> None:
     # Past their age at the end of the storm.
     born_at = EPOCH_MS + int(world.options.storm_s * 1000) - MAX_AGE_S * 1000
     batch = [_incoming(chance, endpoint, born_at + number) for number in range(backlog.rows)]
-    receipt = await ledger.accept(batch, node=node, version=await ledger.version(), now=EPOCH_MS)
-    book.accepted(batch, node, receipt)
+    result = await ledger.accept(batch, node=node, version=await ledger.version(), now=EPOCH_MS)
+    book.accepted(batch, node, result)
     breaker = BreakerRow(
         tenant=TENANT, key=URL, state="open", reason="failures", opened_at=EPOCH_MS,
         probe_at=EPOCH_MS + PROBE_S * 1000, failures=5, calls=5,

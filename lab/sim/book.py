@@ -17,7 +17,7 @@ from lab.ledger.nodes import FREED_PATIENTLY, FREED_WAIT_MS
 from surehook.core import ids
 from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import END_STATES, Attempt, BreakerRow, Delivery, Event, Settled
-from surehook.ports.ledger import Incoming, Receipt, Recorded, weight
+from surehook.ports.ledger import AcceptResult, Incoming, Recorded, weight
 from surehook.ports.reading import ReplayJob
 
 CHURN = 40  # moves of one delivery within a second; honest ones are a claim and a result for each attempt
@@ -133,11 +133,11 @@ class Book:
 
     # -- the way in --------------------------------------------------------------------------------------
 
-    def accepted(self, batch: Sequence[Incoming], node: bytes, receipt: Receipt) -> None:
+    def accepted(self, batch: Sequence[Incoming], node: bytes, result: AcceptResult) -> None:
         self._fenced(node, "accept")
-        if receipt.stale:
+        if result.stale:
             return
-        for incoming, taken in zip(batch, receipt.taken, strict=True):
+        for incoming, taken in zip(batch, result.taken, strict=True):
             if not taken.fresh:
                 if taken.problem is None and taken.event not in self.events:
                     self.find(f"a repeat of an event that was never accepted: {taken.event.hex()}")

@@ -22,9 +22,8 @@ class SimClock:
         self._began = loop.time()
         self._offset_ms = self._first_offset_ms = offset_ms
         self._rate = 1.0 + drift_ppm / 1e6
-        self._steps: list[
-            tuple[float, int]
-        ] = []  # loop time of each step, and what the clock showed before it
+        # Loop time of each step, and what the clock showed before it.
+        self._steps: list[tuple[float, int]] = []
 
         self._set_back: list[float] = []  # loop times
         self._advanced: list[float] = []

@@ -83,9 +83,8 @@ class Passing:
         self._waiting: dict[str, dict[bytes, Waits]] = {}  # by process and digest
         self._turns: dict[tuple[str, str], float] = {}  # when a process last gave a tenant its turn
         self._under_way: Counter[str] = Counter()  # by process, batches that it is to write
-        self._own: Counter[tuple[str, str]] = (
-            Counter()
-        )  # by process and tenant, such that have something of the tenant
+        # By process and tenant, such that have something of the tenant.
+        self._own: Counter[tuple[str, str]] = Counter()
         # What was asked before: again, it may come when nobody rushes any more.
         self._known: set[bytes] = set()
 

@@ -25,5 +25,5 @@ class SimEntropy:
     def bits(self, count: int) -> bytes:
         return self._stream.randbytes(count)
 
-    def fraction(self) -> float:
+    def random(self) -> float:
         return self._stream.random()

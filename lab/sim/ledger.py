@@ -53,10 +53,8 @@ WRITING = HOT | {
     "advance_replay",
     "due_now",
 }
-COMMITS = WRITING - {
-    "claim",
-    "beat",
-}  # a claim reads before it commits (`marked`), a beat does not wait for the disk
+# A claim reads before it commits (`marked`), a beat does not wait for the disk.
+COMMITS = WRITING - {"claim", "beat"}
 LATE_WORD_S = 5.0  # until what was written of a breaker before comes once more, at most
 BACKLOG_S = 1.5  # after a standstill, until the last of those who waited is through
 READING = frozenset(

@@ -76,9 +76,8 @@ class Process:
         self.wall: Callable[[], int] = lambda: 0  # what its own wall clock shows, Unix milliseconds
         self.at_death: list[Callable[[], None]] = []  # called once, by `kill`, in order
         self.held: list[events.Handle] = []  # callbacks that came due while frozen
-        self.tasks: WeakValueDictionary[int, asyncio.Task[Any]] = (
-            WeakValueDictionary()
-        )  # by order of creation
+        # By order of creation.
+        self.tasks: WeakValueDictionary[int, asyncio.Task[Any]] = WeakValueDictionary()
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("surehook_sim_process", default=None)

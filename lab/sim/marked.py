@@ -20,7 +20,7 @@ from surehook.core.model import LANES, Delivery, Lane, Settled
 from surehook.ledgers.late import LATE_MS, LateRows
 from surehook.ledgers.postgres.marks import BEGINNING, Marks
 from surehook.ledgers.postgres.under_way import UnderWay
-from surehook.ports.ledger import ANY_SIZE, Burial, Incoming, Receipt, Recorded
+from surehook.ports.ledger import ANY_SIZE, AcceptResult, Burial, Incoming, Recorded
 
 
 class MarkedLedger:
@@ -86,13 +86,13 @@ class MarkedLedger:
 
     # -- what this process knows to lie behind marks, its own and those of others ---------------------------
 
-    async def accept(self, batch: Sequence[Incoming], *, now: int, **named: Any) -> Receipt:
-        receipt = await self._inner.accept(batch, now=now, **named)
+    async def accept(self, batch: Sequence[Incoming], *, now: int, **named: Any) -> AcceptResult:
+        result = await self._inner.accept(batch, now=now, **named)
         deliveries = [delivery for item in batch for delivery in item.deliveries]
         self._came(
             [(one.id, one.due_at) for one in deliveries if not one.held and one.parked is None], now=now
         )
-        return receipt
+        return result
 
     async def bury(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None

@@ -12,9 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 OWED, NEAR = "owed", "near"
-LATE_S = (
-    6.0  # from commit to arrival: a poll, a hint that was lost, and two calls of a slow receiver for a slot
-)
+# From commit to arrival: a poll, a hint that was lost, and two calls of a slow receiver for a slot.
+LATE_S = 6.0
 
 
 class Debt(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Sign, and verify what others signed: the part of surehook that needs no server and no storage.
+"""Signs messages and verifies those of others: the part of surehook that needs no server and no storage.
 
     import surehook
 
@@ -9,8 +9,8 @@
         return refusal.status, refusal.public        # for the sender: the same words for every 401
     handle(message.id, message.type, message.data)   # dedupe by the id; message.proven says what may be relied on
 
-Several secrets may be given during a rotation, with the time each one holds (`Key`). The providers, and what the scheme of
-each proves, are in docs/receiving.md. Public-key schemes (`v1a`, SendGrid, PayPal) need the `cryptography` package.
+Several secrets may be given during a rotation, with the time each one holds (`Key`). The providers, and what each scheme
+proves, are in docs/receiving.md. Public-key schemes (`v1a`, SendGrid, PayPal) need the `cryptography` package.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def verify(
     url: str | None = None,
     known: Mapping[str, str] | None = None,
 ) -> Message:
-    """Believe or refuse one received request.
+    """Verify one received request.
 
     provider     its name (`surehook`, `stripe`, `yousign`, …), or a `Provider` of your own
     body         what arrived, byte for byte, before any parsing; text is taken as UTF-8

@@ -40,7 +40,7 @@ class Receiver:
 
     def headers(self, body: bytes, *, at: int | None = None) -> dict[str, str]:
         at = self.house.engine.clock.now() if at is None else at
-        return receipt_message.headers(self.endpoint["id"], [self.secret], body, now_ms=at, chance=b"c" * 10)
+        return receipt_message.headers(self.endpoint["id"], [self.secret], body, now_ms=at, random=b"c" * 10)
 
     def says(self, body: bytes, status: int = 200, *, key: str | None = None, **headers: str) -> Any:
         answer = self.house.call(

@@ -31,9 +31,8 @@ def begun(*callers: bytes | None, hung_up: int = 0) -> tuple[list[bytes | None],
             each.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         rests = int((loop.time() - since) / REST_S)
-        calls = [
-            asyncio.ensure_future(call(b"later")) for _ in range(2)
-        ]  # nothing is left that could keep them
+        # Nothing is left that could keep them.
+        calls = [asyncio.ensure_future(call(b"later")) for _ in range(2)]
         await asyncio.gather(*calls)
         return told[:-2], rests
 

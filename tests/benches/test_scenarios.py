@@ -52,9 +52,8 @@ def test_repeated_requests_are_seen():
 
 
 def test_hanging_endpoints_are_watched_until_their_breakers_are_open():
-    base, dead = isolation.run(
-        setup(seconds=4.0), (0, 2)
-    )  # a slow machine, too, delivers enough in them to tell
+    # A slow machine, too, delivers enough in them to tell.
+    base, dead = isolation.run(setup(seconds=4.0), (0, 2))
     assert base["after"]["p95_ratio"] == 1.0
     assert dead["breakers_open"] == 2
     assert dead["hanging_requests"] >= 40

@@ -9,7 +9,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from surehook.cli import faults
+from surehook.cli import errors
 from surehook.cli.main import Commands, app
 from surehook.config import SETTINGS, UNAVAILABLE, Setting, Settings
 
@@ -36,7 +36,7 @@ def test_no_setting_is_documented_that_does_not_exist() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    codes = {value for name, value in vars(faults).items() if name.isupper() and isinstance(value, int)}
+    codes = {value for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", CLI, re.MULTILINE)} == codes
 
 

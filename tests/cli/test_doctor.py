@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from surehook.cli.examining import COUNTED_MAX
+from surehook.cli.doctor_checks import COUNTED_MAX
 from tests.cli.conftest import Ran, Run
 from tests.cli.fake_api import fake_api
 from tests.servers import Postgres

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 from msgspec.json import decode
 
-from surehook.cli.faults import CommandError
-from surehook.cli.listening import split_place
+from surehook.cli.errors import CommandError
+from surehook.cli.listener import split_place
 from surehook.client.calls import ApiCall, ServerUrl
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import HttpAnswer

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from surehook.cli.listed import Column, fitted, length
-from surehook.cli.story import COLUMNS, row
+from surehook.cli.delivery_text import COLUMNS, row
+from surehook.cli.tables import Column, fitted, length
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, delivery, endpoint, event, fake_api
 
@@ -153,9 +153,8 @@ def test_sending_and_waiting_says_at_once_that_the_endpoint_is_paused(surehook: 
     accepted = {"id": "evt_" + "0" * 26, "deliveries": 1}
     values = {"POST /v1/events": accepted, f"GET /v1/events/{accepted['id']}/deliveries": [parked("paused")]}
     with fake_api(**values) as api:
-        ran = surehook(
-            "send", "a.b", "--tenant", "acme", "--wait", "1h", env=api.env
-        )  # or the test never ends
+        # It does not wait for the hour.
+        ran = surehook("send", "a.b", "--tenant", "acme", "--wait", "1h", env=api.env)
 
     assert ran.code == 7 and f"surehook endpoints resume {ENDPOINT}" in ran.err
 

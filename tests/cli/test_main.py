@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from surehook.cli import faults
+from surehook.cli import errors
 from surehook.cli.main import Commands, run
 from surehook.client.errors import Refused, Unreachable
 from surehook.core.errors import LedgerUnavailable, Problem, SettingsError
@@ -54,7 +54,7 @@ def test_every_command_explains_itself(surehook: Run, name: str) -> None:
 
 def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(surehook: Run) -> None:
     ran = surehook("endpoint", "list")
-    assert ran.code == faults.USAGE
+    assert ran.code == errors.USAGE
     assert "Did you mean 'endpoints'" in ran.err
 
 
@@ -63,7 +63,7 @@ def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(surehook: Run) ->
 )
 def test_wrong_usage_is_exit_code_2(surehook: Run, args: tuple[str, ...]) -> None:
     ran = surehook(*args)
-    assert ran.code == faults.USAGE
+    assert ran.code == errors.USAGE
     assert ran.out == ""
     assert "Usage:" in ran.err
 
@@ -87,21 +87,21 @@ def test_version_is_data_on_stdout(surehook: Run) -> None:
         (LedgerUnavailable("locked"), 1, "surehook doctor"),
         (OSError(98, "Address already in use"), 1, "--port"),
         (FileNotFoundError(2, "No such file", "a.json"), 1, "a.json"),
-        (faults.CommandError("half", code=faults.PARTLY), 8, "half"),
+        (errors.CommandError("half", code=errors.PARTLY), 8, "half"),
         (ZeroDivisionError("division by zero"), 1, "this is a defect"),
     ],
 )
 def test_each_error_has_its_exit_code_and_words(
     capsys: pytest.CaptureFixture[str], error: Exception, code: int, words: str
 ) -> None:
-    assert faults.report(error) == code
+    assert errors.report(error) == code
     err = capsys.readouterr().err
     assert words in err
     assert "Traceback" not in err
 
 
 def test_an_interrupted_command_is_exit_code_130() -> None:
-    assert faults.report(KeyboardInterrupt()) == 130
+    assert errors.report(KeyboardInterrupt()) == 130
 
 
 def test_the_traceback_is_shown_on_request_only(surehook: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_the_traceback_is_shown_on_request_only(surehook: Run, monkeypatch: pyte
 
 def test_an_unknown_setting_stops_every_command_that_reads_settings(surehook: Run) -> None:
     ran = surehook("config", "show", env={"SUREHOOK_PROT": "1"})
-    assert ran.code == faults.USAGE
+    assert ran.code == errors.USAGE
     assert "did you mean SUREHOOK_PORT?" in ran.err
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from surehook.cli.faults import explain
+from surehook.cli.errors import explain
 from surehook.client.errors import Unreachable
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, EVENT, T0, attempt, delivery, endpoint, fake_api

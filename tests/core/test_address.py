@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surehook.core import address
-from surehook.core.address import Rules, judge, network
+from surehook.core.address import AddressRules, judge, network
 
 ROWS = [
     line.split("\t")
@@ -19,14 +19,18 @@ ROWS = [
 
 @pytest.mark.parametrize(("verdict", "text", "_kind"), ROWS, ids=[row[1] for row in ROWS])
 def test_every_address_of_the_list_gets_its_verdict(verdict, text, _kind):
-    assert (judge(text, Rules()).refused is None) == (verdict == "allow"), judge(text, Rules())
+    assert (judge(text, AddressRules()).refused is None) == (verdict == "allow"), judge(text, AddressRules())
 
 
 def test_a_verdict_does_not_depend_on_the_spelling():
     for _, text, _ in ROWS:
         if ":" in text:
             long = ipaddress.IPv6Address(text).exploded
-            assert judge(long, Rules()) == judge(text, Rules()) == judge(text.upper(), Rules())
+            assert (
+                judge(long, AddressRules())
+                == judge(text, AddressRules())
+                == judge(text.upper(), AddressRules())
+            )
 
 
 @pytest.mark.parametrize(
@@ -35,17 +39,17 @@ def test_a_verdict_does_not_depend_on_the_spelling():
      "fe80::1%eth0", "::1%lo", "[::1]", "::ffff:127.1", "1:2:3", "::g", "1::2::3", "١.١.١.١", "localhost"],
 )  # fmt: skip
 def test_what_is_no_plain_address_is_refused(text):
-    assert judge(text, Rules()).refused == "not an address"
+    assert judge(text, AddressRules()).refused == "not an address"
     assert address.canonical(text) is None
 
 
 def test_a_mapped_address_is_the_address_inside():
-    assert judge("::ffff:8.8.8.8", Rules()) == ("8.8.8.8", None)
-    assert judge("::ffff:127.0.0.1", Rules()) == ("127.0.0.1", "loopback")
+    assert judge("::ffff:8.8.8.8", AddressRules()) == ("8.8.8.8", None)
+    assert judge("::ffff:127.0.0.1", AddressRules()) == ("127.0.0.1", "loopback")
 
 
 def test_a_grant_opens_exactly_its_network():
-    rules = Rules(allow=(network("10.1.0.0/16"), network("::1")))
+    rules = AddressRules(allow=(network("10.1.0.0/16"), network("::1")))
     assert judge("10.1.255.255", rules).refused is None
     assert judge("::ffff:10.1.2.3", rules) == ("10.1.2.3", None)
     assert judge("64:ff9b::a01:203", rules).refused is None
@@ -55,7 +59,7 @@ def test_a_grant_opens_exactly_its_network():
 
 
 def test_the_operators_denial_beats_grant_and_table():
-    rules = Rules(allow=(network("10.0.0.0/8"),), deny=(network("10.9.0.0/16"), network("8.8.8.0/24")))
+    rules = AddressRules(allow=(network("10.0.0.0/8"),), deny=(network("10.9.0.0/16"), network("8.8.8.0/24")))
     assert judge("10.8.0.1", rules).refused is None
     assert judge("10.9.0.1", rules).refused == "denied by the operator"
     assert judge("8.8.8.8", rules).refused == "denied by the operator"
@@ -76,7 +80,7 @@ def test_the_operators_denial_beats_grant_and_table():
     ],
 )
 def test_an_operators_nat64_prefix_is_judged_by_the_address_inside(prefix, public, private):
-    rules = Rules(nat64=(address.nat64(prefix),))
+    rules = AddressRules(nat64=(address.nat64(prefix),))
     assert judge(public, rules).refused is None
     assert judge(private, rules).refused is not None
 
@@ -94,8 +98,8 @@ def test_a_nat64_prefix_has_one_of_six_lengths(text):
 
 
 def test_a_mapped_block_in_a_setting_means_the_block_inside():
-    mapped = Rules(deny=(network("::ffff:8.8.8.0/120"), network("::ffff:9.9.9.9")))
+    mapped = AddressRules(deny=(network("::ffff:8.8.8.0/120"), network("::ffff:9.9.9.9")))
     for text in ("8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "9.9.9.9"):
         assert judge(text, mapped).refused == "denied by the operator"
     assert judge("8.8.9.8", mapped).refused is None
-    assert judge("::ffff:10.0.0.1", Rules(allow=(network("::ffff:10.0.0.0/104"),))).refused is None
+    assert judge("::ffff:10.0.0.1", AddressRules(allow=(network("::ffff:10.0.0.0/104"),))).refused is None

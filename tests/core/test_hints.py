@@ -104,7 +104,7 @@ def test_what_a_hint_says_of_waiting_is_what_is_decided(name: str) -> None:
             policy=by, success=succeeds(by), lane=FIRST, probe=False, status=429, failure=None, headers=headers,
             body=b"", now=0,
         )  # fmt: skip
-        waits.append(decide(delivery, outcome, policy=by, now=0, fraction=0.5).due_at)
+        waits.append(decide(delivery, outcome, policy=by, now=0, jitter=0.5).due_at)
     is_heeded = waits == [3_000_000, waits[1]]
     said = hints.hint(answered(by, 429, headers={"retry-after": "3000"}), by)
     assert said is not None and is_heeded == (hints.OWN_SCHEDULE not in said)

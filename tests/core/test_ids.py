@@ -20,9 +20,9 @@ def test_text_sorts_as_the_bytes_do(first: bytes, second: bytes) -> None:
     assert (ids.text(ids.EVENT, first) < ids.text(ids.EVENT, second)) == (first < second)
 
 
-@given(event=RAW, chance=st.binary(min_size=6, max_size=6))
-def test_a_delivery_written_after_its_event_is_what_it_is_alone(event: bytes, chance: bytes) -> None:
-    delivery = ids.delivery_id(event, chance)
+@given(event=RAW, random=st.binary(min_size=6, max_size=6))
+def test_a_delivery_written_after_its_event_is_what_it_is_alone(event: bytes, random: bytes) -> None:
+    delivery = ids.delivery_id(event, random)
     written = ids.delivery_text(ids.text(ids.EVENT, event).encode(), delivery)
     assert written.decode() == ids.text(ids.DELIVERY, delivery)
 
@@ -37,15 +37,15 @@ def test_the_text_is_the_number_in_base_32(raw: bytes) -> None:
 
 
 @given(st.integers(0, (1 << 48) - 1), st.integers(0, 4095), st.binary(min_size=8, max_size=8))
-def test_an_id_tells_its_instant_its_number_and_its_kind(now: int, count: int, chance: bytes) -> None:
-    raw = ids.counted_uuid7(now, count, chance)
+def test_an_id_tells_its_instant_its_number_and_its_kind(now: int, count: int, random: bytes) -> None:
+    raw = ids.counted_uuid7(now, count, random)
     assert (len(raw), ids.millis(raw), ids.is_uuid7(raw)) == (16, now, True)
     assert int.from_bytes(raw[6:8]) & 0xFFF == count
-    assert raw[8] & 0x3F == chance[0] & 0x3F
-    assert raw[9:] == chance[1:]
+    assert raw[8] & 0x3F == random[0] & 0x3F
+    assert raw[9:] == random[1:]
 
 
 @given(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))
-def test_an_id_of_chance_alone_is_one_too(now: int, chance: bytes) -> None:
-    raw = ids.uuid7(now, chance)
+def test_an_id_of_chance_alone_is_one_too(now: int, random: bytes) -> None:
+    raw = ids.uuid7(now, random)
     assert (len(raw), ids.millis(raw), ids.is_uuid7(raw)) == (16, now, True)

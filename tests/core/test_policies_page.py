@@ -74,10 +74,10 @@ def test_what_is_advised_ends_as_the_page_says():
         policy = parse_policy(reference.encode(), PROFILES)
         refused = Outcome("refused", FAIL)
         delivery = Delivery(b"d", b"e", b"p", "acme", "a.b", FIRST, 1, 0, 0, b"{}")
-        decision = decide(delivery, refused, policy=policy, now=0, fraction=ALMOST_ALL)
+        decision = decide(delivery, refused, policy=policy, now=0, jitter=ALMOST_ALL)
         while decision.end is None and decision.parked is None:
             delivery.attempt = decision.number
-            decision = decide(delivery, refused, policy=policy, now=decision.due_at, fraction=ALMOST_ALL)
+            decision = decide(delivery, refused, policy=policy, now=decision.due_at, jitter=ALMOST_ALL)
         assert delivery.attempt == int(attempts)
         assert (decision.end or "parked") == end
         assert decision.notice == ("endpoint.failure" if end == "parked" else "delivery.dropped")

@@ -22,7 +22,7 @@ BODY = receipt_message.write([item(EVT, DLV, word("finalized", NOW_MS, accepted_
 
 
 def signed(body: bytes = BODY, *secrets: bytes, at: int = NOW_MS) -> dict[str, str]:
-    return receipt_message.headers(EP, secrets or [SECRET], body, now_ms=at, chance=b"c" * 10)
+    return receipt_message.headers(EP, secrets or [SECRET], body, now_ms=at, random=b"c" * 10)
 
 
 def verify(headers, body=BODY, secrets=(SECRET,), at=NOW_MS):

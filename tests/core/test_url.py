@@ -17,8 +17,8 @@ from tests.budget import examples
 HERE = Path(__file__).parent
 OPEN = NetworkPolicy(allow_http=True)
 CLOSED = NetworkPolicy(own_hosts=frozenset({"hooks.our-own.com"}))
-LOOPBACK = NetworkPolicy(rules=address.Rules(allow=(address.network("127.0.0.0/8"),)), allow_http=True)
-PRIVATE = NetworkPolicy(rules=address.Rules(allow=(address.network("10.0.0.0/8"),)), allow_http=True)
+LOOPBACK = NetworkPolicy(rules=address.AddressRules(allow=(address.network("127.0.0.0/8"),)), allow_http=True)
+PRIVATE = NetworkPolicy(rules=address.AddressRules(allow=(address.network("10.0.0.0/8"),)), allow_http=True)
 
 HOSTS = [tuple(json.loads(line)) for line in (HERE / "ssrf_hosts.jsonl").read_text().splitlines()]
 URLS = [tuple(json.loads(line)) for line in (HERE / "ssrf_urls.jsonl").read_text().splitlines()]

@@ -27,7 +27,7 @@ async def _say(house: House, stage: str, *, delivery: int = 0, secret: bytes = b
     )
     body = receipt_message.write([item])
     asked = call.headers["webhook-receipts"]
-    headers = receipt_message.headers(asked, [secret], body, now_ms=now, chance=b"c" * 10)
+    headers = receipt_message.headers(asked, [secret], body, now_ms=now, random=b"c" * 10)
     await receipts.take(house.engine, list(headers.items()), body)
 
 

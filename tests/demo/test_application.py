@@ -11,8 +11,8 @@ import pytest
 
 from surehook.demo import application
 from surehook.demo.children import Application
-from surehook.demo.kept import Kept, applied, look
-from surehook.demo.memory import Memory, Sight
+from surehook.demo.kept import DatabaseContent, applied, look
+from surehook.demo.memory import ReceiverMemory, Sight
 from surehook.demo.plan import SOURCE, STEPS
 from surehook.demo.process import DemoError
 from surehook.demo.tally import Totals, tally
@@ -50,12 +50,12 @@ def call(event: str) -> Call:
     )  # fmt: skip
 
 
-def counted(kept: Kept) -> Totals:
+def counted(kept: DatabaseContent) -> Totals:
     """The count, where the server says that all four events were delivered."""
     deliveries = [
         {"id": f"d{event}", "event": event, "state": "delivered", "endpoint": "ep"} for event in EVENTS
     ]
-    seen = Memory(seen={f"d{event}": Sight(1, True) for event in EVENTS})
+    seen = ReceiverMemory(seen={f"d{event}": Sight(1, True) for event in EVENTS})
     return tally(dict.fromkeys(EVENTS, 1), deliveries, [seen], kept, "ep")
 
 

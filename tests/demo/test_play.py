@@ -18,7 +18,7 @@ from surehook.core.errors import Problem
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.demo.children import Receivers
-from surehook.demo.plan import END_S, PARTS, PUBLISH_S, SETTLE_S, STEPS, Step, workflow
+from surehook.demo.plan import END_S, PARTS, PUBLISH_S, SETTLE_S, STEPS, DemoEvent, workflow
 from surehook.demo.publishing import Publisher
 from surehook.host.ports import free_port
 from tests.client.stand_in import Heard, answer, stand_in
@@ -48,8 +48,8 @@ def test_the_play_fits_in_a_minute_with_air_for_set_up() -> None:
     assert PUBLISH_S + SETTLE_S <= END_S <= 55
 
 
-def steps(count: int) -> list[Step]:
-    return [Step("a", f"s{n}", n, f"k{n}", {"n": n}) for n in range(count)]
+def steps(count: int) -> list[DemoEvent]:
+    return [DemoEvent("a", f"s{n}", n, f"k{n}", {"n": n}) for n in range(count)]
 
 
 def wait_until(is_so: object, seconds: float = 10) -> None:

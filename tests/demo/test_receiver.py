@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from surehook.core.verification import Verifier
-from surehook.demo.memory import Memory
-from surehook.demo.receiver import BODY_BYTES_MAX, Behaviour, Receiver, Reply, Request
+from surehook.demo.memory import ReceiverMemory
+from surehook.demo.receiver import BODY_BYTES_MAX, Behaviour, HttpReceiver, HttpReply, HttpRequest
 from surehook.verify import sign
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -18,18 +18,20 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
 
 
-def converse(reply: Reply | list[Reply], talk: Talk) -> tuple[Any, list[Request], list[int | None]]:
+def converse(
+    reply: HttpReply | list[HttpReply], talk: Talk
+) -> tuple[Any, list[HttpRequest], list[int | None]]:
     """Talk to a receiver that gives these replies; returns the talk's result, requests, and statuses written."""
-    replies = [reply] if isinstance(reply, Reply) else reply
-    requests: list[Request] = []
+    replies = [reply] if isinstance(reply, HttpReply) else reply
+    requests: list[HttpRequest] = []
     written: list[int | None] = []
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request: HttpRequest) -> HttpReply:
         requests.append(request)
         return replies[min(len(requests), len(replies)) - 1]
 
     async def main() -> Any:
-        receiver = Receiver(answer, lambda _, reply: written.append(reply.status))
+        receiver = HttpReceiver(answer, lambda _, reply: written.append(reply.status))
         port = await receiver.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
@@ -55,7 +57,7 @@ def test_requests_on_one_connection_are_answered_in_turn() -> None:
             heads.append(await reader.readuntil(b"\r\n\r\n"))
         return heads
 
-    heads, requests, written = converse([Reply(200), Reply(503)], talk)
+    heads, requests, written = converse([HttpReply(200), HttpReply(503)], talk)
     assert [head.split()[1] for head in heads] == [b"200", b"503"]
     assert [(r.method, r.path, r.body, r.header("x-a")) for r in requests] == [
         ("POST", "/hooks", b"hello", "b")
@@ -68,9 +70,9 @@ def test_a_reply_without_a_status_is_silence() -> None:
         writer.write(post())
         return await reader.read()
 
-    assert converse(Reply(None), talk) == (
+    assert converse(HttpReply(None), talk) == (
         b"",
-        [Request("POST", "/hooks", [("Host", "x"), ("Content-Length", "2")], b"{}")],
+        [HttpRequest("POST", "/hooks", [("Host", "x"), ("Content-Length", "2")], b"{}")],
         [],
     )
 
@@ -82,7 +84,7 @@ def test_a_sender_that_hangs_up_while_it_waits_was_not_answered() -> None:
         writer.close()
         await asyncio.sleep(0.05)  # the receiver is still inside its delay of ten seconds; it must notice
 
-    _, requests, written = converse(Reply(200, delay_s=10), talk)
+    _, requests, written = converse(HttpReply(200, delay_s=10), talk)
     assert (len(requests), written) == (1, [])
 
 
@@ -91,7 +93,7 @@ def test_a_sender_that_talks_on_while_it_should_wait_is_hung_up_on() -> None:
         writer.write(post() + post())
         return await reader.read()
 
-    assert converse(Reply(200, delay_s=10), talk)[0] == b""
+    assert converse(HttpReply(200, delay_s=10), talk)[0] == b""
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_rubbish_ends_the_connection_and_nothing_else(data: bytes) -> None:
         except ConnectionResetError:
             return b""
 
-    assert converse(Reply(200), talk)[0] == b""
+    assert converse(HttpReply(200), talk)[0] == b""
 
 
 @pytest.mark.parametrize(
@@ -132,20 +134,20 @@ def test_a_behaviour_is_a_rule_over_a_chance(behaviour: Behaviour, chance: float
     assert behaviour.reply(chance).status == status
 
 
-def request(delivery: str | None, *, body: bytes = b"{}", secret: str = SECRET) -> Request:
+def request(delivery: str | None, *, body: bytes = b"{}", secret: str = SECRET) -> HttpRequest:
     headers = list(sign(secret, "evt_1", b"{}", timestamp=1000).items())
     if delivery is not None:
         headers.append(("webhook-delivery-id", delivery))
-    return Request("POST", "/", headers, body)
+    return HttpRequest("POST", "/", headers, body)
 
 
 def test_a_memory_tells_a_retry_from_a_repeat() -> None:
-    memory = Memory(seen={})
+    memory = ReceiverMemory(seen={})
     first = request("dlv_1")
     memory.note(first, None, now=1000)
-    memory.answered(first, Reply(500))
+    memory.answered(first, HttpReply(500))
     memory.note(first, None, now=1000)
-    memory.answered(first, Reply(200))
+    memory.answered(first, HttpReply(200))
     memory.note(first, None, now=1000)
     memory.note(request("dlv_2"), None, now=1000)
     one, two = memory.seen["dlv_1"], memory.seen["dlv_2"]
@@ -156,7 +158,7 @@ def test_a_memory_tells_a_retry_from_a_repeat() -> None:
 
 def test_a_memory_counts_what_cannot_be_believed() -> None:
     verifier = Verifier(SECRET)
-    memory = Memory(seen={})
+    memory = ReceiverMemory(seen={})
     memory.note(request("dlv_1"), verifier, now=1000)
     assert memory.unverified == 0
     memory.note(request("dlv_1", body=b"{ }"), verifier, now=1000)

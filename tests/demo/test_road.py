@@ -7,14 +7,14 @@ import socket
 
 import pytest
 
-from surehook.demo.receiver import Receiver, Reply, Request
+from surehook.demo.receiver import HttpReceiver, HttpReply, HttpRequest
 from surehook.demo.road import BAD_GATEWAY, Road, Way
 
 ROAD = Road(loses=0.1, forgets=0.1, repeats=0.1, holds=0.1, hold_s=(0.0, 0.0))
-POST = Request(
+POST = HttpRequest(
     "POST", "/hooks/surehook", [("Host", "x"), ("webhook-id", "evt_1"), ("Content-Length", "2")], b"{}"
 )
-STORED = Reply(200, b'{"ok":true}')
+STORED = HttpReply(200, b'{"ok":true}')
 
 
 class Drawn(random.Random):
@@ -28,18 +28,20 @@ class Drawn(random.Random):
         return self._number
 
 
-async def carried(drawn: float, reply: Reply = STORED) -> tuple[Reply, list[Request], list[int | None]]:
+async def carried(
+    drawn: float, reply: HttpReply = STORED
+) -> tuple[HttpReply, list[HttpRequest], list[int | None]]:
     """What came back, what arrived at the application, and what it answered."""
-    arrived: list[Request] = []
+    arrived: list[HttpRequest] = []
     answered: list[int | None] = []
 
-    async def application(request: Request) -> Reply:
+    async def application(request: HttpRequest) -> HttpReply:
         return reply
 
-    receiver = Receiver(application)
+    receiver = HttpReceiver(application)
     way = Way(
         ROAD, "127.0.0.1", await receiver.start("127.0.0.1", 0),
-        arrived=arrived.append, answered=lambda _, given: answered.append(given.status), chance=Drawn(drawn),
+        arrived=arrived.append, answered=lambda _, given: answered.append(given.status), rng=Drawn(drawn),
     )  # fmt: skip
     try:
         return await way.carry(POST), arrived, answered
@@ -65,7 +67,7 @@ async def test_a_share_of_requests_meets_each_fate(
 
 
 async def test_bytes_headers_and_the_answer_come_through_as_they_are() -> None:
-    reply, arrived, _ = await carried(0.9, Reply(401, b'{"retryable":false}', "application/problem+json"))
+    reply, arrived, _ = await carried(0.9, HttpReply(401, b'{"retryable":false}', "application/problem+json"))
     assert (reply.status, reply.body, reply.content_type) == (
         401,
         b'{"retryable":false}',
@@ -75,12 +77,12 @@ async def test_bytes_headers_and_the_answer_come_through_as_they_are() -> None:
 
 
 async def test_an_answer_that_breaks_off_is_none() -> None:
-    reply, arrived, answered = await carried(0.9, Reply(None))
+    reply, arrived, answered = await carried(0.9, HttpReply(None))
     assert (reply, len(arrived), answered) == (BAD_GATEWAY, 1, [])
 
 
 async def test_nobody_there_is_a_bad_gateway() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    way = Way(ROAD, "127.0.0.1", port, arrived=lambda _: None, answered=lambda *_: None, chance=Drawn(0.9))
+    way = Way(ROAD, "127.0.0.1", port, arrived=lambda _: None, answered=lambda *_: None, rng=Drawn(0.9))
     assert await way.carry(POST) == BAD_GATEWAY

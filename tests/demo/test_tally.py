@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from surehook.demo.kept import NOTHING, Kept
-from surehook.demo.memory import Memory, Sight
+from surehook.demo.kept import NOTHING, DatabaseContent
+from surehook.demo.memory import ReceiverMemory, Sight
 from surehook.demo.run import conclude
 from surehook.demo.tally import Totals, by_endpoint, tally
 
@@ -22,8 +22,8 @@ def delivery(id: str, state: str, event: str = "e1", endpoint: str = "ep") -> di
     return {"id": id, "event": event, "state": state, "endpoint": endpoint}
 
 
-def memory(**sights: Sight) -> Memory:
-    return Memory(seen=dict(sights))
+def memory(**sights: Sight) -> ReceiverMemory:
+    return ReceiverMemory(seen=dict(sights))
 
 
 SEEN = Sight(requests=1, answered=True)
@@ -72,18 +72,18 @@ def test_a_delivery_listed_twice_counts_once() -> None:
 @pytest.mark.parametrize(
     ("case", "state", "kept", "expected"),
     [
-        ("stored and applied", "delivered", Kept({"e1": "finalized"}, {"e1": 1}), (1, 0, 1, 0, 0)),
+        ("stored and applied", "delivered", DatabaseContent({"e1": "finalized"}, {"e1": 1}), (1, 0, 1, 0, 0)),
         ("answered 2xx, and not stored", "delivered", NOTHING, (0, 1, 0, 0, 0)),
-        ("finished with, and without effect", "delivered", Kept({"e1": "finalized"}, {}), (0, 1, 0, 0, 0)),
-        ("taken for stale", "delivered", Kept({"e1": "ignored"}, {}), (0, 1, 0, 0, 0)),
-        ("given up by the inbox", "delivered", Kept({"e1": "dead"}, {}), (0, 1, 0, 0, 0)),
-        ("still to do, and nothing it waits for", "delivered", Kept({"e1": "accepted"}, {}), (1, 0, 0, 0, 1)),
-        ("applied, and its answer was lost", "retrying", Kept({"e1": "finalized"}, {"e1": 1}), (0, 0, 1, 0, 0)),
-        ("applied twice", "delivered", Kept({"e1": "finalized"}, {"e1": 2}), (1, 0, 1, 1, 0)),
+        ("finished with, and without effect", "delivered", DatabaseContent({"e1": "finalized"}, {}), (0, 1, 0, 0, 0)),
+        ("taken for stale", "delivered", DatabaseContent({"e1": "ignored"}, {}), (0, 1, 0, 0, 0)),
+        ("given up by the inbox", "delivered", DatabaseContent({"e1": "dead"}, {}), (0, 1, 0, 0, 0)),
+        ("still to do, and nothing it waits for", "delivered", DatabaseContent({"e1": "accepted"}, {}), (1, 0, 0, 0, 1)),
+        ("applied, and its answer was lost", "retrying", DatabaseContent({"e1": "finalized"}, {"e1": 1}), (0, 0, 1, 0, 0)),
+        ("applied twice", "delivered", DatabaseContent({"e1": "finalized"}, {"e1": 2}), (1, 0, 1, 1, 0)),
     ],
 )  # fmt: skip
 def test_what_the_application_was_given_has_to_be_in_its_database(
-    case: str, state: str, kept: Kept, expected: tuple[int, ...]
+    case: str, state: str, kept: DatabaseContent, expected: tuple[int, ...]
 ) -> None:
     one = delivery("d1", state, endpoint=APPLICATION)
     totals = tally({"e1": 1}, [one], [memory(d1=SEEN)], kept, APPLICATION)
@@ -98,13 +98,13 @@ def test_an_event_may_wait_in_the_inbox_for_one_that_is_still_to_come() -> None:
         delivery("d1", "retrying", "e1", APPLICATION),
         delivery("d2", "delivered", "e2", APPLICATION),
     ]
-    kept = Kept({"e2": "held"}, {})
+    kept = DatabaseContent({"e2": "held"}, {})
     totals = tally({"e1": 1, "e2": 1}, deliveries, [memory(d2=SEEN)], kept, APPLICATION)
     assert (totals.delivered, totals.lost, totals.stuck) == (1, 0, 0)
 
 
 def test_an_effect_of_an_event_that_nobody_published_is_none_of_the_applied() -> None:
-    totals = tally({"e1": 0}, [], [], Kept({}, {"e9": 2}), APPLICATION)
+    totals = tally({"e1": 0}, [], [], DatabaseContent({}, {"e9": 2}), APPLICATION)
     assert (totals.applied, totals.applied_twice) == (0, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from surehook.demo.plan import PARTS
-from surehook.demo.watching import Watch, _table
+from surehook.demo.watching import ProgressDisplay, _table
 
 COUNTS = {
     part.name: {"scheduled": 1, "sending": 22, "retrying": 3, "parked": 444, "delivered": 5555, "dead": 66}
@@ -28,7 +28,7 @@ def test_a_table_shows_every_count_uncut_at_every_width(width: int, column: str)
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    with Watch() as watch:
+    with ProgressDisplay() as watch:
         watch.tell("begins", at_s=0.0)
         for tenth in range(50):
             watch.show({"inbox": {"delivered": 3, "parked": 1}}, status="publishing", at_s=tenth / 10)

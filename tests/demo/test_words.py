@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.demo.kept import NOTHING, Kept
-from surehook.demo.memory import Memory, Sight
+from surehook.demo.kept import NOTHING, DatabaseContent
+from surehook.demo.memory import ReceiverMemory, Sight
 from surehook.demo.words import explain
 from tests.demo.test_tally import delivery, totals_of
 
-MEMORIES = {"inbox": Memory({"d1": Sight(2, True, 1)}, unverified=1)}
+MEMORIES = {"inbox": ReceiverMemory({"d1": Sight(2, True, 1)}, unverified=1)}
 
 
-def said(kept: Kept = NOTHING, **changes: int) -> str:
+def said(kept: DatabaseContent = NOTHING, **changes: int) -> str:
     return "\n".join(
         explain(totals_of(**changes), [delivery("d1", "parked") | {"reason": "breaker"}], MEMORIES, kept)
     )
 
 
 def test_everything_that_is_counted_is_said() -> None:
-    words = said(Kept({"e1": "finalized"}, {"e1": 1}, early=1, documents={"sent": 1}))
+    words = said(DatabaseContent({"e1": "finalized"}, {"e1": 1}, early=1, documents={"sent": 1}))
     for part in (
         "receivers saw 2 requests; signatures that did not hold: 1",
         "2 open, kept until their receiver answers: 1 breaker",
@@ -47,4 +47,4 @@ def test_what_went_wrong_is_said(changes: dict[str, int], sentence: str) -> None
 
 
 def test_what_waits_for_another_is_said() -> None:
-    assert "1 events wait in the inbox for one before them" in said(Kept({"e1": "held"}, {}))
+    assert "1 events wait in the inbox for one before them" in said(DatabaseContent({"e1": "held"}, {}))

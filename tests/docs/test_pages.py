@@ -24,9 +24,10 @@ from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, s
 
 VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
 VARIABLES |= {"SUREHOOK_INBOX"}  # a setting of Django's, see docs/django.md
+# The sender's.
 SOURCES = "\n".join(
     path.read_text() for path in sorted((ROOT / "src").rglob("*.py")) if "inbox" not in path.parts
-)  # of the sender
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -122,12 +123,13 @@ def test_every_option_that_is_named_exists(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_metric_that_is_named_exists(page):
+    # The last three are commands of Django's.
     known = {
         *first_column(section("docs/operations.md", "Watch")),
         "surehook_work",
         "surehook_release",
         "surehook_grant",
-    }  # the last: a command of Django's
+    }
     named = set(re.findall(r"\bsurehook_[a-z_]+[a-z]", PAGES[page]))
     assert {name for name in named if not name.startswith("surehook_inbox")} <= known
 

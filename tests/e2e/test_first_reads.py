@@ -16,10 +16,8 @@ from tests.e2e.calling import Caller
 from tests.e2e.shop import Shop
 from tests.servers import Postgres
 
-AT_ONCE, EACH = (
-    16,
-    5,
-)  # what loads takes a quarter of a second: some ask before it has begun, and most meanwhile
+# What loads takes a quarter of a second: some ask before it has begun, and most meanwhile.
+AT_ONCE, EACH = (16, 5)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

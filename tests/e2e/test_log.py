@@ -15,9 +15,8 @@ from tests.e2e.calling import Caller, until
 from tests.e2e.shop import Shop
 
 DATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-GREETING = re.compile(
-    r"surehook listens on |  (ledger|API|ON|settings) "
-)  # what the command says to who began it
+# What the command says to who began it.
+GREETING = re.compile(r"surehook listens on |  (ledger|API|ON|settings) ")
 
 
 def lines(shop: Shop) -> list[dict[str, Any]]:

@@ -174,9 +174,8 @@ def test_a_paused_endpoint_keeps_its_events_and_sends_them_in_order_when_it_goes
     assert alone.api.patch(path, {"status": "active"})["status"] == "active"
     assert {seen["webhook-id"] for seen in spot.wait(5)} == set(events)
     done = [alone.finished(event)["id"] for event in events]
-    starts = [
-        alone.attempts(delivery)[0]["started_at"] for delivery in done
-    ]  # arrivals of a few at once may cross
+    # Arrivals of a few at once may cross.
+    starts = [alone.attempts(delivery)[0]["started_at"] for delivery in done]
     assert starts == sorted(starts)
 
 

@@ -218,12 +218,8 @@ def test_an_endpoint_in_failure_keeps_everything_and_activation_delivers_it(shop
     assert len(shop.notices(tenant, "endpoint.failure")) == 1
     later = [shop.reaches(shop.delivery(shop.publish(tenant, data=n))["id"], "parked") for n in range(3)]
     assert {row["reason"] for row in later} == {"failure"} and len(spot.seen) == 2
-    spot.replies = [
-        Reply(500),
-        Reply(500),
-        Reply(500),
-        Reply(200),
-    ]  # the third failure is the first of a new schedule
+    # The third failure is the first of a new schedule.
+    spot.replies = [Reply(500), Reply(500), Reply(500), Reply(200)]
     shop.api.patch(path, {"status": "active"})
     for row in (kept, *later):
         shop.reaches(row["id"], "delivered", seconds=15)

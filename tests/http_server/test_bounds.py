@@ -128,9 +128,8 @@ async def test_bodies_share_a_budget_which_is_taken_before_they_are_read() -> No
         status, headers, _ = await second.answer()
         assert status == 503 and int(headers["retry-after"]) >= 1 and await second.is_ended()
         assert place.connections.refused["too_many_bytes"] == 1
-        single = (
-            await place.call()
-        )  # a part of the budget is for single events, whatever batches are on their way
+        # A part of the budget is for single events, whatever batches are on their way.
+        single = await place.call()
         await single.send(HEAD + b"content-length: 200000\r\n\r\n" + b"x" * 200_000)
         assert (await single.answer())[2] == b"200000 bytes"
         chunked = await place.call()

@@ -229,6 +229,6 @@ def test_the_command_shows_an_event_with_its_failures(tmp_path, monkeypatch, cap
 
 
 def test_a_sender_s_words_do_nothing_to_a_terminal():
-    from surehook.cli.inbox import _harmless
+    from surehook.cli.inbox_output import harmless
 
-    assert _harmless("a\x1b[31m\tb\nc\x9bé") == "a\\x1b[31m\tb\nc\\x9bé"
+    assert harmless("a\x1b[31m\tb\nc\x9bé") == "a\\x1b[31m\tb\nc\\x9bé"

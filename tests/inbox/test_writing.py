@@ -9,7 +9,7 @@ from msgspec import structs
 import surehook
 from surehook.core.sources.catalog import PROVIDERS
 from surehook.core.sources.provider import SourceError
-from surehook.core.sources.writing import Wanted, write
+from surehook.core.sources.writing import RequestContent, write
 from surehook.inbox import sources
 from surehook.inbox.testing import Sender
 from surehook.inbox.testing.sending import forgeries
@@ -38,7 +38,7 @@ def believed(name, message):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_written_is_believed_and_says_what_was_wanted(name):
     one = sender(name)
-    wanted = Wanted(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1})
+    wanted = RequestContent(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1})
     message = believed(name, one.message(wanted, at=NOW))
     (event,) = message.each()
     assert event.type == "a.b"
@@ -52,8 +52,8 @@ def test_what_is_written_is_believed_and_says_what_was_wanted(name):
 def test_a_given_body_is_signed_as_the_signer_by_hand_signs_it(name):
     by_hand, secret, _, body, *_ = SIGNERS[name]
     made = {key.lower(): value for key, value in by_hand(body, secret, NOW).items()}
-    signed = sender(name).message(Wanted(id="msg_1" if "webhook-id" in made else "72d3162e", type="x", body=body), at=NOW) \
-        if sender(name).names_events else sender(name).message(Wanted(id=None, body=body), at=NOW)  # fmt: skip
+    signed = sender(name).message(RequestContent(id="msg_1" if "webhook-id" in made else "72d3162e", type="x", body=body), at=NOW) \
+        if sender(name).names_events else sender(name).message(RequestContent(id=None, body=body), at=NOW)  # fmt: skip
     written = {key.lower(): value for key, value in signed.headers.items()}
     place = getattr(PROVIDERS[name].scheme, "place", None)
     header = "webhook-signature" if place is None else place.name.lower()
@@ -66,7 +66,9 @@ def test_a_given_body_is_signed_as_the_signer_by_hand_signs_it(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_event_is_signed_again_over_the_same_bytes(name):
     one = sender(name)
-    first = one.message(Wanted(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1}), at=NOW)
+    first = one.message(
+        RequestContent(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1}), at=NOW
+    )
     again = first.again(at=NOW, retry=2, replay=True)
     assert again.body == first.body
     assert again.headers["webhook-retry-count"] == "2" and again.headers["webhook-replay"] == "1"
@@ -77,7 +79,9 @@ def test_the_same_event_is_signed_again_over_the_same_bytes(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_forgery_is_believed(name):
     one = sender(name)
-    message = one.message(Wanted(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1}), at=NOW)
+    message = one.message(
+        RequestContent(id="evt_1" if one.names_events else None, type="a.b", data={"n": 1}), at=NOW
+    )
     made = forgeries(message, proven=sources.proven(PROVIDERS[name]))
     assert made
     for forged in made.values():
@@ -87,9 +91,9 @@ def test_no_forgery_is_believed(name):
 
 def test_what_a_provider_has_no_place_for_is_refused():
     with pytest.raises(SourceError, match="no event id"):
-        write(PROVIDERS["meta"], "secret", Wanted(id="evt_1"), at=NOW)
+        write(PROVIDERS["meta"], "secret", RequestContent(id="evt_1"), at=NOW)
     typeless = structs.replace(PROVIDERS["hmac"], type=())
     with pytest.raises(SourceError, match="gives none"):
-        write(typeless, "secret", Wanted(id=None, type="x"), at=NOW)
+        write(typeless, "secret", RequestContent(id=None, type="x"), at=NOW)
     with pytest.raises(SourceError, match="an object"):
-        write(PROVIDERS["hmac"], "secret", Wanted(id=None, data=[1]), at=NOW)
+        write(PROVIDERS["hmac"], "secret", RequestContent(id=None, data=[1]), at=NOW)

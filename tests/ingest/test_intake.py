@@ -11,7 +11,7 @@ from lab.sim.loop import run
 from surehook.client.calls import Sent
 from surehook.client.errors import Refused, Unreachable
 from surehook.ingest.intake import PAUSE_MOST_S, Intake
-from surehook.ingest.reading import Message, Rules
+from surehook.ingest.reading import BrokerMessage, IngestRules
 
 
 class Given:
@@ -19,7 +19,9 @@ class Given:
 
     def __init__(self, number: int, body: bytes | None = None) -> None:
         own = {"tenant": "acme", "type": "a", "data": number}
-        self.message = Message(json.dumps(own).encode() if body is None else body, message_id=f"m{number}")
+        self.message = BrokerMessage(
+            json.dumps(own).encode() if body is None else body, message_id=f"m{number}"
+        )
         self.fate: list[str] = []
 
     def ack(self) -> None:
@@ -50,7 +52,9 @@ class Server:
 def in_intake(story: Callable[[Intake, Server], Awaitable[None]], server: Server | None = None) -> list[str]:
     told: list[str] = []
     there = server or Server()
-    intake = Intake(there.post, rules=Rules(), new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append)
+    intake = Intake(
+        there.post, rules=IngestRules(), new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append
+    )
     run(story(intake, there))
     return told
 
@@ -59,7 +63,7 @@ def test_a_message_that_breaks_the_reader_is_put_aside_like_any_other() -> None:
     class Broken(Given):
         def __init__(self) -> None:
             super().__init__(0)
-            self.message = Message(b"{}", headers={1: 2})  # type: ignore[dict-item]
+            self.message = BrokerMessage(b"{}", headers={1: 2})  # type: ignore[dict-item]
 
     async def story(intake: Intake, server: Server) -> None:
         broken, fine = Broken(), Given(1)

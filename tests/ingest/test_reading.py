@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from surehook.core import envelope, ids
 from surehook.core.errors import Problem
-from surehook.ingest.reading import Message, Rules, item
+from surehook.ingest.reading import BrokerMessage, IngestRules, item
 from tests.budget import examples
 
 EVENT_ID = ids.text(ids.EVENT, ids.uuid7(1_767_225_600_000, bytes(range(10))))
@@ -20,13 +20,13 @@ CLOUD = {"specversion": "1.0", "id": "a-1", "source": "/shop", "type": "order.pa
 JSON = "application/json"
 
 
-def read(body: Any, rules: Rules | None = None, **fields: Any) -> dict[str, Any]:
+def read(body: Any, rules: IngestRules | None = None, **fields: Any) -> dict[str, Any]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     given = {"message_id": "m-1", **fields}
-    return json.loads(item(Message(raw, **given), rules or Rules(), event_id=EVENT_ID))
+    return json.loads(item(BrokerMessage(raw, **given), rules or IngestRules(), event_id=EVENT_ID))
 
 
-def refused(body: Any, rules: Rules | None = None, **fields: Any) -> str:
+def refused(body: Any, rules: IngestRules | None = None, **fields: Any) -> str:
     with pytest.raises(Problem) as caught:
         read(body, rules, **fields)
     return caught.value.code
@@ -39,7 +39,9 @@ def test_our_own_json_is_known_by_its_message_id() -> None:
 
 def test_the_bytes_of_data_stay_as_they_are() -> None:
     body = b'{"tenant":"acme","type":"a","data":{"n": 1.500,  "e":1E2}}'
-    assert b'"data":{"n": 1.500,  "e":1E2}' in item(Message(body, message_id="m"), Rules(), event_id=EVENT_ID)
+    assert b'"data":{"n": 1.500,  "e":1E2}' in item(
+        BrokerMessage(body, message_id="m"), IngestRules(), event_id=EVENT_ID
+    )
 
 
 def test_a_key_or_an_id_in_the_event_comes_before_the_message_id() -> None:
@@ -49,17 +51,17 @@ def test_a_key_or_an_id_in_the_event_comes_before_the_message_id() -> None:
 
 
 def test_the_tenant_of_the_command_fills_in_for_an_absent_one() -> None:
-    assert read({"type": "a", "data": 1}, Rules(tenant="acme"))["tenant"] == "acme"
-    assert read({"tenant": "beta", "type": "a", "data": 1}, Rules(tenant="acme"))["tenant"] == "beta"
+    assert read({"type": "a", "data": 1}, IngestRules(tenant="acme"))["tenant"] == "acme"
+    assert read({"tenant": "beta", "type": "a", "data": 1}, IngestRules(tenant="acme"))["tenant"] == "beta"
     assert refused({"type": "a", "data": 1}) == "missing_field"
 
 
 def test_what_tells_repeats_can_be_the_body_or_nothing() -> None:
     event = {"tenant": "acme", "type": "a", "data": 1}
-    first, again = read(event, Rules(idempotency="body")), read(event, Rules(idempotency="body"))
+    first, again = read(event, IngestRules(idempotency="body")), read(event, IngestRules(idempotency="body"))
     assert first == again
     assert first["idempotency_key"].startswith("sha256-")
-    assert read(event, Rules(idempotency="none"))["id"] == EVENT_ID
+    assert read(event, IngestRules(idempotency="none"))["id"] == EVENT_ID
     assert refused(event, message_id=None) == "no_message_id"
 
 
@@ -86,10 +88,13 @@ def test_a_structured_cloud_event_becomes_an_event() -> None:
 def test_a_binary_cloud_event_has_its_attributes_in_headers(prefix: str) -> None:
     attributes = {"specversion": "1.0", "id": "a-1", "source": "/shop", "type": "order.paid"}
     headers = {prefix + name: value for name, value in attributes.items()}
-    event = read(b'{"n": 1.50}', Rules(tenant="acme"), headers=headers, content_type=JSON)
+    event = read(b'{"n": 1.50}', IngestRules(tenant="acme"), headers=headers, content_type=JSON)
     assert event["data"] == {"n": 1.5}
     assert event["idempotency_key"] == "/shop#a-1"
-    assert refused(b"<x/>", Rules(tenant="acme"), headers=headers, content_type="text/xml") == "not_json_data"
+    assert (
+        refused(b"<x/>", IngestRules(tenant="acme"), headers=headers, content_type="text/xml")
+        == "not_json_data"
+    )
 
 
 def test_a_cloud_event_with_an_event_id_of_ours_keeps_it() -> None:
@@ -128,20 +133,22 @@ def test_a_cloud_event_with_an_event_id_of_ours_keeps_it() -> None:
     ],
 )
 def test_poison_is_refused_with_its_reason(body: bytes, code: str) -> None:
-    assert refused(body, Rules() if b"tenant" in body else Rules(tenant=None)) == code
+    assert refused(body, IngestRules() if b"tenant" in body else IngestRules(tenant=None)) == code
 
 
 @pytest.mark.parametrize("value", [b"\xff", bytearray(b"\xff"), {"a": 1}, [1]])
 def test_a_header_that_is_no_attribute_is_poison(value: Any) -> None:
     headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
-    said = refused(b"{}", Rules("acme"), content_type=JSON, headers={**headers, "cloudEvents:subject": value})
+    said = refused(
+        b"{}", IngestRules("acme"), content_type=JSON, headers={**headers, "cloudEvents:subject": value}
+    )
     assert said == "wrong_type"
 
 
 @pytest.mark.parametrize("body", [b'1,"tenant":"other"', b"1}", b"", b"1 2"])
 def test_the_body_of_a_cloud_event_is_one_value(body: bytes) -> None:
     headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
-    assert refused(body, Rules("acme"), content_type=JSON, headers=headers) == "invalid_json"
+    assert refused(body, IngestRules("acme"), content_type=JSON, headers=headers) == "invalid_json"
 
 
 def test_a_message_whose_properties_cannot_be_read_is_poison() -> None:
@@ -154,13 +161,13 @@ def test_a_message_whose_properties_cannot_be_read_is_poison() -> None:
 def test_an_instant_of_amqp_is_the_events_time() -> None:
     headers = {f"cloudEvents:{name}": text for name, text in CLOUD.items() if name != "data"}
     headers["cloudEvents:time"] = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    event = read(b"{}", Rules("acme"), content_type=JSON, headers=headers)
+    event = read(b"{}", IngestRules("acme"), content_type=JSON, headers=headers)
     assert event["occurred_at"] == "2026-01-02T03:04:05+00:00"
 
 
 def test_what_is_left_behind_need_not_be_understood() -> None:
     text = b'{"specversion":"1.0","id":"1","source":"/s","type":"a.b","big":' + b"9" * 5_000 + b',"data":1}'
-    assert read(text, Rules("acme"))["type"] == "a.b"
+    assert read(text, IngestRules("acme"))["type"] == "a.b"
 
 
 NAMES = st.sampled_from(
@@ -211,9 +218,9 @@ def test_whatever_comes_is_an_item_or_poison(
     headers = {f"cloudEvents:{name}": value for name, value in attributes.items()}
     if is_cloud:
         headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "a.b", **headers}
-    message = Message(body, content_type=kind, message_id=message_id, headers=headers)
+    message = BrokerMessage(body, content_type=kind, message_id=message_id, headers=headers)
     try:
-        text = item(message, Rules("acme", known_by), event_id=EVENT_ID)
+        text = item(message, IngestRules("acme", known_by), event_id=EVENT_ID)
     except Problem:
         return
     (judged,) = envelope.decode_batch(b"[" + text + b"]")

@@ -11,12 +11,12 @@ import pytest
 from lab.sim.loop import run
 from surehook.ingest.intake import Delivered, Intake
 from surehook.ingest.rabbit import NoSuchQueue, SourceAway
-from surehook.ingest.reading import Rules
-from surehook.ingest.run import Place, Source
+from surehook.ingest.reading import IngestRules
+from surehook.ingest.run import MessageSource, QueueAddress
 from surehook.ingest.run import run as ingest
 from tests.ingest.test_intake import Given, Server
 
-PLACE = Place("amqp://host/", "orders", "orders.dead", 10)
+PLACE = QueueAddress("amqp://host/", "orders", "orders.dead", 10)
 
 
 class Line:
@@ -49,7 +49,7 @@ def story(connect: Callable[[int], Line], seconds: float) -> tuple[list[float], 
     lines: list[Line] = []
     began = 0.0
 
-    async def connecting(url: str, queue: str, dead_letters: str) -> Source:
+    async def connecting(url: str, queue: str, dead_letters: str) -> MessageSource:
         assert (url, queue, dead_letters) == ("amqp://host/", "orders", "orders.dead")
         times.append(asyncio.get_running_loop().time() - began)
         lines.append(connect(len(times)))
@@ -60,7 +60,7 @@ def story(connect: Callable[[int], Line], seconds: float) -> tuple[list[float], 
         began = asyncio.get_running_loop().time()
         server = Server()
         intake = Intake(
-            server.post, rules=Rules(), new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append
+            server.post, rules=IngestRules(), new_id=lambda: "evt_x", sleep=asyncio.sleep, tell=told.append
         )
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(seconds, stop.set)

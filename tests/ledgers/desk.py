@@ -41,9 +41,9 @@ class Desk:
 
     async def accept(self, *items: Incoming, now: int = NOW, node: bytes | None = None) -> list[Taken]:
         version = await self.ledger.version()
-        receipt = await self.ledger.accept(items, node=node or self.node, version=version, now=now)
-        assert not receipt.stale
-        return receipt.taken
+        result = await self.ledger.accept(items, node=node or self.node, version=version, now=now)
+        assert not result.stale
+        return result.taken
 
     async def publish(
         self, *endpoints: bytes, now: int = NOW, node: bytes | None = None, **fields: Any

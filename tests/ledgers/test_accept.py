@@ -9,7 +9,7 @@ import pytest
 
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Event, EventType
-from surehook.ports.ledger import Incoming, Receipt
+from surehook.ports.ledger import AcceptResult, Incoming
 from surehook.ports.reading import EventFilter
 from surehook.ports.registry import ApiKey
 
@@ -109,18 +109,18 @@ async def test_a_stale_fan_out_writes_nothing(desk: Desk) -> None:
     version = await desk.ledger.version()
     await desk.new_endpoint()
     item = desk.make.incoming(desk.endpoint, key="k")
-    receipt = await desk.ledger.accept([item], node=desk.node, version=version, now=NOW)
-    assert (receipt.stale, receipt.taken) == (True, [])
+    result = await desk.ledger.accept([item], node=desk.node, version=version, now=NOW)
+    assert (result.stale, result.taken) == (True, [])
     assert await desk.ledger.event(item.event.id) is None
     assert await desk.ledger.delivery(item.deliveries[0].id) is None
     assert (await desk.accept(item))[0].fresh
 
 
-async def _accept_with(desk: Desk, since: int, **fields: Any) -> Receipt:
+async def _accept_with(desk: Desk, since: int, **fields: Any) -> AcceptResult:
     item = desk.make.incoming(desk.endpoint, event={"type": "a.b"}, **fields)
-    receipt: Receipt = await desk.ledger.accept([item], node=desk.node, version=since, now=NOW)
-    assert not receipt.stale or await desk.ledger.event(item.event.id) is None
-    return receipt
+    result: AcceptResult = await desk.ledger.accept([item], node=desk.node, version=since, now=NOW)
+    assert not result.stale or await desk.ledger.event(item.event.id) is None
+    return result
 
 
 async def test_changes_of_others_hold_no_batch_up(desk: Desk) -> None:
@@ -134,8 +134,8 @@ async def test_changes_of_others_hold_no_batch_up(desk: Desk) -> None:
     await desk.ledger.add_key(ApiKey(b"\xff" * 16, b"d" * 32, "k", NOW))
     tries: tuple[dict[str, Any], ...] = ({}, {"key": "k"}, {"key": "k"})  # the last one is a repeat
     for fields in tries:
-        receipt = await _accept_with(desk, since, **fields)
-        assert (receipt.stale, receipt.version) == (False, since + 4)
+        result = await _accept_with(desk, since, **fields)
+        assert (result.stale, result.version) == (False, since + 4)
 
 
 CONCERNING: dict[str, Callable[[Desk], Any]] = {
@@ -160,7 +160,7 @@ async def test_a_change_that_concerns_a_batch_is_met_among_those_of_others(
     await desk.ledger.add_tenant(desk.make.tenant("globex"))
     await CONCERNING[concerned](desk)
     await desk.ledger.add_tenant(desk.make.tenant("initech"))
-    assert await _accept_with(desk, since, **fields) == Receipt(True, [], since + 3)
+    assert await _accept_with(desk, since, **fields) == AcceptResult(True, [], since + 3)
 
 
 async def test_a_version_that_no_note_explains_concerns_every_batch(desk: Desk) -> None:

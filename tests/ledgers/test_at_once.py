@@ -6,29 +6,31 @@ import asyncio
 from typing import Any
 
 from surehook.core.errors import NodeBuried
-from surehook.ports.ledger import Receipt
+from surehook.ports.ledger import AcceptResult
 
 from .desk import ALL, Desk
 from .making import NOW
 
 
-async def _accept(desk: Desk, *items: Any, node: bytes | None = None, version: int | None = None) -> Receipt:
+async def _accept(
+    desk: Desk, *items: Any, node: bytes | None = None, version: int | None = None
+) -> AcceptResult:
     version = await desk.ledger.version() if version is None else version
     return await desk.ledger.accept(items, node=node or desk.node, version=version, now=NOW)
 
 
 async def test_many_batches_at_once_are_all_written(desk: Desk) -> None:
     items = [desk.make.incoming(desk.endpoint) for _ in range(50)]
-    receipts = await asyncio.gather(*(_accept(desk, item) for item in items))
-    assert [receipt.taken[0].event for receipt in receipts] == [item.event.id for item in items]
-    assert all(receipt.taken[0].fresh for receipt in receipts)
+    results = await asyncio.gather(*(_accept(desk, item) for item in items))
+    assert [result.taken[0].event for result in results] == [item.event.id for item in items]
+    assert all(result.taken[0].fresh for result in results)
     assert len(await desk.claim()) == 50
 
 
 async def test_of_the_same_key_at_once_one_is_fresh(desk: Desk) -> None:
     items = [desk.make.incoming(desk.endpoint, key="k") for _ in range(20)]
-    receipts = await asyncio.gather(*(_accept(desk, item) for item in items))
-    taken = [receipt.taken[0] for receipt in receipts]
+    results = await asyncio.gather(*(_accept(desk, item) for item in items))
+    taken = [result.taken[0] for result in results]
     assert sum(one.fresh for one in taken) == 1
     assert len({one.event for one in taken}) == 1
     assert len(await desk.claim()) == 1
@@ -37,8 +39,8 @@ async def test_of_the_same_key_at_once_one_is_fresh(desk: Desk) -> None:
 async def test_of_the_same_id_at_once_one_is_fresh(desk: Desk) -> None:
     first = desk.make.incoming(desk.endpoint, given=True)
     again = [desk.make.incoming(desk.endpoint, given=True, event={"id": first.event.id}) for _ in range(20)]
-    receipts = await asyncio.gather(*(_accept(desk, item) for item in (first, *again)))
-    assert sum(receipt.taken[0].fresh for receipt in receipts) == 1
+    results = await asyncio.gather(*(_accept(desk, item) for item in (first, *again)))
+    assert sum(result.taken[0].fresh for result in results) == 1
     assert len(await desk.claim()) == 1
 
 

@@ -188,7 +188,6 @@ def test_notes_must_explain_every_version() -> None:
 
 def test_a_version_is_told_whole_or_not_at_all() -> None:
     assert read([5, 6, 6], since=4, newest=6, limit=2) == 5
-    assert (
-        read([5, 5, 5], since=4, newest=5, limit=2) is None
-    )  # more than a reading holds: everything is read
+    # More than a reading holds: everything is read.
+    assert read([5, 5, 5], since=4, newest=5, limit=2) is None
     assert read([5, 6, 7], since=4, newest=7, limit=2) == 6

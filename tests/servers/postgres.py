@@ -147,9 +147,8 @@ class Postgres(Program):
                 self.ask(f"drop database if exists {template}_raw with (force)")
                 self.ask(f"create database {template}_raw template template0")
                 prepare(self.url(f"{template}_raw"))
-                self.ask(
-                    f"alter database {template}_raw rename to {template}"
-                )  # only a whole one has the name
+                # Only a whole one has the name.
+                self.ask(f"alter database {template}_raw rename to {template}")
         return template
 
 

@@ -27,10 +27,9 @@ class NotStarted(Exception):
 class Program:
     """A server with a folder of its own (`place`), which is the working directory of all its processes."""
 
-    _children: ClassVar[
-        list[subprocess.Popen[bytes]]
-    ] = []  # of this process: a killed one must be buried, or it
-    # stands in the process table, and PostgreSQL takes its old self for alive
+    # Of this process: a killed one must be waited for, or it stays in the process table, and PostgreSQL takes its
+    # old self for alive.
+    _children: ClassVar[list[subprocess.Popen[bytes]]] = []
 
     def __init__(self, place: Path) -> None:
         self.place = folder.make(place)

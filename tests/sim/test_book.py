@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.sim.book import CHURN, Book
 from surehook.core.model import Attempt, Delivery, Event, Settled
-from surehook.ports.ledger import Incoming, Receipt, Recorded, Taken
+from surehook.ports.ledger import AcceptResult, Incoming, Recorded, Taken
 
 NODE, OTHER = b"n" * 16, b"o" * 16
 EVENT, ROW, ENDPOINT = b"e" * 16, b"d" * 16, b"p" * 16
@@ -41,7 +41,9 @@ def book(*, held: bool = True, parked: str | None = None, due_at: int = 1_000) -
     )  # fmt: skip
     row = delivery(held=held, parked=parked, due_at=due_at)
     made.accepted(
-        [Incoming(event, [row])], NODE, Receipt(stale=False, taken=[Taken(EVENT, 1, fresh=True)], version=0)
+        [Incoming(event, [row])],
+        NODE,
+        AcceptResult(stale=False, taken=[Taken(EVENT, 1, fresh=True)], version=0),
     )
     assert made.findings == []
     return made

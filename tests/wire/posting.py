@@ -15,9 +15,8 @@ from surehook.wire.connection import Connection
 from surehook.wire.settings import WireSettings
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-NOBODY = ssl.SSLContext(
-    ssl.PROTOCOL_TLS_CLIENT
-)  # trusts nobody, and is made once: reading the system's takes long
+# Trusts nobody, and is made once: reading the system's takes long.
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 BODY = b'{"id":"evt_1"}'
 
 

@@ -229,9 +229,8 @@ def test_an_early_answer_stops_the_sending(run):
             wire = client()
             answer = await post(wire, receiver.url, body=b"x" * 50_000_000)
             assert (answer.status, answer.failure, answer.unknown) == (413, None, False)
-            await until(
-                lambda: not wire.shared.pool.open
-            )  # a connection with an unsent rest is not used again
+            # A connection with an unsent rest is not used again.
+            await until(lambda: not wire.shared.pool.open)
             await wire.close()
 
     run(case())

@@ -117,9 +117,8 @@ class Plan(Struct):
     rotations: list[Rotation]
     echoes: list[Echo]
     acts: list[Act]
-    narrow: bool = (
-        False  # `follow` names the events that move alone; information with a number counts nevertheless
-    )
+    # `follow` names the events that move alone; information with a number counts nevertheless.
+    narrow: bool = False
     undo: bool = False  # moves wait for a person's word, and some are rejected and undone
     rejected: dict[str, dict[str, str]] = {}  # where documents go then, as their table says
 

@@ -26,10 +26,8 @@ from surehook.ports.inbox import Book, Contended, StoreUnavailable
 
 T = TypeVar("T")
 
-KINDS = {
-    "hold": "process",
-    "documents": "process",
-}  # by the first call of a transaction; others are called as that
+# By the first call of a transaction; others are called as that.
+KINDS = {"hold": "process", "documents": "process"}
 MOMENTS = (
     "call persist", "commit persist", "answer persist", "call claim", "commit claim", "answer claim", "call hold",
     "call documents", "call settle", "call keep_documents", "call journal", "handler", "commit process", "answer process",

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.core import ids
-from surehook.core.receipt_message import BODY_BYTES, Message
+from surehook.core.receipt_message import BODY_BYTES, ReceiptMessage
 from surehook.delivery import receipts
 
 
@@ -22,7 +22,7 @@ async def take(asked: ApiRequest) -> ApiAnswer:
 
 OPERATIONS = (
     Operation(
-        method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=Message, body_limit=BODY_BYTES,
+        method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=ReceiptMessage, body_limit=BODY_BYTES,
         signed=True, needs_key=False, answers={200: TakenShape},
         about="Take receipts from a receiver. Signed with the endpoint's secret; needs no key.",
         detail="Headers `webhook-receipts` (the endpoint), `webhook-id` (`rcp_…`), `webhook-timestamp`, `webhook-signature`. "

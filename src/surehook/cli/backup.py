@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
-from surehook.cli.output import Json, facts
+from surehook.cli.commands import command
+from surehook.cli.output import Json, print_record
 
 app = command()
 
@@ -22,7 +22,7 @@ def backup(
     json: Json = False,
 ) -> None:
     """Copy the ledger, as of one instant, while the server goes on. The copy is checked and synced."""
-    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.progress import busy
     from surehook.config import Settings
     from surehook.maintenance import back_up
@@ -38,4 +38,6 @@ def backup(
         )
     with busy(f"copying {settings.database_path.stat().st_size / (1 << 20):,.0f} MiB"):
         back_up(settings, str(path))
-    facts({"ledger": str(settings.database_path), "copy": str(path), "bytes": path.stat().st_size}, json=json)
+    print_record(
+        {"ledger": str(settings.database_path), "copy": str(path), "bytes": path.stat().st_size}, json=json
+    )

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column, show
-from surehook.cli.output import Json, document, line, note
+from surehook.cli.commands import group
+from surehook.cli.output import ApiObject, Json, document, line, note
 from surehook.cli.server import Key, Tenant, Url, Wide, only_tenant, server, settings_for, tenant_of
+from surehook.cli.tables import Column, print_table
 
 Target = Annotated[
     str, typer.Argument(metavar="URL", help="As `surehook breakers list` shows it, or an endpoint's.")
@@ -39,7 +39,7 @@ def list_breakers(
     tenant: Tenant = None, wide: Wide = False, json: Json = False, url: Url = None, key: Key = None
 ) -> None:
     """List breakers that are open, half-open, or closed with calls counted: their window, and when the next probe is."""
-    from surehook.cli.times import coming
+    from surehook.cli.human_times import coming
 
     wanted = only_tenant(url, key, tenant)
     with server(url, key) as client:
@@ -55,16 +55,16 @@ def list_breakers(
         for b in answer["data"]
     ]
     if rows:
-        show(COLUMNS, rows, wide=wide)
+        print_table(COLUMNS, rows, wide=wide)
     else:
         note("no breaker is open" if wanted is None else f"no breaker is open (of tenant {wanted})")
 
 
 @app.command()
 def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Make the next probe due now: one delivery that is due goes out, and if it arrives, what is parked follows.
+    """Make the next probe due now: one due delivery goes out, and if it arrives, the parked ones follow.
 
-    Where nothing is due yet, the probe waits for the first that is."""
+    Where no delivery is due yet, the probe waits for the first that is."""
     answer = _act("probe", target, tenant, url, key)
     if json:
         document(answer)
@@ -78,7 +78,7 @@ def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = N
 
 @app.command()
 def close(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Close it without a probe: what is parked goes out, slowly at first. If it fails again, the breaker opens again."""
+    """Close it without a probe: parked deliveries go out, slowly at first. If they fail, the breaker opens again."""
     answer = _act("close", target, tenant, url, key)
     if json:
         document(answer)
@@ -92,7 +92,7 @@ def _act(verb: str, target: str, tenant: str | None, url: str | None, key: str |
         return client.call("POST", f"/v1/breakers/{verb}", json={"tenant": owner, "url": target})
 
 
-def _failures(breaker: dict[str, Any]) -> str:
+def _failures(breaker: ApiObject) -> str:
     """`31 of 40 in 600 s`; nothing where only key trouble opens it."""
     if breaker["window_s"] is None:
         return ""

@@ -1,4 +1,4 @@
-"""`surehook completion`: what a shell needs to complete commands and options."""
+"""`surehook completion`: the script by which a shell completes commands and options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import line
 
 app = command()

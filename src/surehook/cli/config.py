@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.listed import show as list_rows
+from surehook.cli.commands import group
 from surehook.cli.output import Json, document
 from surehook.cli.server import Wide
+from surehook.cli.tables import Column, print_table
 from surehook.config import SETTINGS, Settings
 
 app = group("Show the settings and where each comes from.")
@@ -43,7 +42,7 @@ def show(
     for setting in SETTINGS:
         came_from = [settings.origin(setting.name)] if origin else []
         rows.append([setting.name, settings.shown(setting.name), setting.unit, *came_from, setting.meaning])
-    list_rows(columns, rows, wide=wide)
+    print_table(columns, rows, wide=wide)
 
 
 def _plain(settings: Settings, origin: bool) -> dict[str, Any]:

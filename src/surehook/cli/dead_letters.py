@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from surehook.cli.commands import group
 from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
-from surehook.cli.lazy import group
 from surehook.cli.output import Json, document, note
 from surehook.cli.server import (
     Cursor,
@@ -50,8 +50,8 @@ def list_dead_letters(
     key: Key = None,
 ) -> None:
     """List dead letters, newest first."""
-    from surehook.cli.story import COLUMNS, row
-    from surehook.cli.times import span
+    from surehook.cli.delivery_text import COLUMNS, row
+    from surehook.cli.human_times import span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from surehook.cli.commands import group
 from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
 from surehook.cli.inputs import states
-from surehook.cli.lazy import group
 from surehook.cli.output import Json, document
 from surehook.cli.server import (
     Cursor,
@@ -60,8 +60,8 @@ def list_deliveries(
     key: Key = None,
 ) -> None:
     """List deliveries, newest first."""
-    from surehook.cli.story import COLUMNS, row
-    from surehook.cli.times import span
+    from surehook.cli.delivery_text import COLUMNS, row
+    from surehook.cli.human_times import span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),
@@ -105,32 +105,31 @@ def show(
     with server(url, key) as client:
         found = client.deliveries.get(delivery)
         attempts = list(client.pages(f"/v1/deliveries/{segment(delivery)}/attempts"))
-    attempts.sort(
-        key=lambda attempt: (attempt["started_at"], attempt["number"])
-    )  # a story begins at its beginning
+    # Oldest first, unlike every list: this is read from top to bottom.
+    attempts.sort(key=lambda attempt: (attempt["started_at"], attempt["number"]))
     if json:
         document({"delivery": found, "attempts": attempts})
         return
-    from surehook.cli.story import tell
-    from surehook.cli.times import clock_ms
+    from surehook.cli.delivery_text import print_delivery
+    from surehook.cli.human_times import clock_ms
 
-    tell(found, attempts, now_ms=clock_ms())
+    print_delivery(found, attempts, now_ms=clock_ms())
 
 
 @app.command()
 def resend(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
     """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
 
-    Behind an open breaker nothing is sent at once: its next probe is due at once, and what is parked goes out when that
+    Behind an open breaker nothing is sent at once: its next probe is due at once, and parked deliveries go out when that
     arrives."""
-    from surehook.cli.each import each
+    from surehook.cli.delivery_actions import resend_all
 
-    return each(delivery, "resend", json=json, url=url, key=key)
+    return resend_all(delivery, json=json, url=url, key=key)
 
 
 @app.command()
 def cancel(delivery: Ids, json: Json = False, url: Url = None, key: Key = None) -> int:
     """End open deliveries that are not being sent at this moment."""
-    from surehook.cli.each import each
+    from surehook.cli.delivery_actions import cancel_all
 
-    return each(delivery, "cancel", json=json, url=url, key=key)
+    return cancel_all(delivery, json=json, url=url, key=key)

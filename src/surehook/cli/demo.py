@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 
 app = command()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from surehook.cli.commands import group
 from surehook.cli.inputs import profiles
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.output import Json, document, facts, line, note
+from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.server import (
     Cursor,
     Key,
@@ -26,12 +25,13 @@ from surehook.cli.server import (
     settings_for,
     tenant_of,
 )
+from surehook.cli.tables import Column
 from surehook.core.limits import SECRET_OVERLAP_MAX_S
 
 COLUMNS = (
     Column("id"),
     Column("status"),
-    Column("url", least=36),  # cut earlier, two of one host look alike
+    Column("url", least=36),  # cut shorter, two of one host look alike
     Column("tenant", rank=1, least=6),
     Column("failures in a row", rank=2),
     Column("events", rank=3, least=8),
@@ -186,7 +186,7 @@ def update(
     key: Key = None,
 ) -> None:
     """Change what is given; everything else stays. `--policy null` takes the endpoint's own policy away. Of --ca,
-    --client-cert and --client-key, what is not given is taken away."""
+    --client-cert and --client-key, those not given are removed."""
     fields = _fields(events, policy, header, description)
     fields |= _custom(method, auth, ca=ca, client_cert=client_cert, client_key=client_key)
     fields |= _asked(receipts, finalize_within)
@@ -208,17 +208,17 @@ def pause(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) ->
 
 @app.command()
 def resume(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
-    """Send again, whatever its status was; what was parked for that goes out, the oldest first.
+    """Send again, whatever its status was; deliveries parked for it go out, the oldest first.
 
-    An open breaker (`breaker`, `key`) stays open: its next probe is due at once, and what is parked goes out when that
+    An open breaker (`breaker`, `key`) stays open: its next probe is due at once, and parked deliveries go out when that
     arrives. `surehook breakers close URL` does not wait for it."""
     with server(url, key) as client:
         answer = client.endpoints.update(endpoint, status="active")
     _facts(answer, json=json)
     if not json and answer.get("breaker") is not None:
-        from surehook.cli.story import ASKS_FIRST
+        from surehook.cli.delivery_text import WAITS_FOR_PROBE
 
-        note(ASKS_FIRST)
+        note(WAITS_FOR_PROBE)
 
 
 @app.command()
@@ -245,12 +245,12 @@ def rotate_secret(
     key: Key = None,
 ) -> None:
     """Make a new signing secret. It is shown now and not again."""
-    from surehook.cli.times import clock_ms, duration_s, local
+    from surehook.cli.human_times import clock_ms, duration_s, local
     from surehook.core.instants import render
 
     overlap_s = round(duration_s(overlap))
     if overlap_s > SECRET_OVERLAP_MAX_S:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError(
             f"--overlap is at most {SECRET_OVERLAP_MAX_S // 86_400} days",
@@ -274,8 +274,8 @@ def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None
 
     It goes out although the breaker is open or the endpoint paused; one that arrives does not close the breaker, and makes
     its next probe due at once."""
-    from surehook.cli.faults import NOT_MET, OK
-    from surehook.cli.story import attempt_lines
+    from surehook.cli.delivery_text import attempt_lines
+    from surehook.cli.errors import NOT_MET, OK
 
     with server(url, key) as client:
         attempt = client.endpoints.act(endpoint, "test")
@@ -289,8 +289,8 @@ def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None
 
 def _fields(
     events: str | None, policy: str | None, header: list[str] | None, description: str | None
-) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+) -> ApiObject:
+    fields: ApiObject = {}
     if events is not None:
         fields["event_types"] = [name.strip() for name in events.split(",") if name.strip()]
     if policy is not None:
@@ -308,10 +308,10 @@ def _fields(
 
 def _custom(
     method: str | None, auth: str | None, *, ca: str | None, client_cert: str | None, client_key: str | None
-) -> dict[str, Any]:
+) -> ApiObject:
     from surehook.cli.inputs import json_of, text_of
 
-    fields: dict[str, Any] = {}
+    fields: ApiObject = {}
     if method is not None:
         fields["method"] = method.upper()
     if auth is not None:
@@ -323,22 +323,22 @@ def _custom(
     return fields
 
 
-def _asked(receipts: bool | None, within: str | None) -> dict[str, Any]:
-    """What is said of receipts; a time asks for them as well."""
+def _asked(receipts: bool | None, within: str | None) -> ApiObject:
+    """The fields about receipts; a time asks for them as well."""
     if receipts is None and within is None:
         return {}
     if receipts is False:
         return {"receipts": None}
     if within is None:
         return {"receipts": {}}
-    from surehook.cli.times import duration_s
+    from surehook.cli.human_times import duration_s
 
     return {"receipts": {"finalize_within_s": round(duration_s(within))}}
 
 
-def _signing(secrets: list[dict[str, Any]]) -> str:
-    """Which secrets sign now, as `webhook-key-id` calls them, and until when those that were rotated away."""
-    from surehook.cli.times import local
+def _signing(secrets: list[ApiObject]) -> str:
+    """The key ids of the secrets that sign now, with the end of those that were rotated away."""
+    from surehook.cli.human_times import local
 
     ends = {
         secret["key_id"]: f" until {local(secret['signs_until'])}"
@@ -350,17 +350,17 @@ def _signing(secrets: list[dict[str, Any]]) -> str:
     return f"{number} now: {each}"
 
 
-def _facts(endpoint: dict[str, Any], *, json: bool) -> None:
-    """An endpoint as people read it: that no secret is shown does not mean that it has none."""
-    facts(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
+def _facts(endpoint: ApiObject, *, json: bool) -> None:
+    """Print an endpoint, without the fields of its secret where that is not shown: they would look empty."""
+    print_record(endpoint if json or endpoint["secret"] else _without_secret(endpoint), json=json)
 
 
-def _without_secret(endpoint: dict[str, Any]) -> dict[str, Any]:
+def _without_secret(endpoint: ApiObject) -> ApiObject:
     return {name: value for name, value in endpoint.items() if name not in ("secret", "key_id")}
 
 
-def _with_secret(endpoint: dict[str, Any], *, json: bool) -> None:
-    facts(endpoint, json=json)
+def _with_secret(endpoint: ApiObject, *, json: bool) -> None:
+    print_record(endpoint, json=json)
     if not json and endpoint.get("secret"):
         line()
         note("the secret is shown only now; receivers verify with it: surehook listen --secret …")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.output import Json, facts
+from surehook.cli.commands import group
+from surehook.cli.output import ApiObject, Json, print_record
 from surehook.cli.server import Cursor, Key, Limit, Url, Wide, changes, listing, server
+from surehook.cli.tables import Column
 
 COLUMNS = (
     Column("name"),
@@ -61,7 +61,7 @@ def list_event_types(
 def show(name: Name, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Show one event type."""
     with server(url, key) as client:
-        facts(client.event_types.get(name), json=json)
+        print_record(client.event_types.get(name), json=json)
 
 
 @app.command()
@@ -88,7 +88,7 @@ def create(
     """Register an event type."""
     fields = _fields(description, schema, schema_version, schemas, policy)
     with server(url, key) as client:
-        facts(client.event_types.create(name=name, **fields), json=json)
+        print_record(client.event_types.create(name=name, **fields), json=json)
 
 
 @app.command()
@@ -118,7 +118,7 @@ def update(
     options = "--description, --schema, --schema-version, --schemas, --policy"
     fields = changes(_fields(description, schema, schema_version, schemas, policy), options)
     with server(url, key) as client:
-        facts(client.event_types.update(name, **fields), json=json)
+        print_record(client.event_types.update(name, **fields), json=json)
 
 
 def _fields(
@@ -127,10 +127,10 @@ def _fields(
     schema_version: str | None,
     schemas: str | None,
     policy: str | None,
-) -> dict[str, Any]:
+) -> ApiObject:
     from surehook.cli.inputs import json_of, policy_of
 
-    fields: dict[str, Any] = {}
+    fields: ApiObject = {}
     if description is not None:
         fields["description"] = description
     if schema is not None:

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.output import Json, document, facts, line, note
+from surehook.cli.commands import group
+from surehook.cli.output import Json, document, line, note, print_record
 from surehook.cli.server import (
     Cursor,
     Key,
@@ -22,6 +21,7 @@ from surehook.cli.server import (
     only_tenant,
     server,
 )
+from surehook.cli.tables import Column
 
 COLUMNS = (
     Column("id"),
@@ -54,7 +54,7 @@ def list_events(
     key: Key = None,
 ) -> None:
     """List events, newest first."""
-    from surehook.cli.times import local, span
+    from surehook.cli.human_times import local, span
 
     filters = {
         "tenant": only_tenant(url, key, tenant),
@@ -107,15 +107,15 @@ def show(
     if json:
         document({"event": found, "deliveries": deliveries})
         return
-    facts({name: decode(value) for name, value in found.items() if name != "data"}, json=False)
+    print_record({name: decode(value) for name, value in found.items() if name != "data"}, json=False)
     line()
     document(found["data"])
     line()
     if deliveries:
-        from surehook.cli.listed import show as show_rows
-        from surehook.cli.story import COLUMNS as DELIVERIES
-        from surehook.cli.story import row
+        from surehook.cli.delivery_text import COLUMNS as DELIVERIES
+        from surehook.cli.delivery_text import row
+        from surehook.cli.tables import print_table
 
-        show_rows(DELIVERIES, [row(each) for each in deliveries], wide=wide)
+        print_table(DELIVERIES, [row(each) for each in deliveries], wide=wide)
     else:
         note("no endpoint wanted this event")

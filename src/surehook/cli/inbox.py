@@ -1,15 +1,16 @@
-"""`surehook inbox`: the receiver's inbox in your application's database: tables, workers, looks, words of people."""
+"""`surehook inbox`: the receiver's inbox in your application's database: tables, workers, lists, decisions of people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from surehook.cli.inbox_at import ask, inbox, queued
-from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, facts, line, note, table
+from surehook.cli.commands import group
+from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
+from surehook.cli.named_inbox import ask, inbox, queued
+from surehook.cli.output import ApiObject, Json, document, line, note, print_record
+from surehook.cli.tables import Column, print_table
 
 app = group("The inbox of a receiving application: tables, workers, what is in it.")
 
@@ -57,8 +58,8 @@ def ddl(
 
 @app.command()
 def upgrade(place: Place) -> None:
-    """Make the tables that are missing; what is in the others stays."""
-    ask(place, "create_tables")
+    """Create the tables that are missing; the others keep their rows."""
+    ask(place, lambda inbox: inbox.create_tables())
     note("the tables are those of this version")
 
 
@@ -82,12 +83,15 @@ def work(
 @app.command()
 def status(place: Place, json: Json = False) -> None:
     """Count runs by source and state."""
-    counts = ask(place, "counts")
+    counts = ask(place, lambda inbox: inbox.counts())
     if json:
         document(counts)
         return
     rows = [[source, state, count] for source, states in counts.items() for state, count in states.items()]
-    table(["source", "state", "runs"], rows) if rows else note("the inbox is empty")
+    if rows:
+        print_table([Column("source"), Column("state"), Column("runs")], rows)
+    else:
+        note("the inbox is empty")
 
 
 @app.command()
@@ -101,33 +105,19 @@ def stats(place: Place, json: Json = False) -> None:
             **{name: getattr(one, name) for name in _WAITS},
             "oldest_due_at": instants.render_optional(one.oldest_due_at),
         }
-        for one in ask(place, "depth")
+        for one in ask(place, lambda inbox: inbox.depth())
     ]
     queue = queued(place)
     if json:
         document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
         return
     if rows:
-        table(list(rows[0]), [list(row.values()) for row in rows])
-        _note_waiting(rows)
+        print_rows(rows)
+        note_waiting(rows)
     else:
         note("nothing waits" + ("" if queue is None else " in the table"))
     if queue is not None:
         note(f"in the queue {queue['waiting']} messages wait, {queue['aside']} were put aside")
-
-
-def _note_waiting(rows: Sequence[dict[str, Any]]) -> None:
-    """Say what due events that nobody takes are a sign of."""
-    from surehook.core import instants
-    from surehook.host.clock import SystemClock
-    from surehook.inbox.unworked import WAITS_S
-
-    now = SystemClock().now()
-    for row in rows:
-        if (since := row["oldest_due_at"]) and (waits_s := (now - instants.parse(since)) / 1000) >= WAITS_S:
-            note(
-                f"{row['source']}: the oldest has been due for {waits_s:.0f} s: do workers run, and do they keep up?"
-            )
 
 
 @app.command()
@@ -139,11 +129,11 @@ def prune(
     ] = 90,
     json: Json = False,
 ) -> None:
-    """Remove bodies, and later dedupe records, of finished events; nothing that still has something to come."""
+    """Remove bodies, and later dedupe records, of finished events; never of events that still have to be processed."""
     from surehook.inbox.running import pruned
 
     removed = pruned(inbox(place), bodies_days=bodies_days, events_days=events_days)
-    facts({"requests": removed.requests, "events": removed.events}, json=json)
+    print_record({"requests": removed.requests, "events": removed.events}, json=json)
 
 
 @app.command()
@@ -175,8 +165,8 @@ def events(
         since=since,
         until=until,
     )
-    found = ask(place, "page", limit=limit, **wanted)
-    _show(
+    found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
+    print_list(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
         json,
@@ -189,34 +179,34 @@ def events(
 
 @app.command()
 def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json: Json = False) -> int:
-    """Show one event: how it stands, how it came, and its last attempts that failed. Exit code 4 where there is none."""
+    """Show one event: its state, its request, and its last failed attempts. Exit code 4 where there is none."""
     from msgspec import structs
 
-    from surehook.cli.faults import NOT_FOUND, OK
+    from surehook.cli.errors import NOT_FOUND, OK
 
-    found = ask(place, "show", ref)
+    found = ask(place, lambda inbox: inbox.show(ref))
     if found is None:
         note(f"the inbox has no event {ref}")
         return NOT_FOUND
     event = structs.asdict(found.event)
     tries = [structs.asdict(one) for one in found.tries]
     others = [
-        {"received_at": one.received_at, "body_sha256": one.body_sha256, "body": _plain(one.body)}
+        {"received_at": one.received_at, "body_sha256": one.body_sha256, "body": plain(one.body)}
         for one in found.others
     ]
-    came = {"url": found.url, "headers": found.headers, "body": _plain(found.body)}
+    came = {"url": found.url, "headers": found.headers, "body": plain(found.body)}
     if json:
         document({**event, **came, "tries": tries, "others": others})
         return OK
-    facts({name: value for name, value in event.items() if name != "error"}, json=False)
+    print_record({name: value for name, value in event.items() if name != "error"}, json=False)
     if tries:
-        table(list(tries[0]), [list(one.values()) for one in tries])
+        print_rows(tries)
     for name, value in found.headers or ():
-        line(_harmless(f"{name}: {value}"))
-    line(_body(found.body))
+        line(harmless(f"{name}: {value}"))
+    line(body_text(found.body))
     for one in found.others:
         line(f"another body came at {one.received_at}, SHA-256 {one.body_sha256}:")
-        line(_body(one.body))
+        line(body_text(one.body))
     return OK
 
 
@@ -229,10 +219,10 @@ def conflicts(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List other bodies that came under the id of an event that stands; `show` has the bodies."""
-    found = ask(place, "conflicts", limit=limit, before=before)
+    """List other bodies that came under the id of a stored event; `show` has the bodies."""
+    found = ask(place, lambda inbox: inbox.conflicts(limit=limit, before=before))
     more = found[-1].conflict if len(found) == limit else None
-    _show(
+    print_list(
         found,
         ["received_at", "source", "id", "body_bytes", "body_sha256", "ref", "conflict"],
         json,
@@ -257,7 +247,7 @@ def replay(
     until: Until = None,
     limit: Annotated[int, typer.Option(help="At most so many, oldest first.")] = 1_000,
 ) -> None:
-    """Process again what fits and is finished; originals stay as they are."""
+    """Process finished events that match once more; originals stay as they are."""
     wanted = _given(
         source=source,
         tenant=tenant,
@@ -270,7 +260,8 @@ def replay(
         since=since,
         until=until,
     )
-    line(f"{ask(place, 'replay', reason=reason, limit=limit, **wanted)} events will be processed again")
+    begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
+    line(f"{begun} events will be processed again")
 
 
 @app.command()
@@ -279,8 +270,8 @@ def finalize(
     ref: Annotated[str, typer.Argument(help="inb_…")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Say that a processed event stands. Exit code 7 if it was not waiting for that."""
-    return _word(ask(place, "finalize", ref, note_), "finalized")
+    """Finalize a processed event: its effects stand. Exit code 7 if it was not waiting for that."""
+    return _decided(ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
 
 
 @app.command()
@@ -290,16 +281,16 @@ def reject(
     code: Annotated[str, typer.Option(help="A word for machines.")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Say that a processed event does not stand. Exit code 7 if it was not waiting for that."""
-    return _word(ask(place, "reject", ref, code, note_), "rejected")
+    """Reject a processed event: its effects do not stand. Exit code 7 if it was not waiting for that."""
+    return _decided(ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
 
 
 @app.command()
 def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
-    """Tell a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
-    from surehook.cli.faults import NOT_FOUND, OK
+    """Print a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
+    from surehook.cli.errors import NOT_FOUND, OK
 
-    told = ask(place, "explain", document_id, tenant=tenant)
+    told = ask(place, lambda inbox: inbox.explain(document_id, tenant=tenant))
     for one in told:
         line(one)
     if not told:
@@ -319,12 +310,16 @@ def release(
     tenant: str = "",
     document_type: DocumentType = None,
 ) -> int:
-    """Let what is held for a document go on, up to the next gap, although something before it is missing. A worker does it.
-    Exit code 7 where nothing is held."""
-    from surehook.cli.faults import NOT_MET, OK
+    """Release the events that are held for a document, up to the next gap, although an earlier one is missing. The next
+    worker processes them. Exit code 7 where nothing is held."""
+    from surehook.cli.errors import NOT_MET, OK
 
-    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    done = ask(place, "release", document_id, **words)
+    done = ask(
+        place,
+        lambda inbox: inbox.release(
+            document_id, by=by, reason=reason, tenant=tenant, document_type=document_type
+        ),
+    )
     note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
     return OK if done else NOT_MET
 
@@ -339,48 +334,22 @@ def grant(
     tenant: str = "",
     document_type: DocumentType = None,
 ) -> None:
-    """Let one event that carries the printed token leave a terminal state, or pass what is missing before it."""
-    words: dict[str, Any] = {"by": by, "reason": reason, "tenant": tenant, "document_type": document_type}
-    line(ask(place, "grant", document_id, token, **words))
+    """Let one event that carries the printed token leave a terminal state, or go before a missing one."""
+    granted = ask(
+        place,
+        lambda inbox: inbox.grant(
+            document_id, token, by=by, reason=reason, tenant=tenant, document_type=document_type
+        ),
+    )
+    line(granted)
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _given(**values: Any) -> ApiObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _show(
-    found: Sequence[Any], columns: list[str], json: bool, nothing: str, *, more: str | None = None
-) -> None:
-    if json:
-        document(
-            {
-                "data": [
-                    {name: _plain(getattr(one, name)) for name in one.__struct_fields__} for one in found
-                ],
-                "next": more,
-            }
-        )
-    elif found:
-        table(columns, [[getattr(one, name) for name in columns] for one in found])
-    else:
-        note(nothing)
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-
-
-def _body(body: bytes | None) -> str:
-    return "the body is past its retention" if body is None else _harmless(_plain(body))
-
-
-def _harmless(text: str) -> str:
-    """A sender's words, without what a terminal would obey."""
-    return "".join(one if one.isprintable() or one in "\n\t" else f"\\x{ord(one):02x}" for one in text)
-
-
-def _word(done: bool, what: str) -> int:
-    from surehook.cli.faults import NOT_MET, OK
+def _decided(done: bool, what: str) -> int:
+    from surehook.cli.errors import NOT_MET, OK
 
     note(what if done else "it was not waiting for that")
     return OK if done else NOT_MET

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import note
 from surehook.cli.server import Key, Url
 
 if TYPE_CHECKING:
     from surehook.config import Settings
-    from surehook.ingest.reading import Rules
-    from surehook.ingest.run import Place
+    from surehook.ingest.reading import IngestRules
+    from surehook.ingest.run import QueueAddress
 
 app = command()
 
@@ -49,7 +49,7 @@ def ingest(
     Messages are the JSON of POST /v1/events, or CloudEvents 1.0 (structured or in headers). One is acknowledged
     when its event is on the server's disk. What is refused goes to the dead-letter queue with the reason.
     """
-    from surehook.cli.faults import NOT_FOUND, USAGE, CommandError
+    from surehook.cli.errors import NOT_FOUND, USAGE, CommandError
     from surehook.cli.server import settings_for
 
     if idempotency not in ("message-id", "body", "none"):
@@ -60,21 +60,21 @@ def ingest(
         raise CommandError(
             "RabbitMQ needs the library aio-pika", hint="pip install 'surehook[rabbitmq]'"
         ) from None
-    from surehook.ingest.reading import Rules
-    from surehook.ingest.run import Place
+    from surehook.ingest.reading import IngestRules
+    from surehook.ingest.run import QueueAddress
 
     broker, queue = parse(source)
     settings = settings_for(url, api_key, tenant)
-    place = Place(broker, queue, dead_letters or f"{queue}.dead", prefetch)
+    place = QueueAddress(broker, queue, dead_letters or f"{queue}.dead", prefetch)
     try:
-        asyncio.run(_ingest(settings, place, Rules(settings.tenant, idempotency)))
+        asyncio.run(_ingest(settings, place, IngestRules(settings.tenant, idempotency)))
     except NoSuchQueue as error:
         raise CommandError(
             str(error), hint="declare it first: it is the publishers'", code=NOT_FOUND
         ) from None
 
 
-async def _ingest(settings: Settings, place: Place, rules: Rules) -> None:
+async def _ingest(settings: Settings, place: QueueAddress, rules: IngestRules) -> None:
     from msgspec import Raw
 
     from surehook.client import AsyncClient, Refused

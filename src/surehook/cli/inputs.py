@@ -1,16 +1,16 @@
-"""What a person hands in: text, `@file`, or `-` for standard input."""
+"""Values of arguments: text, `@file`, or `-` for standard input."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, get_args
 
-from surehook.cli.faults import REJECTED, CommandError
+from surehook.cli.errors import REJECTED, CommandError
 
-INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch the server takes; more is a mistake
+INPUT_BYTES_MAX = 16 * 1024 * 1024  # twice the largest batch that the server accepts; more is a mistake
 
 
-# What a shell completes; read when it asks, so that no other start loads the core.
+# Values that a shell completes; imported only then, so that no other start loads the core.
 def profiles() -> list[str]:
     from surehook.core.profiles import PROFILES
 
@@ -47,7 +47,7 @@ def text_of(written: str) -> str:
 
 
 def json_bytes(written: str) -> bytes:
-    """The bytes of a JSON argument as they were given, once they are known to be JSON."""
+    """The bytes of a JSON argument as given. Raises CommandError where they are not JSON."""
     from msgspec import DecodeError
     from msgspec.json import decode
 
@@ -99,8 +99,8 @@ def _bounded(data: bytes) -> bytes:
 
 
 def check_key(key: str) -> None:
-    """Refuse an idempotency key that cannot travel."""
-    from surehook.cli.faults import USAGE
+    """Refuse an idempotency key that cannot be a header value."""
+    from surehook.cli.errors import USAGE
     from surehook.client import calls
 
     try:
@@ -117,7 +117,7 @@ def policy_of(written: str) -> Any:
 
 def pairs_of(written: list[str]) -> dict[str, str]:
     """`NAME=VALUE` arguments."""
-    from surehook.cli.faults import USAGE
+    from surehook.cli.errors import USAGE
 
     pairs = {}
     for text in written:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from surehook.cli.lazy import command
-from surehook.cli.output import Json, document, table
+from surehook.cli.commands import command
+from surehook.cli.output import Json, document
 from surehook.cli.server import Key, Url, server
+from surehook.cli.tables import Column, print_table
 
 app = command()
 
@@ -17,7 +18,6 @@ def lanes(json: Json = False, url: Url = None, key: Key = None) -> None:
     if json:
         document(answer)
         return
-    columns = ["name", "slots", "in_flight", "held", "ready", "oldest_due_s", "scheduled", "parked"]
-    table(
-        [name.replace("_", " ") for name in columns], [[lane[n] for n in columns] for lane in answer["data"]]
-    )
+    names = ["name", "slots", "in_flight", "held", "ready", "oldest_due_s", "scheduled", "parked"]
+    columns = [Column(name.replace("_", " ")) for name in names]
+    print_table(columns, [[lane[name] for name in names] for lane in answer["data"]])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.server import Key, Url
 
 app = command()
@@ -43,9 +43,9 @@ def listen(
     A request whose signature does not hold is printed as such and answered 401. To be reached from a
     server on this machine, that server must allow it: `surehook serve --dev`.
     """
-    from surehook.cli.listening import Listener, Registration, split_place
+    from surehook.cli.human_times import duration_s
+    from surehook.cli.listener import Listener, Registration, split_place
     from surehook.cli.server import settings_for, tenant_of
-    from surehook.cli.times import duration_s
     from surehook.demo.receiver import Behaviour
 
     port, path = split_place(place)

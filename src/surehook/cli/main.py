@@ -1,4 +1,4 @@
-"""`surehook`: the command tree, and the one place where an error becomes words and an exit code."""
+"""`surehook`: the command tree, and the one place where an error becomes a message and an exit code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from surehook import __version__
-from surehook.cli import under_way
-from surehook.cli.lazy import Entry, LazyGroup
+from surehook.cli import pending_call
+from surehook.cli.commands import CommandEntry as Entry
+from surehook.cli.commands import LazyGroup
 
 COMPLETING = "_SUREHOOK_COMPLETE"  # set by a shell that asks what could follow
 
@@ -94,8 +95,8 @@ def descend(root: Any, words: list[str]) -> tuple[Any, str, list[str]]:
 
 
 def open_all() -> None:
-    """Give the standard streams that were closed (`>&-`) a place that keeps nothing: what is opened next would get their numbers,
-    a ledger among it, and be written to."""
+    """Open closed standard streams (`>&-`) on the null device. Otherwise the next file that is opened, such as a ledger,
+    would get their number and be written to."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
@@ -108,7 +109,7 @@ def run(args: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing but the code and the output leaves here."""
     open_all()
     given = sys.argv[1:] if args is None else args
-    under_way.ended()
+    pending_call.clear()
     try:
         if COMPLETING in os.environ:
             from surehook.cli.completion import prepare
@@ -119,12 +120,12 @@ def run(args: list[str] | None = None) -> int:
             args=rest, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"]
         )
         if code == 130:  # typer's answer to Ctrl-C
-            from surehook.cli.faults import interrupted
+            from surehook.cli.errors import interrupted
 
             interrupted()
         sys.stdout.flush()
     except Exception as error:
-        from surehook.cli.faults import report
+        from surehook.cli.errors import report
 
         return report(error, traceback="--traceback" in given)
     return code if isinstance(code, int) else 0

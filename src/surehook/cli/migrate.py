@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.output import Json, facts
+from surehook.cli.commands import group
+from surehook.cli.output import Json, print_record
 
 app = group("Show or apply the ledger's migrations. `surehook serve` applies them by itself.")
 
@@ -17,13 +17,13 @@ Database = Annotated[str | None, typer.Option(help="The ledger.", show_default="
 @app.command()
 def status(database_url: Database = None, json: Json = False) -> int:
     """Show the ledger's revision and the newest one; exit code 7 if they differ."""
-    from surehook.cli.faults import NOT_MET, OK
+    from surehook.cli.errors import NOT_MET, OK
     from surehook.config import Settings
     from surehook.maintenance import revisions
 
     settings = Settings.load(flags={"database_url": database_url})
     current, newest = revisions(settings)
-    facts({"ledger": settings.shown("database_url"), "revision": current, "newest": newest}, json=json)
+    print_record({"ledger": settings.shown("database_url"), "revision": current, "newest": newest}, json=json)
     return OK if current == newest else NOT_MET
 
 
@@ -38,7 +38,9 @@ def plan(database_url: Database = None, json: Json = False) -> None:
     statements = list(migration_plan(settings))
     if json:
         ledger = settings.shown("database_url")
-        facts({"ledger": ledger, "revision": current, "newest": newest, "statements": statements}, json=True)
+        print_record(
+            {"ledger": ledger, "revision": current, "newest": newest, "statements": statements}, json=True
+        )
         return
     for statement in statements:
         typer.echo(statement)
@@ -57,4 +59,4 @@ def up(database_url: Database = None, json: Json = False) -> None:
     with busy("migrating"):
         migrate(settings)
     now, _ = revisions(settings)
-    facts({"ledger": settings.shown("database_url"), "was": before, "revision": now}, json=json)
+    print_record({"ledger": settings.shown("database_url"), "was": before, "revision": now}, json=json)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
+from surehook.cli.commands import group
 from surehook.cli.output import Json
 from surehook.cli.server import Cursor, Key, Limit, Since, Tenant, Url, Wide, listing, only_tenant, server
+from surehook.cli.tables import Column
 
 COLUMNS = (
     Column("at"),
@@ -41,7 +41,7 @@ def list_notices(
     key: Key = None,
 ) -> None:
     """List notices, newest first."""
-    from surehook.cli.times import instant, local
+    from surehook.cli.human_times import instant, local
 
     filters = {
         "tenant": only_tenant(url, key, tenant), "endpoint": endpoint, "kind": kind, "since": instant(since),
@@ -60,7 +60,7 @@ def list_notices(
                 local(n["at"]),
                 n["kind"],
                 n["detail"],
-                # What becomes of an endpoint is about it, whichever delivery was the last straw.
+                # A notice about an endpoint names the endpoint, whichever delivery caused it.
                 (n["kind"].startswith("endpoint.") and n["endpoint"]) or n["delivery"] or n["endpoint"],
                 n["tenant"],
             ],

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.output import Json, document, facts, line, table
+from surehook.cli.commands import group
+from surehook.cli.output import ApiObject, Json, document, line, print_record
+from surehook.cli.tables import Column, print_table
+
+if TYPE_CHECKING:
+    from surehook.core.policy import Policy
+
+PROFILE_COLUMNS = (
+    Column("profile"),
+    Column("attempts"),
+    Column("last after"),
+    Column("timeouts"),
+    Column("success", rank=2),
+    Column("at the end", rank=1),
+)
+TIMELINE_COLUMNS = (
+    Column("attempt"),
+    Column("lane"),
+    Column("timeout", rank=2),
+    Column("wait"),
+    Column("after"),
+    Column("clock"),
+    Column("jitter", rank=1),
+)
 
 app = group("Policies and their timelines in clock time.")
 
@@ -32,7 +54,7 @@ def list_policies(json: Json = False) -> None:
         last = seconds(steps[-1]["after_s"]) if len(steps) > 1 else "–"
         times = f"{seconds(policy.timeouts.first)} / {seconds(policy.timeouts.retry)}"
         rows.append([name, len(steps), last, times, " ".join(policy.success), policy.on_exhausted])
-    table(["profile", "attempts", "last after", "timeouts", "success", "at the end"], rows)
+    print_table(PROFILE_COLUMNS, rows)
 
 
 @app.command()
@@ -42,7 +64,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Print a policy and what a delivery that never succeeds would live through, step by step."""
-    from surehook.cli.times import clock_ms, instant_ms
+    from surehook.cli.human_times import clock_ms, instant_ms
     from surehook.core.policy import policy_json
 
     chosen = _read(policy)
@@ -52,19 +74,19 @@ def show(
         document({"policy": policy_json(chosen), "timeline": steps})
         return
     shape = policy_json(chosen)
-    facts({name: value for name, value in shape.items() if name != "headers"}, json=False)
+    print_record({name: value for name, value in shape.items() if name != "headers"}, json=False)
     line()
     rows = [
         [s["attempt"], s["lane"], seconds(s["timeout_s"]), seconds(s["wait_s"]), seconds(s["after_s"]), _at(s), _jitter(s)]
         for s in steps
     ]  # fmt: skip
-    table(["attempt", "lane", "timeout", "wait", "after", "clock", "jitter"], rows)
+    print_table(TIMELINE_COLUMNS, rows)
     line(f"then: {chosen.on_exhausted.replace('_', ' ')}")
 
 
-def _read(written: str) -> Any:
+def _read(written: str) -> Policy:
     """The policy of a profile name or a JSON object."""
-    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
     from surehook.core.policy import parse_policy
     from surehook.core.profiles import PROFILES
@@ -79,25 +101,25 @@ def _read(written: str) -> Any:
     return parse_policy(text.encode(), PROFILES)
 
 
-def _timeline(policy: Any) -> list[dict[str, Any]]:
+def _timeline(policy: Policy) -> list[ApiObject]:
     from surehook.core.preview import timeline
 
     return timeline(policy)
 
 
-def _clock(start_ms: int, step: dict[str, Any]) -> str:
+def _clock(start_ms: int, step: ApiObject) -> str:
     from surehook.core.instants import render
 
     return render(start_ms + round(step["after_s"] * 1000))
 
 
-def _at(step: dict[str, Any]) -> str:
-    from surehook.cli.times import local
+def _at(step: ApiObject) -> str:
+    from surehook.cli.human_times import local
 
     return local(step["at"])
 
 
-def _jitter(step: dict[str, Any]) -> str:
+def _jitter(step: ApiObject) -> str:
     low, high = step["jitter_s"]
     if low == high == 0:
         return "–"

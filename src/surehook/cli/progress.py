@@ -1,4 +1,4 @@
-"""A word to the person who waits: nothing under two seconds, then how long it has been."""
+"""Progress for a person who waits: nothing under two seconds, then how long it has been."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SILENT_S = 2.0  # shorter work needs no word
+SILENT_S = 2.0  # shorter work needs no message
 LINE_EVERY_S = 5.0  # where there is no terminal to redraw
 REDRAW_S = 0.25
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from surehook.cli.commands import group
 from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Subject
 from surehook.cli.inputs import end_states
-from surehook.cli.lazy import group
-from surehook.cli.output import Json, facts, note
+from surehook.cli.output import ApiObject, Json, note, print_record
 from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
 
 app = group("Replays: deliver again by filter.")
@@ -48,8 +48,8 @@ def create(
     key: Key = None,
 ) -> int:
     """Start a replay. The event ids and bytes stay the same, so receivers can tell a repeat."""
+    from surehook.cli.human_times import span
     from surehook.cli.progress import busy
-    from surehook.cli.times import span
 
     chosen = {
         "tenant": only_tenant(url, key, tenant),
@@ -67,7 +67,7 @@ def create(
     }
     where = {name: value for name, value in chosen.items() if value is not None}
     if not where:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError("which deliveries?", hint="give a filter, such as --state dead", code=USAGE)
     if not dry_run:
@@ -75,14 +75,14 @@ def create(
         confirm(f"Deliver again: {said}?", yes=yes)
     with server(url, key) as client:
         if endpoint is not None:
-            client.endpoints.get(endpoint)  # one that is not there would match nothing, without a word
+            client.endpoints.get(endpoint)  # a missing one would match nothing, silently
         job = client.replays.create(filter=where, dry_run=dry_run)
         with busy(f"replay {job['id']}") as waiting:
             while wait and job["state"] == "running":
                 time.sleep(POLL_S)
                 job = client.replays.get(job["id"])
                 waiting.text = f"replay {job['id']}: {job['created']:,} of {job['matched']:,} found so far"
-    facts(job, json=json)
+    print_record(job, json=json)
     return _finish(job)
 
 
@@ -96,12 +96,12 @@ def show(
     """Show how far a replay is."""
     with server(url, key) as client:
         job = client.replays.get(replay)
-    facts(job, json=json)
+    print_record(job, json=json)
     return _finish(job)
 
 
-def _finish(job: dict[str, Any]) -> int:
-    from surehook.cli.faults import NOT_MET, OK
+def _finish(job: ApiObject) -> int:
+    from surehook.cli.errors import NOT_MET, OK
 
     if job["state"] == "failed":
         return NOT_MET

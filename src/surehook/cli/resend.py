@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import Json
 from surehook.cli.server import Key, Url
 
@@ -23,8 +23,8 @@ def resend(
     """Deliver finished ones again (as new deliveries of the same event), and open ones at once.
 
     The event's id and bytes stay the same: a receiver that knows the event ignores it. Behind an open breaker nothing is
-    sent at once: its next probe is due at once, and what is parked goes out when that arrives.
+    sent at once: its next probe is due at once, and parked deliveries go out when that arrives.
     """
-    from surehook.cli.each import each
+    from surehook.cli.delivery_actions import resend_all
 
-    return each(delivery, "resend", json=json, url=url, key=key)
+    return resend_all(delivery, json=json, url=url, key=key)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surehook.cli.lazy import command
-from surehook.cli.output import Json, document, line, note
+from surehook.cli.commands import command
+from surehook.cli.output import ApiObject, Json, document, line, note
 from surehook.cli.server import Key, Url, server, settings_for, tenant_of
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def send(
     """Publish an event. When this returns, the event and its deliveries are on the server's disk."""
     if type is None and not batch:
         raise typer.BadParameter("which event type? such as document.signed", ctx, param_hint="TYPE")
-    from surehook.cli.times import duration_s, instant
+    from surehook.cli.human_times import duration_s, instant
 
     settings = settings_for(url, api_key, tenant)
     are_whole = batch and type is None
-    fields: dict[str, Any] = {
+    fields: ApiObject = {
         "tenant": settings.tenant if are_whole else tenant_of(settings),
         "subject": subject,
         "sequence": sequence,
@@ -99,12 +99,12 @@ def send(
         return code
 
 
-def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
-    """Events of one type. Entries that are whole events are refused: their type and tenant would become data unread."""
+def _of_type(type: str, entries: list[bytes]) -> list[ApiObject]:
+    """Events of one type. Entries that are whole events are refused: their type and tenant would become data."""
     from msgspec import Raw
     from msgspec.json import decode
 
-    from surehook.cli.faults import REJECTED, CommandError
+    from surehook.cli.errors import REJECTED, CommandError
     from surehook.core.envelope import EventIn
 
     fields = set(EventIn.__struct_fields__)
@@ -119,12 +119,12 @@ def _of_type(type: str, entries: list[bytes]) -> list[dict[str, Any]]:
     return [{"type": type, "data": Raw(entry)} for entry in entries]
 
 
-def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
-    """Events with the fields of the API, of which the server judges every one."""
+def _whole(entries: list[bytes]) -> list[ApiObject]:
+    """Events with the fields of the API, which the server checks."""
     from msgspec import Raw, ValidationError
     from msgspec.json import decode
 
-    from surehook.cli.faults import REJECTED, CommandError
+    from surehook.cli.errors import REJECTED, CommandError
 
     events = []
     for place, entry in enumerate(entries, start=1):
@@ -137,11 +137,11 @@ def _whole(entries: list[bytes]) -> list[dict[str, Any]]:
     return events
 
 
-def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, Any]], *, json: bool) -> int:
-    """Publish events; what an event says goes before the options. The answers in order; 8 when some were refused."""
+def _send_batch(client: Client, fields: ApiObject, events: list[ApiObject], *, json: bool) -> int:
+    """Publish events, whose own fields override the options. Prints the answers in order; returns 8 when some were refused."""
     from msgspec.structs import asdict
 
-    from surehook.cli.faults import OK, PARTLY, REJECTED
+    from surehook.cli.errors import OK, PARTLY, REJECTED
     from surehook.cli.progress import busy
     from surehook.client import Refused
 
@@ -163,9 +163,9 @@ def _send_batch(client: Client, fields: dict[str, Any], events: list[dict[str, A
 
 
 def _refuse_moving(occurred_at: str | None) -> None:
-    """A duration back from now is another instant each time, so the key would be refused as another event's."""
+    """Refuse a duration back from now beside a key: it is another instant each time, and so another event."""
     if occurred_at is not None and "T" not in occurred_at.upper():
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError(
             f"--occurred-at {occurred_at} is another instant each time, and --key is for the same event again",
@@ -175,20 +175,20 @@ def _refuse_moving(occurred_at: str | None) -> None:
 
 
 def _refuse_with_batch(**given: object) -> None:
-    from surehook.cli.faults import USAGE, CommandError
+    from surehook.cli.errors import USAGE, CommandError
 
     for name, value in given.items():
         if value is not None:
             raise CommandError(f"--{name} is for one event, not for --batch", code=USAGE)
 
 
-def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict[str, Any]]]:
-    """Look until every delivery has ended or waits for a person, or the time is over. 0 when all arrived, else 7; and
-    the deliveries as they are then."""
-    from surehook.cli.faults import NOT_MET, OK
+def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[ApiObject]]:
+    """Poll until every delivery has ended or waits for a person, or the time is over. Returns 0 when all arrived, else 7,
+    and the deliveries as they are then."""
+    from surehook.cli.delivery_text import WAITS, is_parked, result, waits_by_hand
+    from surehook.cli.errors import NOT_MET, OK
+    from surehook.cli.human_times import coming
     from surehook.cli.progress import busy
-    from surehook.cli.story import WAITS, is_parked, result, waits_by_hand
-    from surehook.cli.times import coming
     from surehook.core.model import END_STATES
 
     until = time.monotonic() + patience_s
@@ -217,9 +217,9 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[dict
     return OK if all(d["state"] == "delivered" for d in deliveries) else NOT_MET, deliveries
 
 
-def _is_later(delivery: dict[str, Any], left_s: float) -> bool:
-    """Whether its next attempt comes when nobody waits any more. (A second of difference between clocks is allowed.)"""
-    from surehook.cli.times import clock_ms
+def _is_later(delivery: ApiObject, left_s: float) -> bool:
+    """True if its next attempt comes after the wait ends. (Clocks may differ by a second.)"""
+    from surehook.cli.human_times import clock_ms
     from surehook.core.instants import parse
 
     if delivery["state"] != "retrying" or delivery["due_at"] is None:

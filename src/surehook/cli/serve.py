@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import command
+from surehook.cli.commands import command
 from surehook.cli.output import note, paint
 from surehook.config import Settings
 
@@ -61,11 +61,11 @@ def serve(
 
 
 def greet(settings: Settings, address: str, new_key: str | None, *, is_new: bool = False) -> None:
-    """Say on stderr where the server is, and everything about it that is unusual."""
+    """Print on stderr the server's address and everything unusual about it."""
     import sys
 
     note(paint(f"surehook listens on {address}", "bold", sys.stderr))
-    # A path that depends on the folder makes a new ledger in another one: so it is shown whole, and that it is new.
+    # A relative path makes a new ledger in another folder: so the whole path is shown, and whether it is new.
     ledger = settings.database_path.absolute() if settings.is_sqlite else settings.shown("database_url")
     new = paint("  NEW, empty", "yellow", sys.stderr) if is_new else ""
     note(f"  ledger    {ledger}  ({settings.origin('database_url')}){new}")

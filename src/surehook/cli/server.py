@@ -1,4 +1,4 @@
-"""How a command reaches the server: its options, and one client for the length of the command."""
+"""Options and client of commands that ask the server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surehook.cli.output import document, note
+from surehook.cli.output import ApiObject, document, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from surehook.cli.listed import Column
+    from surehook.cli.tables import Column
     from surehook.client import Client
     from surehook.config import Settings
 
@@ -33,17 +33,17 @@ Since = Annotated[str | None, typer.Option(help="From then on: RFC 3339, or 30m,
 Until = Annotated[str | None, typer.Option(help="Before then: RFC 3339, or 30m, 6h, 7d ago.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-ALL = "*"  # no tenant's id
+ALL = "*"  # all tenants; never a tenant's id
 PAGE_MAX = 200  # entries of one answer; the server's bound
 
 
 @contextmanager
 def server(url: str | None, key: str | None) -> Iterator[Client]:
-    """A client for the server of the settings. It asks once: a person sees at once what is wrong."""
+    """A client for the server of the settings. It does not retry: a person sees at once what is wrong."""
     settings = settings_for(url, key)
-    from surehook.cli.asking import Asking
+    from surehook.cli.tracked_client import TrackedClient
 
-    with Asking(settings.server_url, settings.api_key, patience_s=0) as client:
+    with TrackedClient(settings.server_url, settings.api_key, patience_s=0) as client:
         yield client
 
 
@@ -54,16 +54,16 @@ def settings_for(url: str | None, key: str | None = None, tenant: str | None = N
 
 
 def tenant_of(settings: Settings) -> str:
-    """The tenant a command means."""
+    """The tenant of a command. Raises CommandError where none is given or set."""
     if settings.tenant is None:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError("which tenant?", hint="give --tenant NAME, or set SUREHOOK_TENANT", code=USAGE)
     return settings.tenant
 
 
 def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | None:
-    """The tenant that a list is about: the one given, else that of the settings; `*` is none in particular."""
+    """The tenant to list: the given one, else that of the settings; None for `*`."""
     chosen = settings_for(url, key, None if tenant == ALL else tenant).tenant
     return None if tenant == ALL else chosen
 
@@ -71,18 +71,18 @@ def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | N
 def listing(
     client: Client,
     path: str,
-    filters: dict[str, Any],
+    filters: ApiObject,
     *,
     limit: int,
     cursor: str | None,
     json: bool,
     wide: bool,
     columns: Sequence[Column],
-    row: Callable[[dict[str, Any]], Sequence[Any]],
+    row: Callable[[ApiObject], Sequence[Any]],
     nothing: str,
 ) -> None:
-    """Fetch up to `limit` entries, page by page, and print them; say how to get more."""
-    entries: list[dict[str, Any]] = []
+    """Fetch up to `limit` entries, page by page, and print them with a hint how to get more."""
+    entries: list[ApiObject] = []
     position = cursor
     while True:
         size = min(PAGE_MAX, limit - len(entries))
@@ -95,9 +95,9 @@ def listing(
         document({"data": entries, "next": position})
         return
     if entries:
-        from surehook.cli.listed import show
+        from surehook.cli.tables import print_table
 
-        show(columns, [row(entry) for entry in entries], wide=wide)
+        print_table(columns, [row(entry) for entry in entries], wide=wide)
     else:
         about = filters.get("tenant")
         note(nothing if about is None else f"{nothing} (of tenant {about})")
@@ -107,7 +107,7 @@ def listing(
 
 
 def _doubt(client: Client, endpoint: str | None) -> None:
-    """Say where an empty list is about no endpoint. No error: deliveries of deleted ones are still listed."""
+    """Note that the endpoint of an empty list does not exist. No error: deliveries of deleted ones are still listed."""
     from surehook.client import Refused
 
     if endpoint is None:
@@ -119,28 +119,28 @@ def _doubt(client: Client, endpoint: str | None) -> None:
             note(f"there is no endpoint {endpoint}, or not any more")
 
 
-def changes(fields: dict[str, Any], options: str) -> dict[str, Any]:
-    """The given fields; it is an error that none is."""
+def changes(fields: ApiObject, options: str) -> ApiObject:
+    """The given fields. Raises CommandError where there are none."""
     if not fields:
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError("nothing to change", hint=f"give {options}", code=USAGE)
     return fields
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something that cannot be taken back. Without a terminal only --yes is an answer."""
+    """Ask before something that cannot be undone. Without a terminal only --yes is an answer."""
     import sys
 
     if yes:
         return
     if not sys.stdin.isatty():
-        from surehook.cli.faults import USAGE, CommandError
+        from surehook.cli.errors import USAGE, CommandError
 
         raise CommandError(f"{question} Nobody is here to answer.", hint="add --yes", code=USAGE)
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        from surehook.cli.faults import CommandError
+        from surehook.cli.errors import CommandError
 
         raise CommandError("nothing was done")

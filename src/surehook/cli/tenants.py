@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from surehook.cli.lazy import group
-from surehook.cli.listed import Column
-from surehook.cli.output import Json, facts, note
+from surehook.cli.commands import group
+from surehook.cli.human_times import local
+from surehook.cli.output import Json, note, print_record
 from surehook.cli.server import Cursor, Key, Limit, Url, Wide, Yes, changes, confirm, listing, server
-from surehook.cli.times import local
+from surehook.cli.tables import Column
 
 app = group("Tenants: whose customers receive.")
 
@@ -51,7 +51,7 @@ def list_tenants(
 def show(tenant: Id, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Show one tenant."""
     with server(url, key) as client:
-        facts(client.tenants.get(tenant), json=json)
+        print_record(client.tenants.get(tenant), json=json)
 
 
 @app.command()
@@ -68,7 +68,7 @@ def create(
     """Create a tenant."""
     fields = {"name": name, "strict": strict} if id is None else {"id": id, "name": name, "strict": strict}
     with server(url, key) as client:
-        facts(client.tenants.create(**fields), json=json)
+        print_record(client.tenants.create(**fields), json=json)
 
 
 @app.command()
@@ -81,7 +81,7 @@ def rename(
 ) -> None:
     """Change a tenant's name."""
     with server(url, key) as client:
-        facts(client.tenants.update(tenant, name=name), json=json)
+        print_record(client.tenants.update(tenant, name=name), json=json)
 
 
 @app.command()
@@ -104,7 +104,7 @@ def update(
     given = {"name": name, "strict": strict}
     fields = changes({name: value for name, value in given.items() if value is not None}, "--name, --strict")
     with server(url, key) as client:
-        facts(client.tenants.update(tenant, **fields), json=json)
+        print_record(client.tenants.update(tenant, **fields), json=json)
 
 
 @app.command()

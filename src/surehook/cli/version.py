@@ -6,8 +6,8 @@ import platform
 import sqlite3
 
 from surehook import __version__
-from surehook.cli.lazy import command
-from surehook.cli.output import Json, facts
+from surehook.cli.commands import command
+from surehook.cli.output import Json, print_record
 
 app = command()
 
@@ -15,7 +15,7 @@ app = command()
 @app.command()
 def version(json: Json = False) -> None:
     """Print the versions of surehook, Python, SQLite and the system."""
-    facts(
+    print_record(
         {
             "surehook": __version__,
             "python": platform.python_version(),

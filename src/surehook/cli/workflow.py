@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from surehook.cli.lazy import group
+from surehook.cli.commands import group
 from surehook.cli.output import Json, document, line
+
+if TYPE_CHECKING:
+    from surehook.core.workflow.check import WorkflowError
+    from surehook.core.workflow.table import Table
 
 app = group("Transition tables of documents: draw, check, export. Needs no server.")
 
@@ -36,7 +40,7 @@ def draw(
 @app.command()
 def check(table: Which, json: Json = False) -> None:
     """Check a table: every flaw with its place, or its digest. Exit code 5 if something is wrong."""
-    from surehook.cli.faults import REJECTED
+    from surehook.cli.errors import REJECTED
     from surehook.core.workflow.check import WorkflowError
 
     try:
@@ -66,7 +70,7 @@ def export(
     line(render_table(_table(table), form).rstrip("\n"))
 
 
-def _table(written: str) -> Any:
+def _table(written: str) -> Table:
     from surehook.core.workflow.check import WorkflowError
 
     try:
@@ -75,9 +79,9 @@ def _table(written: str) -> Any:
         raise _refused(written, error) from None
 
 
-def _parsed(written: str) -> Any:
+def _parsed(written: str) -> Table:
     """A ready table by name, or the one in a file. Raises WorkflowError."""
-    from surehook.cli.faults import NOT_FOUND, CommandError
+    from surehook.cli.errors import NOT_FOUND, CommandError
     from surehook.cli.inputs import text_of
     from surehook.core.workflow.data import parse_table
     from surehook.core.workflow.signing import SIGNING
@@ -96,13 +100,13 @@ def _parsed(written: str) -> Any:
     return parse_table(text_of(f"@{written}"), form)
 
 
-def _refused(written: str, error: Any) -> Exception:
-    from surehook.cli.faults import REJECTED, CommandError
+def _refused(written: str, error: WorkflowError) -> Exception:
+    from surehook.cli.errors import REJECTED, CommandError
 
     return CommandError(f"{written}: {error}", hint=error.hint, code=REJECTED)
 
 
-def _flaws(error: Any) -> list[dict[str, str]]:
+def _flaws(error: WorkflowError) -> list[dict[str, str]]:
     if not error.flaws:
         return [{"code": error.code, "field": error.field, "text": error.detail}]
     return [{"code": flaw.code, "field": flaw.field, "text": flaw.text} for flaw in error.flaws]

@@ -1,4 +1,4 @@
-"""The verdict on one IP address: may a request chosen by a customer go there?
+"""Judges one IP address: may a request go there whose target a customer chose?
 
 The rule is positive for IPv6 and negative for IPv4. IPv6: only global unicast, `2000::/3`, less the
 blocks below; everything else is unallocated, local or special. IPv4: everything but the blocks below.
@@ -10,7 +10,7 @@ IPv6 addresses that carry an IPv4 address are judged by what they carry, where t
 honest networks use: mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96` and the operator's own prefixes) and
 ISATAP interface ids. Carriers with no honest use left (compatible, translated, 6to4, Teredo) are refused whole.
 
-Order of words: the operator's deny list, then the grants, then this table.
+Order of precedence: the operator's deny list, then the grants, then this table.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ class Network(Struct, frozen=True):
         return version == self.version and number & self.mask == self.base
 
 
-class Rules(Struct, frozen=True):
-    """What an operator adds to the table, for everybody or for one tenant."""
+class AddressRules(Struct, frozen=True):
+    """An operator's additions to the table, for everybody or for one tenant."""
 
-    allow: tuple[Network, ...] = ()  # grants: callable although the table refuses them
-    deny: tuple[Network, ...] = ()  # never callable, grants or not
-    nat64: tuple[
-        Network, ...
-    ] = ()  # own NAT64 prefixes (RFC 6052 lengths), judged by the IPv4 address inside
+    # Grants: callable although the table refuses them.
+    allow: tuple[Network, ...] = ()
+    # Never callable, granted or not.
+    deny: tuple[Network, ...] = ()
+    # The operator's own NAT64 prefixes (RFC 6052 lengths), judged by the IPv4 address inside.
+    nat64: tuple[Network, ...] = ()
 
 
-class Verdict(NamedTuple):
+class AddressVerdict(NamedTuple):
     """`address` in canonical text, mapped IPv4 unwrapped: the text to dial. `refused` is the reason, or None."""
 
     address: str
@@ -83,17 +84,17 @@ def canonical(text: str) -> str | None:
     return None if read is None else _write(*_unmapped(*read))
 
 
-def judge(text: str, rules: Rules) -> Verdict:
-    """Judge one address as a resolver or a URL gave it. Pure: the same words always get the same verdict."""
+def judge(text: str, rules: AddressRules) -> AddressVerdict:
+    """Judge one address as a resolver or a URL gave it. The same rules always give the same verdict."""
     read = _read(text)
     if read is None:
-        return Verdict(text, "not an address")
+        return AddressVerdict(text, "not an address")
     version, number = _unmapped(*read)
-    return Verdict(_write(version, number), _refusal(version, number, rules))
+    return AddressVerdict(_write(version, number), _refusal(version, number, rules))
 
 
-def is_granted(text: str, rules: Rules) -> bool:
-    """Whether the operator named this address in a grant (and did not deny it)."""
+def is_granted(text: str, rules: AddressRules) -> bool:
+    """True where the operator granted this address and did not deny it."""
     read = _read(text)
     if read is None:
         return False
@@ -101,7 +102,7 @@ def is_granted(text: str, rules: Rules) -> bool:
     return _among(rules.allow, version, number) and not _among(rules.deny, version, number)
 
 
-def _refusal(version: int, number: int, rules: Rules) -> str | None:
+def _refusal(version: int, number: int, rules: AddressRules) -> str | None:
     if _among(rules.deny, version, number):
         return "denied by the operator"
     if _among(rules.allow, version, number):
@@ -115,9 +116,8 @@ def _refusal(version: int, number: int, rules: Rules) -> str | None:
         return _refusal(4, number & 0xFFFFFFFF, rules)
     if not _GLOBAL_UNICAST.holds(6, number):
         return _special(_REFUSED_6_NAMES, 6, number) or "not global unicast"
-    if (
-        number >> 32 & 0xFDFFFFFF == 0x5EFE
-    ):  # ISATAP: interface id 0000:5efe or 0200:5efe, then the IPv4 address
+    # ISATAP: interface id 0000:5efe or 0200:5efe, then the IPv4 address.
+    if number >> 32 & 0xFDFFFFFF == 0x5EFE:
         carried = _refusal(4, number & 0xFFFFFFFF, rules)
         if carried is not None:
             return carried

@@ -1,7 +1,7 @@
-"""How an endpoint wants to be shown who calls: basic, bearer, an API key in a header, or OAuth2.
+"""The authentication that an endpoint asks for: basic, bearer, an API key in a header, or OAuth2.
 
-The secret parts are write-only: they are kept, sent to the receiver (OAuth2: to the token server), and shown to
-nobody again, neither in answers nor by `repr`, which is what logs and tracebacks print.
+The secret parts are write-only: they are stored, sent to the receiver (OAuth2: to the token server), and never
+shown again, neither in answers nor by `repr`, which is what logs and tracebacks print.
 
 Every text here ends up in a header line or in a form, so each is judged by the rule of its own place: RFC 7617
 (basic), RFC 9110 section 5.5 (header values), RFC 6749 sections 2.3.1 and 4.4 (client credentials).
@@ -57,7 +57,7 @@ class KeyHeader(Struct, frozen=True, tag="api_key", tag_field="type", forbid_unk
 
 
 class ClientCredentials(Struct, frozen=True, tag="oauth2", tag_field="type", forbid_unknown_fields=True):
-    """OAuth2 client credentials (RFC 6749 section 4.4). `style`: how the client shows itself to the token server,
+    """OAuth2 client credentials (RFC 6749 section 4.4). `style`: how the client authenticates to the token server,
     by basic authentication or in the form; `audience` is a parameter that many token servers ask for."""
 
     token_url: str

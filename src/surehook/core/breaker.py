@@ -1,7 +1,7 @@
 """The circuit breaker: a sliding-window failure rate, and exactly one probe at a time.
 
 Closed, calls are counted in ten-part buckets over the window; when at least `calls` of them lie in the
-window and the share of failures reaches `failure_ratio`, it opens. Open, nothing is called; parked
+window and the fraction of failures reaches `failure_ratio`, it opens. Open, nothing is called; parked
 deliveries spend no retry. After `probe_after` seconds it is half-open: one call goes through, with the long
 timeout. Its success closes the breaker (with a clean window), its failure opens it for another
 `probe_after`. Trouble with the signing key opens it at once, with reason `key`.
@@ -10,12 +10,12 @@ Who makes that call owns a `Probe`, and only the probe that the breaker knows de
 node was evicted, it was never sent) or has outlived its time changes nothing, and another may be taken.
 
 Where several nodes call the same URL, each reports what it counted and learns what all counted together
-(`report`, `learn`); what is decided is decided on the sum. A node that cannot ask goes on with its own window.
+(`report`, `learn`), and decides on the sum. A node that cannot ask goes on with its own window.
 
 Every opening and closing has a *generation*: the Unix millisecond of its decision, made greater than every one that its
-node knew of this breaker. What others found, wherever it is read, is judged by it alone (`hear`), so that news that comes
-late undoes nothing newer. Of two decisions of one generation the closing holds: to be closed wrongly costs some calls, to
-be open wrongly holds everything back until a probe.
+node knew of this breaker. Decisions of other nodes are judged by it alone (`hear`), so that one that comes
+late undoes nothing newer. Of two decisions of one generation the closing wins: a breaker closed wrongly costs some calls, one
+open wrongly holds everything back until a probe.
 
 The numbers of `yousign` (600 s, 40 %, 20, 300 s) are those of the published Ganesha configuration; unlike
 there, the half-open test and taking the probe are one step, so two callers can never both be the probe.
@@ -66,8 +66,8 @@ class Breaker:
         touched: list[Breaker] | None = None,
         unclosed: dict[tuple[str, str], None] | None = None,
     ) -> None:
-        """`touched`: where to note that there is something to report; None where nobody shares. Its
-        tenant and key stand in `unclosed` while it is not closed."""
+        """`touched` collects breakers that have something to report; None where health is not shared. `unclosed` has the
+        tenant and key of every breaker that is not closed."""
         self.tenant = tenant
         self.key = key
         self.policy = policy
@@ -93,7 +93,7 @@ class Breaker:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was counted or decided, here or elsewhere."""
+        """True once anything was counted or decided, here or elsewhere."""
         return bool(self.generation or self._calls or self._others or self.state != "closed")
 
     def counts(self, now: int) -> tuple[int, int]:
@@ -103,11 +103,11 @@ class Breaker:
 
     @property
     def is_probing(self) -> bool:
-        """Whether somebody owns the probe. One that is lost counts until it is taken anew."""
+        """True while somebody owns the probe. A lost probe counts until another one is taken."""
         return self.probe is not None
 
     def take_probe(self, now: int) -> Probe | None:
-        """The probe, if one is due and nobody has it; its owner must tell how it went, or `drop_probe`."""
+        """Take the probe, if one is due and nobody has it; its owner must report the result, or `drop_probe`."""
         if self.state == "closed" or now < self.probe_at:
             return None
         if self.probe is not None and now < self.probe.until:
@@ -117,12 +117,12 @@ class Breaker:
         return self.probe
 
     def hasten(self, now: int) -> None:
-        """What opened it may be mended: its next probe is due now."""
+        """Make the next probe due now: the cause may have been mended."""
         if self.state != "closed":
             self.probe_at = min(self.probe_at, now)
 
     def mind_the_clock(self, now: int) -> None:
-        """Bring what lies too far ahead within reach: a probe is never further away than `probe_after`, and none lasts
+        """Bring instants that lie too far ahead within reach: a probe is never further away than `probe_after`, and none lasts
         longer than `limits.PROBE_S`; where it seems so, the clock was set back, or the policy says less than it did."""
         self.probe_at = min(self.probe_at, now + self._probe_after_ms())
         if self.probe is not None:
@@ -171,8 +171,8 @@ class Breaker:
     def hear(
         self, *, is_open: bool, reason: str | None, opened_at: int, probe_at: int, generation: int
     ) -> bool:
-        """Take over what was decided elsewhere, where it is newer than what is known here. Answers whether it opened,
-        closed, or may be probed sooner by that."""
+        """Take over a decision made elsewhere, where it is newer than what is known here. True where it opened or closed
+        the breaker, or brought its probe forward."""
         if generation < self.generation or (generation == self.generation and (is_open or self.is_closed)):
             return False
         was_closed, was_probe_at = self.is_closed, self.probe_at
@@ -192,14 +192,14 @@ class Breaker:
         self._others = None
 
     def restore(self, row: BreakerRow) -> None:
-        """Go on where the book says this breaker stood."""
+        """Go on where the ledger says this breaker stood."""
         self._others = None
         self.take_over(row.reason, row.opened_at, row.probe_at)
         self.generation = row.generation
         self._calls, self._failures = row.calls, row.failures
 
     def take_over(self, reason: str | None, opened_at: int, probe_at: int) -> None:
-        """It is open, as was decided here or by another node."""
+        """Open it, as was decided here or by another node."""
         self.state, self.reason = "open", reason
         self.opened_at, self.probe_at = opened_at, probe_at
         self._unclosed[self.tenant, self.key] = None
@@ -215,7 +215,7 @@ class Breaker:
     # -- together with other nodes ----------------------------------------------------------------------
 
     def report(self) -> tuple[tuple[int, int, int], ...]:
-        """What was counted since the last report: (bucket, calls, failures). It counts as reported from now on."""
+        """Counts since the last report, as (bucket, calls, failures); from now on they are reported."""
         fresh, self._fresh = self._fresh, {}
         if self._others is not None:  # until `learn` they would be in neither sum
             calls, failures = self._others
@@ -226,8 +226,8 @@ class Breaker:
         return tuple((number, calls, failures) for number, (calls, failures) in sorted(fresh.items()))
 
     def learn(self, calls: int, failures: int, now: int, *, failed: bool) -> Change | None:
-        """What all nodes counted within the window, this one's reports included. `failed`: failures of ours were
-        among the last report, so that the sum may open the breaker here and now."""
+        """Take over what all nodes counted within the window, this one's reports included. `failed`: the last report
+        had failures of this node, so the sum may open the breaker here and now."""
         if self.state != "closed" or self.policy is None:
             return None
         self._others, self._others_at = (calls, failures), self._number(now, self.policy)
@@ -237,7 +237,7 @@ class Breaker:
         return None
 
     def alone(self) -> None:
-        """The other nodes cannot be asked: the own window decides, and what it counted need not be told."""
+        """Go on with this node's own window: the others cannot be asked, and what it counts need not be reported."""
         self._others = None
         self._fresh.clear()
 
@@ -273,9 +273,8 @@ class Breaker:
     def _count(self, failed: bool, now: int) -> None:
         assert self.policy is not None
         number, buckets = self._number(now, self.policy), self._buckets
-        if (
-            self._others is not None or not buckets or buckets[-1][0] != number
-        ):  # else no time has passed in buckets
+        # Otherwise no time has passed in buckets.
+        if self._others is not None or not buckets or buckets[-1][0] != number:
             self._forget_before(number)
             if not buckets or buckets[-1][0] < number:
                 buckets.append([number, 0, 0])
@@ -296,7 +295,7 @@ class Breaker:
             self._forget_before(self._number(now, self.policy))
 
     def _forget_before(self, number: int) -> None:
-        """What lies outside the window that ends with this bucket."""
+        """Drop the buckets outside the window that ends with this one."""
         if self._others is not None and abs(number - self._others_at) >= STALE_BUCKETS:
             self._others = None
         oldest = number - BUCKETS

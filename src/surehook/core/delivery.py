@@ -1,4 +1,4 @@
-"""The life of a delivery: a table first, then `decide`, which says what one attempt's outcome leads to.
+"""The life of a delivery: a table, then `decide`, which gives the next step after one attempt's outcome.
 
 Five open states and four end states. A delivery that is `sending` is held by a node; what happens to it
 next is decided here and only here. Everything else that moves a delivery is an order (cancel, pause, a
@@ -42,13 +42,13 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-# Outcomes of calls that may have timed out: where is known to the history alone. None: nothing is known here.
+# Outcomes of calls that may have timed out; only the history knows at which step. None: not known here.
 MAY_BE_LATE = frozenset({"timed_out", "unreachable", None})
 OUR_WAIT_MS = 5_000  # after trouble of our own
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What follows from an attempt.
+    """The next step of a delivery after an attempt.
 
     `end` set: finished in that state. Else the delivery goes on as attempt `number` in `lane` at `due_at`,
     parked where `parked` is set. `endpoint_status` and `notice` are side effects for the same transaction.
@@ -68,8 +68,8 @@ class Decision(Struct, frozen=True, gc=False):
 DELIVERED = Decision(end="delivered")
 
 
-def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fraction: float) -> Decision:
-    """What the attempt in hand leads to. `now` is when its result was seen, `fraction` in [0, 1) is the jitter."""
+def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, jitter: float) -> Decision:
+    """Decide what follows from the attempt in hand. `now` is when its result was seen, `jitter` a random number in [0, 1)."""
     if outcome.name == "delivered":
         return DELIVERED
     if outcome.key:
@@ -94,7 +94,7 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
     retry = delivery.attempt - delivery.spared
     if not may_retry(policy, retry, timed_out=outcome.late):
         return exhausted(delivery, policy, now=now)
-    wait_ms = schedule.wait(policy, retry, fraction) * 1000
+    wait_ms = schedule.wait(policy, retry, jitter) * 1000
     if outcome.retry_after_s is not None and policy.honour_retry_after:
         wait_ms = max(wait_ms, min(outcome.retry_after_s, policy.honour_retry_after) * 1000)
     due_at = now + -int(-wait_ms // 1)  # rounded up: never early
@@ -104,10 +104,10 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, fr
 
 
 def spared_endpoint(decision: Decision) -> Decision:
-    """The same for the delivery, without a consequence for its endpoint: the answer was to a request that the endpoint
-    would not get any more. What would have been parked for the endpoint's sake goes on: as a retry that was spared
-    where its key was wrong; what used up its retries stays parked as `failure`, from where an active endpoint's
-    deliveries begin their schedule anew."""
+    """The same decision without its consequences for the endpoint, which has changed since the request was sent.
+
+    A delivery that would have been parked for a wrong key goes on as a spared retry. One that used up its retries stays
+    parked as `failure`: an active endpoint's deliveries begin their schedule anew from there."""
     return structs.replace(
         decision,
         parked=None if decision.parked == "key" else decision.parked,
@@ -118,7 +118,7 @@ def spared_endpoint(decision: Decision) -> Decision:
 
 
 def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
-    """Whether retry number `retry` (from 1) exists in the policy.
+    """True if the policy has a retry number `retry` (from 1).
 
     With `auto_retry` off there is one exception: a first call that timed out, wherever it stood then, is retried once,
     with the long timeout.
@@ -134,8 +134,8 @@ def may_retry(policy: Policy, retry: int, *, timed_out: bool) -> bool:
 
 
 def is_called_off(delivery: Delivery, policy: Policy) -> bool:
-    """Whether the attempt in hand is a retry that the policy does not make any more, as far as can be told without its
-    history: the second call stays where the first one may have timed out."""
+    """True if the attempt in hand is a retry that the policy no longer makes, as far as can be told without its history:
+    the second call stays where the first one may have timed out."""
     place = delivery.attempt - delivery.spared
     if policy.auto_retry or place < 2:
         return False
@@ -143,12 +143,12 @@ def is_called_off(delivery: Delivery, policy: Policy) -> bool:
 
 
 def called_off(delivery: Delivery) -> str:
-    """A notice's one sentence about it."""
+    """The sentence for the notice of a retry that was called off."""
     return f"auto_retry was switched off; the last outcome of {ids.text(ids.DELIVERY, delivery.id)} was {delivery.outcome}"
 
 
 def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
-    """The end rule of the policy."""
+    """The policy's decision for a delivery that may not be tried again."""
     if policy.on_exhausted == "drop" or drops_at_once(policy):
         return Decision(end="dropped", notice="delivery.dropped")
     if policy.on_exhausted == "enter_failure":
@@ -170,5 +170,5 @@ def drops_at_once(policy: Policy) -> bool:
 
 
 def is_too_old(delivery: Delivery, policy: Policy, *, at: int) -> bool:
-    """Whether an attempt at the instant `at` would lie past `max_age`; time stood still does not count."""
+    """True if an attempt at the instant `at` would lie past `max_age`, leaving out time that is no age."""
     return policy.max_age is not None and at > delivery.born_at + delivery.stood_ms + policy.max_age * 1000

@@ -1,4 +1,4 @@
-"""An event as bytes: the receiver's body, and the digest that tells repeats.
+"""An event as bytes: the body for receivers, and the digest that tells repeats.
 
 `data` is never re-serialised: the bytes that were published are the bytes that are sent, on every attempt and
 every replay. Reading what a publisher sent is `published.py`; callers find both here.
@@ -117,11 +117,11 @@ class Frame:
         self._head = _pack((tenant, type, *[None] * 8))
 
     def body(self, *, id: str, timestamp: str, data: bytes) -> bytes:
-        """What `render_body` makes of the same event."""
+        """Same bytes as `render_body` for the event."""
         return b"".join((_BEGIN, id.encode(), self._between, timestamp.encode(), self._after, data, b"}"))
 
     def digest(self, data: bytes) -> bytes:
-        """What `digest` makes of the same event."""
+        """Same bytes as `digest` for the event."""
         return hashlib.sha256(self._head + data).digest()
 
 
@@ -143,7 +143,7 @@ def digest(
     source: str | None,
     data: bytes,
 ) -> bytes:
-    """SHA-256 of what the publisher sent, 32 bytes: equal digests are the same event said again.
+    """SHA-256 of what the publisher sent, 32 bytes: equal digests are the same event sent again.
 
     The fields are framed as one MessagePack array, which knows its own end, so no two events share their bytes.
     """
@@ -163,7 +163,7 @@ def digest(
 
 
 def digest_of(event: EventIn) -> bytes:
-    """`digest` of a checked event. Neither the id nor the idempotency key is part of it: they are what it is kept under."""
+    """`digest` of a checked event. Neither the id nor the idempotency key is part of it: it is stored under them."""
     return digest(
         event.tenant,
         event.type,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-KINDS_MOST = (
-    256  # episodes at one time; further ones share the last place, so that strangers cannot fill memory
-)
+# Episodes at one time; further ones share the last place, so that strangers cannot fill memory.
+KINDS_MOST = 256
 OTHERS = "others"
 
 

@@ -1,4 +1,4 @@
-"""Every error surehook raises on purpose, and the one shape in which a person meets it.
+"""All errors that surehook raises on purpose.
 
     SurehookError
     ├── Problem             the caller's request cannot be done: stable code, sentence, field, hint
@@ -9,11 +9,11 @@
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
     │   └── NodeBuried          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
-    │   ├── TenantOverloaded    a tenant has its share of it waiting; answered 429 with Retry-After, at once
+    │   ├── TenantOverloaded    a tenant has filled its part of it; answered 429 with Retry-After, at once
     │   └── TooManyCalls        callers of the API have as many outgoing calls under way as they may; 429 as well
     └── SettingsError       a setting is unusable; the program does not start
 
-Problems travel to the HTTP door as values: `api/problems.py` is the one map from `code` to a status.
+The API gets problems as values: `api/problems.py` is the one map from `code` to a status.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Problem(SurehookError):
 
     code    stable word for machines, snake_case (`unknown_tenant`)
     detail  one sentence for people
-    field   path of the offending value in the request (`schedule.fixed.2`), or None
+    field   path of the value at fault in the request (`schedule.fixed.2`), or None
     hint    what to do next, or None
-    status  HTTP status the door answers with
+    status  HTTP status of the answer
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Problem(SurehookError):
 
 
 class LedgerError(SurehookError):
-    """The book could not be written or read."""
+    """The ledger could not be written or read."""
 
 
 class LedgerUnavailable(LedgerError):
@@ -63,7 +63,7 @@ class LedgerBroken(LedgerUnavailable):
 class NodeBuried(LedgerError):
     """Another node judged this one dead and freed its work; it must begin again under a new id.
 
-    `node` is the id that the ledger does not know: a call of an earlier life may be answered when the next has begun.
+    `node` is the id that the ledger does not know: a call may be answered when its node has already begun anew.
     """
 
     def __init__(self, node: bytes) -> None:
@@ -74,8 +74,8 @@ class NodeBuried(LedgerError):
 class CommitUnknown(LedgerUnavailable):
     """The connection was lost while committing: the batch may or may not be on disk.
 
-    Who must know runs the same batch again (accept, record). To everybody else the ledger is away: what was leased
-    by a claim that nobody heard of comes back by the comparison of book and memory (delivery/lost.py).
+    Callers that must know run the same batch again (accept, record). For all others the ledger is away: rows that such a
+    claim leased are found by comparing ledger and memory (delivery/lost.py).
     """
 
 
@@ -93,7 +93,7 @@ class Overloaded(SurehookError):
 
 
 class TenantOverloaded(Overloaded):
-    """One tenant has its share of a line waiting; others may still join it."""
+    """One tenant has filled its part of a waiting line; others may still join it."""
 
     code = "tenant_overloaded"
     status = 429
@@ -117,8 +117,8 @@ class SettingsError(SurehookError):
 
 
 def let_go(error: BaseException | None) -> None:
-    """Take from an error that has been dealt with where it was raised. Those frames hold what they worked on, bodies of requests
-    among it, and often the error itself: a ring that only the collector finds, which counts objects and not bytes."""
+    """Drop the traceback and the causes of an error that has been handled. Its frames hold request bodies, and often the
+    error itself: a cycle that only the garbage collector finds, which counts objects and not bytes."""
     while error is not None:
         error.__traceback__ = None
         error.__cause__ = None
@@ -126,5 +126,5 @@ def let_go(error: BaseException | None) -> None:
 
 
 def said(error: BaseException) -> str:
-    """An error's own words, or its name where it has none, as a timeout."""
+    """An error's message, or its class name where it has none, like a timeout."""
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Which header names and values a tenant may choose.
+"""Rules for the header names and values that a tenant may choose.
 
 A header line that a customer can shape is a way into the request: a name with a colon or a value with a line
 end adds headers of its own (request smuggling), and some names belong to the transport or to the signature.
@@ -25,7 +25,7 @@ RESERVED_PREFIXES = ("webhook-", "svix-")
 
 
 def fault(name: str) -> str | None:
-    """What is wrong with a header name, as half a sentence, or None."""
+    """The fault of a header name, as half a sentence, or None."""
     if len(name) > limits.HEADER_NAME_CHARS:
         return f"a header name has at most {limits.HEADER_NAME_CHARS} characters"
     if _TOKEN.fullmatch(name) is None:
@@ -50,7 +50,7 @@ def check_headers(headers: Mapping[str, str], *, field: str = "headers") -> None
 
 
 def value_fault(value: str, *, chars: int = limits.HEADER_VALUE_CHARS) -> str | None:
-    """What is wrong with a header value, as half a sentence, or None."""
+    """The fault of a header value, as half a sentence, or None."""
     if len(value) > chars:
         return f"a header value has at most {chars:,} characters"
     if value and _VALUE.fullmatch(value) is None:

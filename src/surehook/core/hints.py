@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (one sentence a line)
-"""What a person can do about a failed attempt: one plain sentence or two for each name of the closed set, and what the
+"""Hints for a person about a failed attempt: a plain sentence or two for each name of the closed set, and what the
 endpoint's policy makes of it, where policies differ.
 
 The texts are for tenants: they tell nothing about our network, and no byte of what a receiver sent.
@@ -97,8 +97,8 @@ OWN_SCHEDULE = "Its policy keeps to its own waits, whatever Retry-After asks for
 
 
 def hint(seen: Attempt, policy: Policy | None) -> str | None:
-    """The sentences for an attempt, or None where there is nothing to do. `policy` is what holds for its endpoint now, None
-    where that is gone."""
+    """The sentences for an attempt, or None where there is nothing to do. `policy` is the endpoint's policy now, None where
+    the endpoint is gone."""
     if seen.error is not None:
         return _of_failure(seen.error, policy)
     if seen.outcome == "delivered" or seen.status is None:
@@ -128,7 +128,7 @@ def _of_class(status: int) -> str:
 
 
 def _rule(seen: Attempt, status: int, policy: Policy | None) -> str | None:
-    """What the policy made of the answer. The outcome is as it was judged then; the rest is as the policy is now."""
+    """The policy's part in the outcome. The outcome is as judged then; the rest is as the policy is now."""
     if status == 410:
         return GONE if seen.outcome == "gone" else NOT_GONE
     word = verdict.verdict(seen.headers, seen.body) if status in VERDICT_STATUSES else None

@@ -1,4 +1,4 @@
-"""Durations counted by how long they were: what a histogram of a metrics system is made of."""
+"""Durations counted in buckets, as metrics systems want them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Histogram:
         self.total += value_ms
 
     def note_all(self, values_ms: Sequence[int]) -> None:
-        """Many at once."""
+        """Note many values at once."""
         bounds, buckets = self.bounds, self.buckets
         for value_ms in values_ms:
             buckets[bisect_left(bounds, value_ms)] += 1

@@ -18,13 +18,11 @@ NAME_CHARS_MAX = 253  # RFC 1035 section 3.1, in text form
 
 _TEXT = re.compile(r"[A-Za-z0-9.\-]+", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-_NUMBER = re.compile(
-    r"[0-9]+|0x[0-9a-f]*", re.ASCII
-)  # the "ends in a number" rule of the WHATWG URL standard
-# IDNA 2008 takes these as they are (RFC 5892 section 2.6 and appendix A), although a case folding would change them.
-_DEVIATIONS = dict.fromkeys(
-    map(ord, "\u00df\u03c2\u200c\u200d"), "\u4e00"
-)  # by a letter that nothing changes
+# The "ends in a number" rule of the WHATWG URL standard.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+# IDNA 2008 takes these as they are (RFC 5892 section 2.6 and appendix A), although case folding would change them:
+# each is replaced by a letter that nothing changes.
+_DEVIATIONS = dict.fromkeys(map(ord, "\u00df\u03c2\u200c\u200d"), "\u4e00")
 _LOOPBACK = ("127.0.0.1", "::1")
 
 # Always refused: what clouds answer credentials under.
@@ -38,28 +36,28 @@ _PRIVATE_SUFFIXES = (
 _RESERVED_SUFFIXES = (".test", ".example", ".invalid")
 
 
-class Host(Struct, frozen=True):
+class UrlHost(Struct, frozen=True):
     """`text` is a lower-case name without trailing dot, or a canonical address."""
 
     text: str
     literal: bool
 
 
-def read(text: str) -> Host:
+def read(text: str) -> UrlHost:
     """Read the host of a URL, brackets included. Raises Problem url_host_syntax or url_host_ambiguous."""
     if text.startswith("["):
         inside = text[1:-1]
         found = address.canonical(inside) if ":" in inside else None
         if found is None:
             raise bad_syntax("not an IPv6 address in brackets")
-        return Host(found, literal=True)
+        return UrlHost(found, literal=True)
     if not _TEXT.fullmatch(text):
         raise bad_syntax(
             "only ASCII letters, digits, dots and hyphens; write an international name in its xn-- form"
         )
     name = text.lower()
     if (found := address.canonical(name)) is not None:
-        return Host(found, literal=True)
+        return UrlHost(found, literal=True)
     if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
         raise Problem("url_host_ambiguous", "the host looks like a number but is no plain dotted address",
                       field="url", hint="write four decimal parts such as 192.0.2.1, or a name")  # fmt: skip
@@ -68,21 +66,21 @@ def read(text: str) -> Host:
         raise bad_syntax(
             "labels are 1 to 63 letters, digits and inner hyphens, at most 253 characters in all"
         )
-    return Host(name, literal=False)
+    return UrlHost(name, literal=False)
 
 
 def is_local(name: str) -> bool:
-    """`localhost` and everything under it (RFC 6761 section 6.3): never asked of a resolver."""
+    """True for `localhost` and everything under it (RFC 6761 section 6.3), which no resolver is asked for."""
     return name == "localhost" or name.endswith(".localhost")
 
 
-def local_addresses(rules: address.Rules) -> tuple[str, ...]:
-    """What `localhost` stands for: the loopback addresses that the operator granted."""
+def local_addresses(rules: address.AddressRules) -> tuple[str, ...]:
+    """Addresses of `localhost`: the loopback addresses that the operator granted."""
     return tuple(found for found in _LOOPBACK if address.is_granted(found, rules))
 
 
-def refusal(name: str, rules: address.Rules, own: frozenset[str], *, reserved: bool) -> str | None:
-    """Why a name is refused by its text, or None. Grants open the names that private networks use."""
+def refusal(name: str, rules: address.AddressRules, own: frozenset[str], *, reserved: bool) -> str | None:
+    """The reason to refuse a name by its text, or None. Grants open the names that private networks use."""
     if name in own:
         return "this is our own name: deliveries to ourselves would run in a circle"
     if name in _METADATA or name.endswith(_METADATA_SUFFIXES):
@@ -106,9 +104,9 @@ def _is_label(label: str) -> bool:
 
 
 def _is_punycode(encoded: str) -> bool:
-    """Whether an A-label holds what its prefix promises: RFC 3492 text, in its one spelling, of a label that could
-    stand there itself: neither plain ASCII nor in need of a mapping (wide digits, capitals, loose marks), which
-    some readers would carry out and others not.
+    """True if an A-label is valid: RFC 3492 text, in its one spelling, of a label that needs the encoding and no mapping.
+
+    Mappings (wide digits, capitals, loose marks) are carried out by some readers and not by others.
     """
     try:
         decoded = encoded.encode("ascii").decode("punycode")

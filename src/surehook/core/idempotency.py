@@ -1,4 +1,4 @@
-"""The same thing said twice: new, repeat or conflict.
+"""Repeated requests: new, repeat or conflict.
 
 Two keys tell repeats: the event id (made by a client library or an outbox) and the caller's own
 `Idempotency-Key`. Both are judged by the digest of what the publisher sent (`envelope.digest`): equal is a
@@ -19,7 +19,7 @@ _KEY = re.compile(rf"[\x21-\x7e]{{1,{limits.IDEMPOTENCY_KEY_CHARS}}}", re.ASCII)
 
 
 def judge(known: bytes | None, digest: bytes) -> Judgement:
-    """What a message with `digest` is, where the book has `known` (None: nothing) under the same key."""
+    """Judge a message with `digest` where the ledger has `known` (None: nothing) under the same key."""
     if known is None:
         return "new"
     return "repeat" if known == digest else "conflict"

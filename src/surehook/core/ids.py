@@ -1,10 +1,10 @@
 """Ids: sixteen bytes inside, a prefix and sortable base32 outside.
 
 An id is a uuid7 (RFC 9562 section 5.7): 48 bits of Unix milliseconds, then version, counter and
-chance. Bytes sort by time, and so does the text, because the alphabet is Crockford's in ASCII order.
+random bits. Bytes sort by time, and so does the text, because the alphabet is Crockford's in ASCII order.
 
 A delivery's id begins with the first ten bytes of its event's id (time, version, counter and fourteen
-bits of chance) and ends in six bytes of its own, so all deliveries of an event lie in one short range
+random bits) and ends in six bytes of its own, so all deliveries of an event lie in one short range
 of the primary key and need no second index. The range can, in theory, hold another event's rows too:
 readers compare the event as well.
 """
@@ -34,19 +34,19 @@ _VARIANTS = [bytes((0x80 | byte & 0x3F,)) for byte in range(256)]
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 
 
-def uuid7(now_ms: int, chance: bytes) -> bytes:
-    """An id for the instant `now_ms` (Unix milliseconds) from ten bytes of chance."""
-    return counted_uuid7(now_ms, (chance[0] & 0x0F) << 8 | chance[1], chance[2:10])
+def uuid7(now_ms: int, random: bytes) -> bytes:
+    """An id for the instant `now_ms` (Unix milliseconds) from ten random bytes."""
+    return counted_uuid7(now_ms, (random[0] & 0x0F) << 8 | random[1], random[2:10])
 
 
-def counted_uuid7(now_ms: int, count: int, chance: bytes) -> bytes:
-    """The id number `count` (below 4096) of an instant, from eight bytes of chance."""
-    return (now_ms << 16 | 0x7000 | count).to_bytes(8, "big") + _VARIANTS[chance[0]] + chance[1:8]
+def counted_uuid7(now_ms: int, count: int, random: bytes) -> bytes:
+    """The id number `count` (below 4096) of an instant, from eight random bytes."""
+    return (now_ms << 16 | 0x7000 | count).to_bytes(8, "big") + _VARIANTS[random[0]] + random[1:8]
 
 
-def delivery_id(event: bytes, chance: bytes) -> bytes:
-    """A delivery's id from its event's id and six bytes of chance."""
-    return event[:SHARED_BYTES] + chance[:6]
+def delivery_id(event: bytes, random: bytes) -> bytes:
+    """A delivery's id from its event's id and six random bytes."""
+    return event[:SHARED_BYTES] + random[:6]
 
 
 def delivery_range(event: bytes) -> tuple[bytes, bytes]:
@@ -60,7 +60,7 @@ def millis(raw: bytes) -> int:
 
 
 def floor(at_ms: int) -> bytes:
-    """What all ids made at this instant or later are above, and all made before it are below."""
+    """Lower bound of all ids made at this instant or later; all earlier ids are below it."""
     return max(0, at_ms).to_bytes(6, "big")
 
 
@@ -111,12 +111,12 @@ def try_parse(prefix: str, written: str) -> bytes | None:
 
 
 def is_uuid7(raw: bytes) -> bool:
-    """Whether the version and variant bits are those of a uuid7."""
+    """True if the version and variant bits are those of a uuid7."""
     return raw[6] >> 4 == 7 and raw[8] >> 6 == 2
 
 
 def other_kind(prefix: str, written: str) -> str | None:
-    """The sentence for an id that is one of another kind than wanted; None where it is no id at all."""
+    """The sentence for an id of the wrong kind; None where it is no id at all."""
     found, sign, _ = written.partition("_")
     if not sign or found == prefix or found not in WORDS or try_parse(found, written) is None:
         return None

@@ -33,7 +33,7 @@ def render_optional(instant_ms: int | None) -> str | None:
 
 
 def parse(written: str, *, field: str | None = None) -> int:
-    """Unix milliseconds of an RFC 3339 instant (finer fractions are cut).
+    """Unix milliseconds of an RFC 3339 instant (finer fractions are dropped).
 
     Raises Problem `bad_time` for anything else, leap seconds and years before 1970 included.
     """

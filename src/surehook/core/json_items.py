@@ -1,11 +1,11 @@
-"""The items of a large JSON array, found in steps: between two of them others have their turn.
+"""The items of a large JSON array, found in steps, between which other work has its turn.
 
-A decoder that is given the text from an item's first byte on says where what follows it begins, since that is no part of
-the value: so an item costs its own bytes, however long the text is. Whether all is well is the decoder's word alone, and so
-is what is wrong: it is asked again with the item inside an array, and its place counted from the beginning of the text.
+A decoder that is given the text from an item's first byte on complains about the first byte behind the item, and names its
+place: so an item costs its own bytes, however long the text is. Only the decoder judges the text. For its complaint about
+a fault it is asked again with the item inside an array, and the place is counted from the beginning of the text.
 
-Half of a surrogate pair ends the text for the decoder. Where there is one, places are found in a mended copy, which
-is as long as the text.
+The decoder stops at half of a surrogate pair. Where there is one, places are found in a mended copy, which is as long
+as the text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def at_once(text: Text, *, most: int) -> list[bytes] | None:
 
 
 def spans(text: Text, *, most: int) -> Steps[list[Span]]:
-    """Where each item begins and ends; of a longer array, the first `most` + 1. Raises what a decoder of the whole raises."""
+    """Beginning and end of each item; of a longer array, the first `most` + 1. Raises what a decoder of the whole raises."""
     try:
         return (yield from _spans(text, most))
     except json_text.DECODE_ERRORS as error:
@@ -85,7 +85,7 @@ def _spans(text: Text, most: int) -> Steps[list[Span]]:
 
 
 def _follows(view: memoryview, at: int) -> int:
-    """Where what follows the value at this place begins; -1 where there is no value, or nothing follows."""
+    """Index of what follows the value at this place; -1 where there is no value, or nothing follows."""
     for piece in (view[at : at + WINDOW], view[at:]):  # a value that is cut has no meaning
         try:
             _value(piece)

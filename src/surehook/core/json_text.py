@@ -1,4 +1,4 @@
-"""JSON from strangers: what is refused beside what is no JSON, and what a decoder's complaint means.
+"""JSON from strangers: what is refused although it is JSON, and what a decoder's complaint means.
 
 A text is unsafe to pass on when its readers may disagree about it or break on it: keys given twice, U+0000 (not
 storable everywhere), half of a surrogate pair, numbers that are infinite as a double, and nesting deeper than
@@ -32,8 +32,8 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:]')
 _PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SEARCHED = 256 * 1024  # bytes in one step
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]")
-# What holds no half: bytes that are no backslash, escapes of other characters, whole pairs. Of each repetition so many at
-# most that it takes some tenths of a millisecond; what it took is never given back.
+# Text without a half: bytes that are no backslash, escapes of other characters, whole pairs. Each repetition is possessive,
+# and bounded to some tenths of a millisecond.
 _WHOLE = re.compile(
     rb"(?:[^\\]{1,65536}+|" + _PAIR.pattern + rb"|\\(?!\\|u[dD][89a-fA-F][0-9a-fA-F]{2})){1,8192}+"
 )
@@ -46,7 +46,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _double(text: str) -> float:
-    """The decoder's own reading takes 8 µs for a number such as 1e300, and a quarter MiB of them a third of a second."""
+    """Read a float. The decoder's own reading takes 8 µs for 1e300, and a third of a second for a quarter MiB of them."""
     value = float(text)
     if isinf(value):
         raise msgspec.ValidationError("Number out of range")
@@ -112,7 +112,7 @@ def flaw(data: bytes, *, depth: int, digits: int) -> str | None:
 
 
 def flaw_in_steps(data: bytes, *, depth: int, digits: int) -> Steps[str | None]:
-    """The same in steps: to make the lists of a quarter MiB of lists in lists takes twenty milliseconds."""
+    """`flaw` in steps: a quarter MiB of lists in lists takes twenty milliseconds to decode."""
     if _opens(data, depth) > depth:
         if is_deeper(data, depth):
             return "too_deep"
@@ -127,7 +127,7 @@ def flaw_in_steps(data: bytes, *, depth: int, digits: int) -> Steps[str | None]:
 
 
 def _flaw_of_sound(data: bytes, digits: int) -> str | None:
-    """What is wrong with JSON that the decoder takes."""
+    """The flaw of JSON that the decoder accepts, or None."""
     if b"\\" in data and b"\\u0000" in data and has_nul(data):
         return "bad_text"
     if has_long_number(data, digits):
@@ -136,16 +136,16 @@ def _flaw_of_sound(data: bytes, digits: int) -> str | None:
 
 
 def _opens(data: bytes, most: int) -> int:
-    """How many brackets are opened, those in strings included; of each kind `most` + 1 at most. Splitting looks for the
-    next one many bytes at a time, where counting looks at each byte."""
+    """Number of opening brackets, those in strings included; of each kind `most` + 1 at most. Splitting searches many
+    bytes at a time, where counting looks at each byte."""
     return len(data.split(b"{", most + 1)) + len(data.split(b"[", most + 1)) - 2
 
 
 def is_deeper(data: bytes, depth: int) -> bool:
-    """Whether arrays and objects are nested more than `depth` deep. Of unbalanced text it says True.
+    """True if arrays and objects are nested more than `depth` deep, or the text is unbalanced.
 
-    Strings are cut out, brackets kept and made all alike. While they are many, the innermost pairs are taken away, a level
-    at a time; once that takes few of them, the rest goes up and down in long runs, and they are counted.
+    Strings are cut out, and brackets of both kinds made one. While there are many, the innermost pairs are removed, a level
+    at a time; once that removes few of them, the rest goes up and down in long runs, which are counted.
     """
     brackets = _STRING.sub(b"", data).translate(_SQUARE, _NOT_BRACKETS)
     many = len(brackets) + 1
@@ -162,21 +162,21 @@ def is_deeper(data: bytes, depth: int) -> bool:
 
 
 def has_nul(data: bytes) -> bool:
-    r"""Whether a string of this valid JSON holds U+0000: an escape `\u0000` whose backslash is not itself escaped."""
+    r"""True if a string of this valid JSON holds U+0000: an escape `\u0000` whose backslash is not itself escaped."""
     return b"\\u0000" in data.replace(b"\\\\", b"")
 
 
 def has_lone_surrogate(text: bytes) -> bool:
-    """Whether half of a surrogate pair is escaped here, which the decoder calls many things, "truncated" among them."""
+    """True if half of a surrogate pair is escaped here. The decoder has several names for it, "truncated" among them."""
     return any(at is not None for at in _halves(text))
 
 
 def mend_in_steps(
     text: bytes | bytearray | memoryview, places: list[int] | None = None
 ) -> Steps[bytearray | None]:
-    """This text with `\ufffd` for every half of a surrogate pair, None where there is none. It stays as long as it was, so that
-    places in it stay what they were. Yields about what each step has cost, as bytes that are decoded. `places` is told where
-    the halves are."""
+    """This text with `\ufffd` for every half of a surrogate pair, None where there is none. Its length stays the same, so
+    places in it do too. Yields about what each step has cost, as bytes that are decoded. `places` collects where the halves
+    are."""
     mended: bytearray | None = None
     for at in _halves(text):
         if at is None:
@@ -191,7 +191,7 @@ def mend_in_steps(
 
 
 def _halves(text: bytes | bytearray | memoryview) -> Iterator[int | None]:
-    """Where the halves of surrogate pairs are, and None after every step in between."""
+    """Indexes of halves of surrogate pairs, and None after every step in between."""
     for begin in range(0, len(text), _SEARCHED):
         if _SUSPECT.search(text, begin, begin + _SEARCHED + 3) is not None:
             break
@@ -210,8 +210,10 @@ def _halves(text: bytes | bytearray | memoryview) -> Iterator[int | None]:
 
 
 def field_of_half(text: bytes) -> Steps[tuple[bool, str | None]]:
-    """Whether half of a surrogate pair is escaped here, and the key of the outermost object whose value holds one; None where
-    it is not a value that holds it, or something else is wrong as well. Mended in two ways, only that value differs."""
+    """True if half of a surrogate pair is escaped here, with the key of the outermost object whose value holds it.
+
+    The key is None where no value holds it, or something else is wrong as well. The text is mended with two different
+    characters: the value that differs between the two copies holds the half."""
     places = list[int]()
     one = yield from mend_in_steps(text, places)
     if one is None:
@@ -230,7 +232,7 @@ def field_of_half(text: bytes) -> Steps[tuple[bool, str | None]]:
 
 
 def has_long_number(data: bytes, digits: int) -> bool:
-    """Whether a number of this valid JSON has more than `digits` digits in a row; digits in strings do not count."""
+    """True if a number of this valid JSON has more than `digits` digits in a row; digits in strings do not count."""
     # So many bytes in a row, plus one, pass over one of these places.
     if _DIGIT.search(data[digits :: digits + 1]) is None:
         return False

@@ -1,4 +1,4 @@
-"""Lanes and shares: which lane an attempt takes, with which timeout, and how much an endpoint may use.
+"""Lanes and limits: the lane and the timeout of an attempt, and the slots that an endpoint may use.
 
 `first` fails fast, `retry` is patient; a slow customer costs the first lane its short timeout at most.
 Within a lane the slots are shared round robin between endpoints (delivery/dispatch.py), and every endpoint
@@ -11,23 +11,23 @@ from __future__ import annotations
 from surehook.core.model import FIRST, RETRY, Lane
 from surehook.core.policy import Policy
 
-FAST_LANE_TIMEOUT_S = 2.0  # a policy with a longer first timeout has no fast lane to give
-RECENT = 40  # answers that an endpoint's pace is judged by
+FAST_LANE_TIMEOUT_S = 2.0  # policies with a longer first timeout start in the retry lane
+RECENT = 40  # answers by which an endpoint is judged slow or not
 RECENT_ENOUGH = 10  # fewer say nothing
-# A timeout says slow, or not yet dead: never down to a trickle for it, or the breaker, which does tell the two
-# apart, would wait for its twenty calls for ever. Refusals and 429 go down to one.
+# A timeout means slow, or not yet dead. The limit stays above a trickle for it, since the breaker tells the two apart and
+# needs its twenty calls for that. Refusals and 429 go down to one.
 TIMEOUT_FLOOR = (4, 8)  # by lane
 # So many first calls tell whether asking little helps: it does not where a quarter of them time out all the same.
 TRIAL = 40
 TRIAL_HUNG = TRIAL // 4
 TRIAL_WORSE = TRIAL // 5  # more time-outs than at the floor: asking more does harm
-# Before that is believed, so many one after another: a receiver that was overwhelmed works off what it was asked meanwhile.
-ALONE, ALONE_JUDGED = 20, 8  # … and the last of them tell
+# Before that is believed, so many calls are made one at a time: an overwhelmed receiver catches up meanwhile.
+ALONE, ALONE_JUDGED = 20, 8  # … and the last of them are counted
 _MASK = (1 << RECENT) - 1
 
 
 def first_lane(policy: Policy, *, is_slow: bool) -> Lane:
-    """The lane of a first attempt: patient from the start where the fast one would only cost a second call."""
+    """The lane of a first attempt: `retry` from the start where a short timeout would only cost a second call."""
     if policy.timeouts.first > FAST_LANE_TIMEOUT_S or (policy.adaptive and is_slow):
         return RETRY
     return FIRST
@@ -36,9 +36,9 @@ def first_lane(policy: Policy, *, is_slow: bool) -> Lane:
 def timeout_s(policy: Policy, *, lane: Lane, place: int, is_slow: bool, probe: bool = False) -> float:
     """Seconds an attempt may take; `place` is its place in the schedule, from 1.
 
-    A first attempt that runs in the patient lane only because the policy's first timeout is long keeps
-    that timeout; one that was moved there because the endpoint is slow gets the long one: one call, not two.
-    Whoever moved it may be another process, which need not have told us.
+    A first attempt that is in the retry lane only because the policy's first timeout is long keeps that timeout. One that
+    was moved there because the endpoint is slow gets the long one, so that one call is enough. Another process may have
+    moved it, so the lane alone decides.
     """
     if probe:
         return policy.timeouts.retry
@@ -49,7 +49,7 @@ def timeout_s(policy: Policy, *, lane: Lane, place: int, is_slow: bool, probe: b
 
 
 class Pace:
-    """Whether an endpoint's recent p95 exceeds its first timeout: more than one in twenty of the last answers."""
+    """Recent answer times of an endpoint: slow where more than one in twenty of the last exceeded its first timeout."""
 
     __slots__ = ("_seen", "_slow")
 
@@ -89,13 +89,12 @@ class Limit:
         self._floor = 0
         self._since: int | None = None  # first calls that began after so many cuts are on trial
         self._seen = self._hung = 0  # of this trial
-        self._least: int | None = (
-            None  # time-outs of the trial at the floor: while it stands, `now` is what is tried
-        )
-        self._alone = False  # what is tried is one at a time
+        # Timeouts of the trial at the floor; while it is set, `now` is on trial.
+        self._least: int | None = None
+        self._alone = False  # the trial is one call at a time
 
     def grow(self, *, begun: int = 0) -> None:
-        """A success: one more slot at once below the threshold, else after as many successes as there are slots."""
+        """Note a success: one more slot at once below the threshold, else after as many successes as there are slots."""
         if self._since is not None:
             self._try(begun=begun, hung=0)
             if self._least is not None:
@@ -108,7 +107,7 @@ class Limit:
             self._credit = 0
 
     def shrink(self, *, begun: int, floor: int = 1) -> None:
-        """Pushback on a request that began after `begun` cuts: half, at least `floor`."""
+        """Halve the limit, down to `floor`, after pushback on a request that began after `begun` cuts."""
         if begun != self.cuts:
             return
         self.cuts += 1
@@ -117,17 +116,17 @@ class Limit:
         self._credit = 0
 
     def refuse(self, *, begun: int) -> None:
-        """A failure, or a plea for less: pushback whatever was known, down to one."""
+        """Note a failure, or a request to slow down: pushback whatever was known, down to one."""
         self._forget_trials()
         self.shrink(begun=begun)
 
     def hang(self, *, begun: int, floor: int) -> None:
-        """A first call was not answered in its short time: pushback, as long as that helps.
+        """Note a first call that timed out: pushback, as long as that helps.
 
-        A receiver that lets a quarter of its calls time out although it is asked `floor` at once, and as many although it
-        is asked one at a time, is slow, and not overwhelmed: kept there, its events would come faster than they can be
-        tried. It gets twice the floor and one slot more after each trial, up to half of all, so that retries find slots, and
-        goes back to the floor where more calls time out by that.
+        A receiver that lets a quarter of its calls time out with `floor` of them at once, and no fewer with one at a time,
+        is slow and not overwhelmed: held at the floor, its events would come faster than they can be tried. It gets twice
+        the floor and one slot more after each trial, up to half of all, so that retries find slots. Where that makes more
+        calls time out, it goes back to the floor.
         """
         if self._since is not None:
             self._try(begun=begun, hung=1)
@@ -139,7 +138,7 @@ class Limit:
                 self._seen = self._hung = 0
 
     def _try(self, *, begun: int, hung: int) -> None:
-        """One more call on trial; with the last of a trial judge it."""
+        """Count one more call of a trial, and judge the trial with its last."""
         if self._since is None or begun < self._since:
             return
         self._seen += 1
@@ -150,10 +149,10 @@ class Limit:
             self._seen = self._hung = 0
             self.cuts += 1
             if self._since is not None:
-                self._since = self.cuts  # what began under another limit says nothing about this one
+                self._since = self.cuts  # calls begun under another limit do not count for this one
 
     def _judge(self, hung: int) -> None:
-        """A trial is over: what to ask from now on."""
+        """Judge a trial that is over, and set the limit from now on."""
         if self._alone:
             assert self._least is not None
             self._alone = False
@@ -163,7 +162,7 @@ class Limit:
             else:
                 self.now = min(2 * self._floor, max(self._floor, self.ceiling // 2))
         elif hung < TRIAL_HUNG:
-            self._since = self._least = None  # asking this much is well
+            self._since = self._least = None  # it can take this much
         elif self._least is None:
             self._least, self._alone, self.now = hung, True, 1
         elif hung > self._least + TRIAL_WORSE:

@@ -1,4 +1,4 @@
-"""Every bound of the product that a rule is checked against: value, unit, reason. One place, so that docs can print it.
+"""All bounds of the product: value, unit, reason. In one place, so that the docs can print them.
 
 Names end in their unit where it is not a count.
 """
@@ -15,7 +15,7 @@ ENDPOINT_BODY_BYTES = 320 * 1024  # three texts of PEM_BYTES with their line end
 SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
 SCHEMA_PATTERNS = 100  # regular expressions in one schema; each may take twice the memory of the next line
 SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fit, 100 of all scripts not
-SCHEMA_STEPS = 12_000_000  # of judging one payload, 2.5 ns each: others wait for it
+SCHEMA_STEPS = 12_000_000  # of judging one payload, 2.5 ns each: other work waits for it
 SCHEMA_PARTS = 12_000  # objects in a schema: one of 256 KiB in which half is names has 5,000
 SCHEMA_PATTERN_PLACES = 150_000  # in all patterns of a schema, repetitions written out: 30 ms to compile
 SCHEMA_VERSIONS = 20  # of one event type beside its own: receivers follow within a few
@@ -35,20 +35,20 @@ CHUNK_BYTES = 128  # … one chunk for so many bytes of data
 CHUNKS_AT_ONCE = 64  # fifty microseconds to read, before other connections have their turn
 FOLLOWING = 512  # connections whose chunks, or other small pieces, wait for turns of a millisecond
 TRAILER_BYTES = 4 * 1024  # of one body, all lines; nobody reads them
-READ_BYTES = 16 * 1024  # read at once of a connection that has no claim to more: what it may make us hold
+READ_BYTES = 16 * 1024  # read at once of a connection without a reservation: the most it can make us hold
 BODY_READ_BYTES = 256 * 1024  # read at once of a body whose bytes are reserved
 HEAD_S = 10  # from the first byte of a head, or from the connection's beginning, to the head's end
 BODY_S = 60  # from the moment a body is wanted to its end
 BODY_RATE_BYTES = 1_024  # a second, on average, once a body has come for BODY_GRACE_S
 BODY_GRACE_S = 5  # a lost packet or two are repeated within this time
 IDLE_S = 75  # a connection between two requests; pools of callers give up sooner
-ANSWER_S = 30  # within this time an answer that is not taken whole moves by BODY_RATE_BYTES a second
-# A caller that is refused in the middle may send on for so long, and so many bytes, which are thrown away: many read no
-# answer before they have sent all, and some none when that fails. Half as much again as the largest batch.
+ANSWER_S = 30  # in each such span an unread answer must move by BODY_RATE_BYTES a second
+# A caller that is refused midway may go on sending for so long, and so many bytes, which are thrown away: many read no
+# answer before they have sent everything, and some none when sending fails. Half as much again as the largest batch.
 LINGER_S = 10
 LINGER_BYTES = 12 * 1024 * 1024
-UNSENT_BYTES = 64 * 1024 * 1024  # of all answers that are written and not yet taken; a page may have 50 MB
-CONNECTIONS_REFUSED = 128  # connections above the bound that are being told so; more are ended without a word
+UNSENT_BYTES = 64 * 1024 * 1024  # of all answers that are written and not yet read; a page may have 50 MB
+CONNECTIONS_REFUSED = 128  # connections above the bound that get an answer; more are closed without one
 LARGE_SHARE = 0.75  # of the byte budget for bodies over EVENT_BODY_BYTES: the rest is for single events
 
 # -- texts of an event ------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ SCOPES = 50  # OAuth2 scopes asked for; more is a sign that a role was meant
 SCOPE_CHARS = 256
 AUDIENCE_CHARS = 1_024  # a URL or a name
 PEM_BYTES = 64 * 1024  # a certificate is 2 KB; a bundle of a company's authorities some dozens of them
-FINALIZE_WITHIN_S = 30 * 86_400  # a longer silence outlives the retention of what it is about
-FILTER_MEMO = 10_000  # event types whose fan-out is remembered per tenant; beyond, the memory begins anew
+FINALIZE_WITHIN_S = 30 * 86_400  # later the event is past its retention
+FILTER_MEMO = 10_000  # event types whose fan-out is memoised per tenant; beyond, the memo is emptied
 # … and endpoints in these, 8 bytes each: a hundred fan-outs to as many as a tenant may have.
 FILTER_PLACES = 1_000_000
 
@@ -104,7 +104,7 @@ BREAKER_WINDOW_S = (1.0, 86_400.0)
 BREAKER_CALLS = 10_000
 PROBE_AFTER_S = (0.1, 86_400.0)
 PROBE_S = 90.0  # a probe that says nothing for so long is lost: the longest time-out, and half of it for the way there
-# How late the word of an older opening may still be written: nobody's lease lasts so long.
+# How late an older opening may still be written: no lease lasts so long.
 CLOSINGS_KEPT_MS = 86_400_000
 POLICY_REFERENCE_BYTES = 16 * 1024  # a hundred steps fit in two KB
 
@@ -114,7 +114,7 @@ SECRET_BYTES = (24, 64)  # Standard Webhooks 1.0.0: 24 to 64 random bytes
 SECRET_BYTES_DEFAULT = 32
 MESSAGE_ID_CHARS = 128
 SIGNATURES = 32  # in one header; a rotation needs two
-SECRET_OVERLAP_MAX_S = 30 * 86_400  # that a secret signs on after its rotation
+SECRET_OVERLAP_MAX_S = 30 * 86_400  # for which a secret still signs after its rotation
 SIGNATURE_HEADER_BYTES = 4 * 1024
 TOLERANCE_S = 300  # clock difference between sender and receiver, both edges inclusive
 
@@ -125,4 +125,4 @@ ANSWERS_WHOLE = 10  # of one delivery, kept as far as they were read; and so is 
 # Of headers, and of the body, of the others: a hundred of them are 400 KB and not 2 MB.
 ANSWER_BYTES_LATER = 1024
 VERDICT_CODE_CHARS = 64
-RETRY_AFTER_S = 10**9  # 31 years: whatever is asked beyond is the same to every cap
+RETRY_AFTER_S = 10**9  # 31 years: above every cap of a policy

@@ -1,4 +1,4 @@
-"""The nouns: values that travel between the rooms. Times are Unix milliseconds, ids sixteen bytes.
+"""Values that travel between the packages. Times are Unix milliseconds, ids sixteen bytes.
 
 `Event` and everything under "history" never change once written. `Delivery` is the one mutable value:
 it is the worker's own copy of an unfinished row, and the row's `holder` and `attempt` are its fence.
@@ -37,7 +37,7 @@ Method = Literal["POST", "PUT", "PATCH"]
 
 
 class Event(Struct, frozen=True, gc=False):
-    """What happened, immutable. `body` is the exact request body of every attempt and replay."""
+    """A published event, immutable. `body` is the exact request body of every attempt and replay."""
 
     id: bytes
     tenant: str
@@ -119,7 +119,7 @@ class Notice(Struct, frozen=True, gc=False):
 
 
 class Settled(Struct, gc=False):
-    """What one attempt (or one ending) means for the book: a history line and the delivery's next state.
+    """The result of one attempt (or one ending) for the ledger: a history line and the delivery's next state.
 
     `end` set: the delivery is finished with that state and leaves the hot table.
     Otherwise the row goes on with `lane`, `number`, `due_at`, unheld, parked where `parked` is set.
@@ -140,7 +140,7 @@ class Settled(Struct, gc=False):
 
 
 class EndpointHealth(Struct, frozen=True, gc=False):
-    """What one record window means for an endpoint's consecutive-failure count.
+    """The effect of one record window on an endpoint's consecutive-failure count.
 
     The ledger folds it in the same transaction: a success in the window resets the count, then the
     failures after it (or all of them) are added. Where `limit` is reached, the endpoint becomes `inactive`.
@@ -158,25 +158,24 @@ class EndpointHealth(Struct, frozen=True, gc=False):
 
 
 class EndpointChange(Struct, frozen=True, gc=False):
-    """An endpoint as the record transaction left it: tells memory what changed."""
+    """An endpoint as the record transaction left it, for memory to follow."""
 
     endpoint: bytes
     failure_count: int
     status: EndpointStatus
     reason: str | None
-    disabled: bool = (
-        False  # this transaction switched it off, for its failures: told once, however many fail after it
-    )
+    # This transaction switched it off for its failures: reported once, however many fail after it.
+    disabled: bool = False
 
     @property
     def why_disabled(self) -> str:
-        """What its notice and its line of log say."""
+        """The sentence of its notice and of its log line."""
         return f"inactive after {self.failure_count} consecutive failures"
 
 
 class BreakerRow(Struct, frozen=True):
-    """What was decided of a breaker, as it survives a restart. `key` is scheme://host:port/path; of two rows of one breaker
-    that of the greater `generation` holds, and of one generation the closing (`core/breaker.py`)."""
+    """A breaker's state, stored to survive a restart. `key` is scheme://host:port/path. Of two rows of one breaker that of
+    the greater `generation` wins; of one generation, the closing (`core/breaker.py`)."""
 
     tenant: str
     key: str

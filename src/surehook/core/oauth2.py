@@ -1,8 +1,8 @@
-"""What a token server said (RFC 6749 sections 5.1 and 5.2). Its answers are a stranger's, like any receiver's.
+"""Answers of token servers (RFC 6749 sections 5.1 and 5.2): untrusted, like those of any receiver.
 
 A token is usable when the answer is 200 with one JSON object that has `access_token` (visible ASCII, bounded) and
 `token_type` `bearer`. How long it may be used is `expires_in`, within bounds; servers that leave it out mean to
-document it elsewhere, so a cautious life is assumed.
+document it elsewhere, so a short life is assumed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec import Struct
 from surehook.core import json_text, limits, outcome
 
 LIFE_DEFAULT_S = 300.0  # without `expires_in`: common lives are 5 minutes and more
-LIFE_MAX_S = 86_400.0  # a token that is said to live longer is asked for anew once a day
-MARGIN_S = 30.0  # a token is not used within this time of its end: requests and clocks take theirs …
-MARGIN_SHARE = 0.1  # … but at most this share of its life
+LIFE_MAX_S = 86_400.0  # a longer-lived token is renewed once a day
+MARGIN_S = 30.0  # a token is not used this close to its end, since requests take time and clocks differ …
+MARGIN_SHARE = 0.1  # … but at most this fraction of its life
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SECONDS = re.compile(r"[0-9]{1,12}")
@@ -32,7 +32,7 @@ ERRORS = frozenset({
 
 
 class Issued(Struct, frozen=True):
-    """A token and for how many seconds it may be used, from the moment it was asked for."""
+    """A token, and the seconds that it may be used from the moment it was asked for."""
 
     token: str
     life_s: float
@@ -56,8 +56,8 @@ _read_refusal = msgspec.json.Decoder(_Refusal).decode
 
 
 def read(*, status: int | None, failure: str | None, body: bytes, truncated: bool) -> Issued | str:
-    """The token, or the name of what is wrong, from the `token_…` names of ports/transport.py; trouble of our own
-    keeps its own name."""
+    """The token, or the name of the failure: a `token_…` name of ports/transport.py, or the name of a failure on our
+    side."""
     if failure is not None:
         return _failed(failure)
     if status == 200:
@@ -107,7 +107,7 @@ def _issued(body: bytes) -> Issued | None:
 
 
 def _life_s(given: float | str | None) -> float | None:
-    """Seconds, or None for what is no life. Some servers write the number as text."""
+    """Seconds of life, or None where the value is unusable. Some servers write the number as text."""
     if given is None:
         return LIFE_DEFAULT_S
     if isinstance(given, str):

@@ -1,4 +1,4 @@
-"""What one answer means: the table of outcomes (DESIGN section 8) as a function.
+"""The table of outcomes (DESIGN section 8) as a function of one answer.
 
 seen                                              outcome       retried   breaker
 success class                                     delivered     -         ok

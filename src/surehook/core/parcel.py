@@ -1,4 +1,4 @@
-"""What travels through a lane's queue: the ids of deliveries that are ready, or a tide.
+"""Messages in a lane's queue: the ids of deliveries that are ready, or a tide.
 
 A message is a hint and never the truth. Whoever takes it asks the ledger for these rows and gets those that are
 really free, so a message that comes twice, late or not at all changes nothing but the time of day.
@@ -44,7 +44,7 @@ def encode_tide(generation: int) -> bytes:
 
 
 def decode(body: bytes) -> list[bytes] | Tide | None:
-    """What a message carries; None where it is not one of ours."""
+    """The content of a message; None where it is not one of ours."""
     head, rest = body[:_HEAD_BYTES], body[_HEAD_BYTES:]
     if head == _TIDE and len(rest) == _GENERATION_BYTES:
         return Tide(int.from_bytes(rest, "big"))

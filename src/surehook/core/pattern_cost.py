@@ -1,7 +1,7 @@
-"""How much of a text's time a pattern may take: the size of the machine that the engine makes of it, from above.
+"""Upper bound of a pattern's cost per character: the size of the automaton that the engine builds from it.
 
 The engine is linear in the text. But where its table of states overflows, it keeps all places of the pattern that the text
-may have come to, and each character costs as many steps as there are. A repetition counts as often as it says.
+may have reached, and each character costs one step per place. A repetition counts as often as it may occur.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|\{(\d*)(,?)(\d*)\}|[()|*+?.]|.", 
 
 
 def weigh(pattern: str) -> tuple[int, int]:
-    """Places in it, and how many there would be without repetitions. Of a text of n characters each costs at most as many
-    steps as there are places, nor can more be reached by n characters than n times the second."""
+    """Places in the pattern, and how many there would be without repetitions. Each character costs at most as many steps as
+    there are places; n characters cannot reach more of them than n times the second number."""
     open_sizes: list[int] = []
     size, signs = 1, 0
     last = 0

@@ -156,13 +156,13 @@ def _merged(given: GivenPolicy, start: Policy) -> Policy:
 
 
 def _over(start: S, given: Struct) -> S:
-    """`start` with what was given laid over it."""
+    """`start` with the given values in place of its own."""
     laid = {key: value for key, value in msgspec.structs.asdict(given).items() if value is not UNSET}
     return msgspec.structs.replace(start, **laid)
 
 
 def _breaker(given: GivenBreaker, start: BreakerPolicy) -> BreakerPolicy:
-    """The numbers of one strategy mean nothing to the other, so they are not taken."""
+    """Refuses numbers of the other strategy, which would have no effect."""
     breaker = _over(start, given)
     strange = ("failure_ratio", "calls") if breaker.strategy == "count" else ("failures",)
     for key in strange:
@@ -204,7 +204,7 @@ def _exponential(given: GivenExponential, start: Schedule) -> Exponential:
 
 
 def _check(policy: Policy) -> None:
-    """What no single value can show."""
+    """Refuse values that contradict each other."""
     if policy.timeouts.retry < policy.timeouts.first:
         raise _refused("timeouts.retry", "the retry timeout is shorter than the first one")
     if isinstance(policy.schedule, Exponential) and policy.schedule.cap < policy.schedule.base:
@@ -259,7 +259,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 
 def _breaker_json(breaker: BreakerPolicy) -> dict[str, Any]:
-    """`rate` is what is meant where no strategy is named."""
+    """`rate` is the default, and not written."""
     window, probe_after = _short(breaker.window), _short(breaker.probe_after)
     if breaker.strategy == "count":
         return {

@@ -1,6 +1,6 @@
 """A policy as a caller may write it: every key optional, every bound beside its key.
 
-`UNSET` is "not said", which keeps the profile's value; null means off where a key allows it.
+`UNSET` is "not given", which keeps the profile's value; null means off where a key allows it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class GivenHeaderNames(Struct, forbid_unknown_fields=True):
 
 
 class GivenPolicy(Struct, forbid_unknown_fields=True):
-    """What a caller may write; every key is optional."""
+    """A policy as a caller may write it; every key is optional."""
 
     name: str | UnsetType | None = UNSET
     profile: str | UnsetType = UNSET

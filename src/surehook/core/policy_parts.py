@@ -1,4 +1,4 @@
-"""The parts of a policy as values. All durations are seconds; reading and writing is `policy.py`'s work."""
+"""The parts of a policy as values. All durations are seconds; `policy.py` reads and writes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WaitFactor(Struct, frozen=True):
 
 
 class JitterRatio(Struct, frozen=True):
-    """± this part of the wait."""
+    """± this fraction of the wait."""
 
     ratio: float
 
@@ -64,10 +64,10 @@ class AutoDisable(Struct, frozen=True):
 
 
 class BreakerPolicy(Struct, frozen=True):
-    """When a URL is left alone, and for how long: ask again after `probe_after`.
+    """Rules for opening a breaker; while open, a probe is made after `probe_after`.
 
     `rate` opens at `failure_ratio` of at least `calls` calls within `window`; `count` at `failures` failures within it,
-    however many calls went well. Each looks at its own numbers alone.
+    however many calls succeeded. Each strategy uses its own numbers alone.
     """
 
     window: float = 600.0
@@ -90,7 +90,7 @@ Jitter = JitterRatio | JitterFull | JitterAdd
 
 
 class Policy(Struct, frozen=True):
-    """How to deliver. `name` is set on profiles; `profile` is the one a policy started from."""
+    """Rules of delivery. `name` is set on profiles; `profile` is the one a policy started from."""
 
     name: str | None
     profile: str
@@ -102,7 +102,7 @@ class Policy(Struct, frozen=True):
     auto_retry: bool  # off: only a first call that timed out is retried, once
     max_age: float | None  # counted from acceptance; stands still while paused, inactive or in failure
     terminal: tuple[int, ...]  # statuses that end a delivery at once
-    honour_retry_after: float | None  # the longest wait a receiver may ask for; None: its wish is not heard
+    honour_retry_after: float | None  # the longest wait a receiver may ask for; None: it is ignored
     obey_verdicts: bool  # believe `"retryable": false` in a problem+json answer
     on_exhausted: OnExhausted
     auto_disable: AutoDisable | None
@@ -113,10 +113,10 @@ class Policy(Struct, frozen=True):
 
     @property
     def redirect_style(self) -> Literal["strict", "yousign"]:
-        """Which redirects are followed: `yousign` takes 301, 302, 303, 307 and 308 with a Location, method kept."""
+        """The redirects that are followed: `yousign` takes 301, 302, 303, 307 and 308 with a Location, method kept."""
         return "yousign" if self.profile == "yousign" else "strict"
 
     @property
     def wait_total_s(self) -> float | None:
-        """A wait that would bring the sum of waits over this is not begun; None: no such bound."""
+        """Bound of the sum of waits: a wait that would exceed it is not begun; None: no bound."""
         return limits.WAIT_FACTOR_TOTAL_S if isinstance(self.schedule, WaitFactor) else None

@@ -1,4 +1,4 @@
-"""Which TCP ports a webhook may call.
+"""The TCP ports that a webhook may call.
 
 443, 80, and everything from 1024 on except ports on which something else listens that could be hurt or
 read by an HTTP request: the bad ports of the Fetch standard (section 2.9), data stores, brokers, Docker
@@ -23,7 +23,7 @@ CLOSED_PORTS = frozenset(_FETCH | _DATA_STORES | _BROKERS | _CONTROL)
 
 
 def is_open_port(port: int, *, granted: bool) -> bool:
-    """Whether the table lets a webhook call `port`; `granted` where the operator named the address."""
+    """True if a webhook may call `port`; `granted` where the operator named the address."""
     if port in WEB_PORTS:
         return True
     return port >= LOWEST_FREE_PORT and (granted or port not in CLOSED_PORTS)

@@ -1,6 +1,6 @@
 """The five profiles: policies with a name.
 
-Three are exactly what a known sender documents, so that its receivers find nothing changed: no terminal
+Three are exactly as a known sender documents them, so that nothing changes for its receivers: no terminal
 statuses, no `Retry-After`, no verdicts from bodies, no adaptive routing, and connecting may take as long as the
 attempt. `standard` and `signing` are ours.
 """
@@ -109,7 +109,7 @@ WEBHOOKS_UNO = Policy(
     headers=HeaderNames(),
 )
 
-# A signature that nobody hears of blocks people: many calls, a short life, and a word to a person after 15 minutes.
+# A signature that nobody learns of blocks people: many retries, a short life, and a notice after 15 minutes.
 SIGNING = Policy(
     name="signing",
     profile="signing",

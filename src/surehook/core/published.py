@@ -1,6 +1,6 @@
-"""What a publisher sent: the request's JSON to a checked event, with `data` left as the bytes it came in.
+"""Reads what a publisher sent: the request's JSON to a checked event, with `data` left as the bytes it came in.
 
-Speed matters here, since every accepted event passes. What is dear is done only for texts that could need it:
+Speed matters here, since every accepted event passes. Costly checks run only on texts that could fail them:
 
 - Keys given twice. Every key and every text of the envelope is written between two quotes. Where there are exactly
   as many quotes outside `data` as the fields that were found account for, no key was given twice: a repeat,
@@ -24,7 +24,7 @@ from surehook.core.subscription import check_event_type
 
 
 class EventIn(Struct, frozen=True, gc=False):
-    """What a publisher sent, checked. `data` is the exact JSON bytes; `occurred_at` is in Unix milliseconds."""
+    """A published event, checked. `data` is the exact JSON bytes; `occurred_at` is in Unix milliseconds."""
 
     tenant: str
     type: str
@@ -90,7 +90,7 @@ def decode_event(raw: bytes) -> EventIn:
 
 
 def decode_event_in_steps(raw: bytes) -> Steps[EventIn]:
-    """The same in steps: what is yielded is the cost of each, in bytes. A small event is one step."""
+    """`decode_event` in steps: yields the cost of each, in bytes. A small event is one step."""
     if len(raw) <= PIECE:
         return decode_event(raw)
     if len(raw) > limits.EVENT_BODY_BYTES:
@@ -113,7 +113,7 @@ def split_batch(raw: bytes) -> list[bytes]:
 
 
 def split_in_steps(raw: bytes | memoryview) -> Steps[Iterable[bytes]]:
-    """The same in steps: what is yielded is the cost of each, in bytes. A short batch without a fault is one step."""
+    """`split_batch` in steps: yields the cost of each, in bytes. A short batch without a fault is one step."""
     found = json_items.at_once(raw, most=limits.BATCH_EVENTS)
     if found is not None:
         return found
@@ -121,10 +121,10 @@ def split_in_steps(raw: bytes | memoryview) -> Steps[Iterable[bytes]]:
 
 
 def spans_of_batch(raw: bytes | memoryview) -> Steps[list[json_items.Span]]:
-    """Where each event of a batch begins and ends, in steps: what is yielded is the cost of each, in bytes.
+    """Beginning and end of each event of a batch, in steps: yields the cost of each, in bytes.
 
     Raises Problem where the body as a whole is no batch: body_too_large (413), too_many_events, invalid_json, wrong_type (not
-    an array). What follows one event too many is not read.
+    an array). Reading stops at one event too many.
     """
     if len(raw) > limits.BATCH_BODY_BYTES:
         raise Problem("body_too_large", f"a batch has at most {limits.BATCH_BODY_BYTES} bytes", status=413)
@@ -141,7 +141,7 @@ def spans_of_batch(raw: bytes | memoryview) -> Steps[list[json_items.Span]]:
 
 
 def decode_item(raw: bytes) -> EventIn | Problem:
-    """One event of a batch, or what is wrong with it."""
+    """One event of a batch, or its Problem."""
     if len(raw) > PIECE:
         return at_once(decode_item_in_steps(raw))
     try:
@@ -155,7 +155,7 @@ def decode_item(raw: bytes) -> EventIn | Problem:
 
 
 def decode_item_in_steps(raw: bytes) -> Steps[EventIn | Problem]:
-    """The same in steps."""
+    """`decode_item` in steps."""
     if len(raw) <= PIECE:
         return decode_item(raw)
     try:
@@ -193,7 +193,7 @@ def _judged_in_steps(written: _Written, raw: bytes, key: str | None) -> Steps[Ev
 
 
 def _enveloped(written: _Written, raw: bytes, data: bytes, key: str | None) -> bool:
-    """Check what stands around `data`; whether that is a tenant and a type alone."""
+    """Check everything around `data`; True if that is a tenant and a type alone."""
     is_plain = _is_plain(raw, data)
     if not is_plain:
         _check_keys(raw, data, _quotes(written, key))
@@ -210,8 +210,8 @@ def _event(written: _Written, data: bytes, key: str | None, flaw: str | None, *,
 
 
 def _is_plain(raw: bytes, data: bytes) -> bool:
-    """Whether tenant, type and data, which was found last, are all that was given. Three keys and two texts are ten quotes,
-    and whatever else is written (another key, one of these again, an escape) brings more. It may say False of one that is."""
+    """True if tenant, type and data, in which data is last, are all that was given. Three keys and two texts are ten quotes,
+    and anything else (another key, one of these again, an escape) adds more. False negatives are possible."""
     return raw.endswith(data, 0, -1) and raw.count(b'"', 0, -len(data) - 1) == 10
 
 
@@ -259,7 +259,7 @@ def _event_id(text: str) -> bytes:
 
 
 def _quotes(written: _Written, key: str | None) -> int:
-    """Quotes that the found fields account for: two for a key, two for a text."""
+    """Number of quotes in the fields that were found: two for a key, two for a text."""
     w = written
     texts = (
         (w.id is not None)

@@ -1,4 +1,4 @@
-"""Receipts: what a receiver has said, later, about one event that it was given.
+"""Receipts: what a receiver reports later about one event that it was given.
 
 Stages are few and one-way: `accepted` (stored), `processed` (its effects are committed), `rejected`, `finalized` (its effects
 stand). A `Word` holds the instant of every stage that was reached, so it is the whole state and not a step: words may be
@@ -17,22 +17,21 @@ from msgspec import Struct
 Stage = Literal["accepted", "processed", "rejected", "finalized"]
 STAGES: tuple[Stage, ...] = get_args(Stage)  # each wins over those before it
 ENDS: tuple[Stage, ...] = ("rejected", "finalized")  # nobody has to wait for more
-HEADER = (
-    "webhook-receipts"  # on a delivery: receipts are asked for; its value is the id of the endpoint that asks
-)
+# On a delivery: receipts are asked for; its value is the id of the endpoint that asks.
+HEADER = "webhook-receipts"
 CODE_CHARS = 64
 NOTE_CHARS = 200  # a sentence for people of another company; what is longer is cut
 
 
 class Wanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an endpoint wants of receipts. `finalize_within_s`: a notice where no end is told so long after a delivery
-    (seconds, None: never)."""
+    """Receipts that an endpoint asks for. `finalize_within_s`: seconds after a delivery until a missing end raises a notice
+    (None: never)."""
 
     finalize_within_s: int | None = None
 
 
 class Word(Struct, frozen=True, omit_defaults=True):
-    """What was said of one event so far: at least one stage's instant (Unix milliseconds, by the receiver's clock)."""
+    """Stages that one event has reached so far, at least one (Unix milliseconds, by the receiver's clock)."""
 
     accepted_at: int | None = None
     processed_at: int | None = None
@@ -64,7 +63,7 @@ def word(
 
 
 def join(one: Word, other: Word) -> Word:
-    """What both say together."""
+    """Both words in one."""
     upper = max(one, other, key=_weight)
     times = {f"{stage}_at": _later(one.at(stage), other.at(stage)) for stage in STAGES}
     return Word(**times, code=upper.code, note=upper.note)

@@ -34,13 +34,12 @@ from surehook.core.verification import Headers, Key, Verifier, VerifyError
 
 LABEL = b"surehook receipts v1"
 PREFIX = "rcp"
-ITEMS = (
-    100  # receipts in one message: one request and one transaction for what a busy receiver says in a moment
-)
+# Receipts in one message: one request and one transaction for what a busy receiver reports in a moment.
+ITEMS = 100
 BODY_BYTES = 256 * 1024  # ITEMS with notes at their longest in four-byte letters, escaped, and air
 
 
-class Item(Struct, omit_defaults=True):
+class ReceiptEntry(Struct, omit_defaults=True):
     """One receipt as JSON. Unknown fields are passed over: a newer receiver may say more."""
 
     event: str
@@ -53,19 +52,19 @@ class Item(Struct, omit_defaults=True):
     note: str | None = None
 
 
-class Message(Struct):
-    receipts: list[Item]
+class ReceiptMessage(Struct):
+    receipts: list[ReceiptEntry]
 
 
 class Said(Struct, frozen=True):
-    """What was said about one event that a delivery brought."""
+    """The receipt for one event that a delivery brought."""
 
     delivery: bytes
     event: bytes
     word: Word
 
 
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(ReceiptMessage)
 
 
 def receipt_key(material: bytes) -> bytes:
@@ -73,22 +72,22 @@ def receipt_key(material: bytes) -> bytes:
     return hmac.digest(material, LABEL, "sha256")
 
 
-def item(event: str, delivery: str, word: Word) -> Item:
+def item(event: str, delivery: str, word: Word) -> ReceiptEntry:
     times = {f"{stage}_at": instants.render_optional(word.at(stage)) for stage in STAGES}
-    return Item(event=event, delivery=delivery, **times, code=word.code, note=word.note)
+    return ReceiptEntry(event=event, delivery=delivery, **times, code=word.code, note=word.note)
 
 
-def write(items: Sequence[Item]) -> bytes:
+def write(items: Sequence[ReceiptEntry]) -> bytes:
     """The body of a message of 1 to `ITEMS` receipts."""
     assert 0 < len(items) <= ITEMS, "a message has its bounds"
-    return msgspec.json.encode(Message(list(items)))
+    return msgspec.json.encode(ReceiptMessage(list(items)))
 
 
 def headers(
-    endpoint: str, materials: Sequence[bytes], body: bytes, *, now_ms: int, chance: bytes
+    endpoint: str, materials: Sequence[bytes], body: bytes, *, now_ms: int, random: bytes
 ) -> dict[str, str]:
-    """What a message carries beside its body, signed with each secret, so that a rotation loses nothing."""
-    message_id = ids.text(PREFIX, ids.uuid7(now_ms, chance))
+    """Headers of a message, signed with each secret, so that a rotation loses nothing."""
+    message_id = ids.text(PREFIX, ids.uuid7(now_ms, random))
     seconds = now_ms // 1000
     signed = [signature.sign(receipt_key(one), message_id, seconds, body).decode() for one in materials]
     return {
@@ -101,7 +100,7 @@ def headers(
 
 
 def verify(headers: Headers, body: bytes, materials: Iterable[bytes], *, now: float) -> None:
-    """Believe that one who holds one of these v1 secrets made this message as receipts. `now` in Unix seconds.
+    """Check that a holder of one of these v1 secrets made this message as receipts. `now` in Unix seconds.
 
     Raises VerifyError.
     """
@@ -122,7 +121,7 @@ def read(body: bytes) -> list[Said]:
     return [_said(one, f"receipts.{place}") for place, one in enumerate(message.receipts)]
 
 
-def _said(one: Item, field: str) -> Said:
+def _said(one: ReceiptEntry, field: str) -> Said:
     event, delivery = ids.try_parse(ids.EVENT, one.event), ids.try_parse(ids.DELIVERY, one.delivery)
     if event is None or delivery is None:
         name = "event" if event is None else "delivery"

@@ -1,6 +1,6 @@
-"""What of a secret, a header or a URL may be shown in logs, consoles and error messages.
+"""The part of a secret, a header or a URL that may be shown in logs, consoles and error messages.
 
-Shown is what helps a person to recognise a thing and does not help anybody to use it. Header values are hidden
+It helps a person to recognise the thing, and nobody to use it. Header values are hidden
 unless their name is known to be harmless: a list of secret names would always be one name short.
 """
 
@@ -25,8 +25,8 @@ HARMLESS = frozenset({
 })  # fmt: skip
 
 
-# What names of headers that hold secrets are made of. This list may be one word short: secrets that must never be seen
-# belong into an endpoint's authentication, of which none is shown.
+# Words in the names of headers that hold secrets. The list may be one word short: secrets that must never be seen belong
+# in an endpoint's authentication, which is never shown.
 SECRET_WORDS = frozenset({
     "authorization", "authentication", "auth", "cookie", "token", "secret", "password", "passwd", "pwd", "passphrase",
     "pass", "passcode", "pin", "otp", "pat",    "credential", "apikey", "bearer", "jwt", "session", "sessionid", "signature",
@@ -49,7 +49,7 @@ def header(name: str, value: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a header of this name holds a secret, by the words of the name."""
+    """True if a header of this name holds a secret, by the words of the name."""
     words = name.lower().replace("_", "-").split("-")
     if words[-1] == "key" and len(words) > 1:
         return words[-2] not in HARMLESS_KEYS
@@ -57,7 +57,7 @@ def is_secret(name: str) -> bool:
 
 
 def configured(given: Mapping[str, str]) -> dict[str, str]:
-    """Headers that an operator configured: shown, for they are his, but for those that hold secrets by their name."""
+    """Headers that an operator configured, shown unless their name says that they hold a secret."""
     return {name: HIDDEN if is_secret(name) else value for name, value in given.items()}
 
 
@@ -66,9 +66,9 @@ def headers(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def request(said: bytes, private: bytes) -> dict[str, str]:
-    """What is kept of the header lines of a request: `said` by us as it was, of the endpoint's own (`private`) the names
-    alone. Their values may be credentials under any name, and are kept for as long as nobody looks. The signature is
-    left out: it would let whoever reads it speak for us for minutes."""
+    """The header lines of a request as they are kept: `said` by us as they were, of the endpoint's own (`private`) only the
+    names, since their values may be credentials under any name. The signature is left out: whoever reads it could pose as
+    us for minutes."""
     shown = {name: value for name, value in _fields(said) if name != "webhook-signature"}
     return shown | {name: HIDDEN for name, _ in _fields(private)}
 

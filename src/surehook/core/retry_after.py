@@ -1,7 +1,7 @@
 """`Retry-After` (RFC 9110 section 10.2.3): whole seconds, or one of the three HTTP date forms.
 
-Anything else is ignored, and so are two values, since nothing says which one holds. What is read is uncapped
-except by `limits.RETRY_AFTER_S`; the policy's cap is the caller's work.
+Anything else is ignored, and so are two values, since nothing says which one is meant. The only cap here is
+`limits.RETRY_AFTER_S`; the caller applies that of the policy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE = re.compile(rb"^retry-after[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILI
 
 
 def from_headers(header_lines: bytes, now_ms: int) -> float | None:
-    """Seconds from now that an answer's header lines ask to be left alone, or None."""
+    """Seconds from now until the retry that an answer's header lines ask for, or None."""
     found = _LINE.findall(header_lines)
     return parse(found[0], now_ms) if len(found) == 1 else None
 

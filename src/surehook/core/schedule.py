@@ -1,4 +1,4 @@
-"""The nth retry to a wait: seconds, exact, from the policy and a fraction that the caller draws.
+"""The nth retry to a wait: seconds, exact, from the policy and a random number that the caller draws.
 
 `retry` counts from 1: the wait before the second attempt is that of retry 1.
 """
@@ -18,7 +18,7 @@ from surehook.core.policy_parts import (
 
 
 def retries(policy: Policy) -> int:
-    """How many retries the schedule has. Age, `auto_retry` and the ten-day rule may allow fewer."""
+    """Number of retries in the schedule. Age, `auto_retry` and the ten-day rule may allow fewer."""
     schedule = policy.schedule
     return len(schedule.waits) if isinstance(schedule, Fixed) else schedule.retries
 
@@ -35,24 +35,24 @@ def base_wait(policy: Policy, retry: int) -> float:
             return retry * 30.0 + float(2.0 ** (retry * factor / 100.0))
 
 
-def wait(policy: Policy, retry: int, fraction: float) -> float:
-    """Seconds before retry number `retry`; `fraction` in [0, 1) is the chance in it."""
+def wait(policy: Policy, retry: int, jitter: float) -> float:
+    """Seconds before retry number `retry`; `jitter` in [0, 1) places it within its range."""
     base = base_wait(policy, retry)
     if policy.jitter is None:
         return base
     low, high = _spread(policy.jitter, base)
-    return base + low + fraction * (high - low)
+    return base + low + jitter * (high - low)
 
 
 def jitter_range(policy: Policy, retry: int) -> tuple[float, float]:
-    """What jitter may add to the wait before retry number `retry`: lowest and highest, in seconds."""
+    """Bounds of what jitter may add to the wait before retry number `retry`: lowest and highest, in seconds."""
     if policy.jitter is None:
         return (0.0, 0.0)
     return _spread(policy.jitter, base_wait(policy, retry))
 
 
 def begins(policy: Policy, retry: int, waited_s: float) -> bool:
-    """Whether the wait before `retry` is begun after `waited_s` seconds of earlier waits (without jitter).
+    """True if the wait before `retry` is begun after `waited_s` seconds of earlier waits (without jitter).
 
     webhooks.uno: a wait that would pass ten days in all is not begun.
     """

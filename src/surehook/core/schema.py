@@ -1,20 +1,20 @@
-"""JSON Schemas of event types: compiled once, asked of every event of the type.
+"""JSON Schemas of event types: compiled once, applied to every event of the type.
 
-A schema is judged when it is registered, and stands alone: a reference that leads outside the document is
-refused there, and nothing is ever fetched, neither from the network nor from a file. What it may cost is bounded:
+A schema is judged when it is registered, and is complete in itself: a reference that leads outside the document is
+refused, and nothing is ever fetched, neither from the network nor from a file. Its cost is bounded:
 
 - size (`limits.SCHEMA_BODY_BYTES`, at the door) and nesting (`limits.DATA_DEPTH`, as of every JSON value here);
 - patterns, in number and in compiled size, matched by an engine that is linear in the text. So there is no
   look-around and no back-reference: an engine that has them can be kept busy for years by thirty characters.
 
 - time: what a schema would cost is counted before the engine is asked (`core/schema_cost.py`), which cannot be stopped.
-  A schema that is too much for any payload is refused when it is registered, a payload that is too much for its schema
-  when it is published (`schema_too_costly`): both say no to what would hold the loop, never wait for it.
+  A schema that is too costly for any payload is refused when it is registered, a payload that is too costly for its
+  schema when it is published (`schema_too_costly`), so that neither can block the loop.
 
-The draft is the one that `$schema` names, 2020-12 where it names none. `format` is checked: a schema that asks for
-an e-mail address means it. Formats the drafts do not define are notes for readers, as the drafts say.
+The draft is the one that `$schema` names, 2020-12 where it names none. `format` is checked. Formats that the
+drafts do not define are annotations, as the drafts say.
 
-The engine is imported with the first schema, so that those who have none need not have it.
+The engine is imported with the first schema, so that it need not be installed where there are none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
 FIELD_CHARS = 80  # of a path into `data`: its keys are the publisher's text
-SENTENCE_CHARS = 240  # of the engine's words, which quote the schema: an enumeration may be long
+SENTENCE_CHARS = 240  # of the engine's message, which quotes the schema: an enumeration may be long
 VALUE = "the value"  # stands in a sentence where the engine would quote the payload
 
 # Where the engine's sentence would quote keys of the payload, or reads badly. The path names the place.
@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Schema:
-    """A schema ready to be asked. `source` is the JSON it was made from; `fault` says why it cannot be used."""
+    """A compiled schema. `source` is the JSON it was made from; `fault` says why it cannot be used."""
 
     __slots__ = ("__weakref__", "_counter", "_validator", "fault", "source")
 
@@ -78,11 +78,11 @@ class Schema:
         self._counter = counter
 
     def weight(self, data: bytes) -> int:
-        """How many steps judging this payload takes at most, by a glance at it."""
+        """Upper bound of the steps of judging this payload, from counts of its bytes alone."""
         return 0 if self._counter is None else self._counter.weight(data)
 
     def mismatch(self, data: bytes) -> Problem | None:
-        """What the schema has against this valid JSON: Problem `schema_mismatch`, or None.
+        """The first mismatch of this valid JSON: Problem `schema_mismatch`, or None.
 
         Its field is the path of the first error, `data.signer.email`; its sentence holds nothing of the payload.
         A schema that cannot be used refuses everything with `invalid_schema`: unchecked events would be worse.
@@ -115,12 +115,12 @@ class Schema:
 
 
 def compile_schema(source: bytes) -> Schema:
-    """The schema that these bytes of JSON are. Raises Problem `invalid_schema` (field `schema`)."""
+    """Compile a schema from JSON. Raises Problem `invalid_schema` (field `schema`)."""
     return at_once(compile_in_steps(source))
 
 
 def compile_in_steps(source: bytes) -> Steps[Schema]:
-    """The same in steps: the engine's, some 30 ms for the largest schema, is one."""
+    """`compile_schema` in steps; the engine's part, some 30 ms for the largest schema, is one step."""
     flaw = yield from json_text.flaw_in_steps(source, depth=limits.DATA_DEPTH, digits=limits.NUMBER_DIGITS)
     if flaw is not None:
         raise _refused(f"not JSON that can be kept: {flaw}")
@@ -163,8 +163,8 @@ def compile_in_steps(source: bytes) -> Steps[Schema]:
 
 
 def kept_in_steps(source: bytes) -> Steps[Schema]:
-    """A schema out of the book. One that is not usable, because it was written by a version that judged otherwise,
-    becomes a Schema that refuses every event: a server must start whatever its book holds."""
+    """A schema from the ledger. One that is not usable, because an older version accepted it, becomes a Schema that refuses
+    every event: a server must start whatever its ledger holds."""
     try:
         return (yield from compile_in_steps(source))
     except Problem as problem:
@@ -172,17 +172,17 @@ def kept_in_steps(source: bytes) -> Steps[Schema]:
 
 
 def count_patterns(schema: Any) -> int:
-    """How many regular expressions a schema may hold: `pattern` texts and keys of `patternProperties`, wherever."""
+    """Number of regular expressions in a schema at most: `pattern` texts and keys of `patternProperties`, wherever."""
     return sum(1 for _ in _patterns(schema))
 
 
 def count_parts(schema: Any) -> int:
-    """Objects in it: subschemas, and what holds them."""
+    """Number of objects: subschemas, and objects that hold them."""
     return sum(isinstance(value, dict) for value in inside(schema))
 
 
 def count_places(schema: Any) -> int:
-    """How large its regular expressions are together, repetitions written out."""
+    """Size of all its regular expressions, repetitions written out."""
     return sum(weigh(pattern)[0] for pattern in _patterns(schema))
 
 
@@ -205,7 +205,7 @@ def _refused(detail: str, hint: str | None = None) -> Problem:
 
 
 def _unusable(error: ValidationError) -> Problem:
-    """Why the engine does not take a schema: by the schema of schemas, or for a reference that leads nowhere."""
+    """The engine's reason to refuse a schema: the meta-schema, or a reference that leads nowhere."""
     if error.kind.name == "$ref":
         said = error.message.partition(" and retrieving it failed")[0]
         return _refused(f"a reference cannot be followed: {_cut(said, SENTENCE_CHARS)}", _STANDS_ALONE)

@@ -1,13 +1,13 @@
-"""What a schema costs for a given payload, counted before the engine begins: it cannot be interrupted.
+"""Cost of a schema for a given payload, counted before the engine begins, since it cannot be interrupted.
 
-The engine holds the interpreter until it is done: no thread, no timer and no signal gets a word in. So nobody asks it what
-would take long. The count goes through the payload once, level by level (`schema_walk.py`). At each value stand the
+The engine holds the interpreter until it is done: no thread, timer or signal runs meanwhile. So it is not asked where it
+would take long. The count goes through the payload once, level by level (`schema_walk.py`). Each value has a set of
 schemas that are applied to it, and how often: references that multiply are multiplied, not followed. Such a set is made
-once, and so is the step from it to the set at a key or an item; that a set of schemas is met a thousand times costs a
-thousand steps, however large it is.
+once, and so is the step from it to the set at a key or an item; a set that is met a thousand times costs a thousand
+steps, however large it is.
 
-The count is an upper bound in steps of about 2.5 ns: nothing is taken to fail early. What the walk itself takes is counted
-in the same steps. Small payloads are not walked: the whole schema, written out, times the payload's size is a bound as well.
+The count is an upper bound in steps of about 2.5 ns: it assumes that nothing fails early, and includes the walk itself.
+Small payloads are not walked: the whole schema, written out, times the payload's size is an upper bound too.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.core import limits
-from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, Node, Reader, TooMuch
+from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, SchemaNode, SchemaReader, TooMuch
 from surehook.core.schema_sets import Count, State
-from surehook.core.schema_walk import Walk
+from surehook.core.schema_walk import SchemaWalk
 from surehook.core.steps import Steps
 
-CAP = 1 << 50  # counts are cut here: what is above is far above every bound
+CAP = 1 << 50  # counts are capped here, far above every bound
 BUILD = 250  # steps: one schema of a set that is met for the first time
 MADE = 1_500  # … and the set
 REPEATED = 4  # how often the schemas beside `unevaluated…` are gone through
-LIGHT = limits.SCHEMA_STEPS // 100  # steps: not worth a walk
+LIGHT = limits.SCHEMA_STEPS // 100  # steps; below this a walk is not worth it
 KEPT = 20_000  # schemas in all sets that are kept between payloads
 INNER_COST = 512  # of adding up one schema (core/steps.py)
 
@@ -41,7 +41,7 @@ class Cost(Struct, gc=False):
 class Counter:
     """Counts for one schema. Made by `counting`."""
 
-    def __init__(self, nodes: list[Node], order: list[int], whole: tuple[int, int, int] | None) -> None:
+    def __init__(self, nodes: list[SchemaNode], order: list[int], whole: tuple[int, int, int] | None) -> None:
         self._nodes = nodes
         self._built = 0
         self._order = order
@@ -55,7 +55,7 @@ class Counter:
         return self._start.steps + BUILD * len(self._start.nodes)
 
     def weight(self, data: bytes) -> int:
-        """How many steps no payload of this size passes, by a glance at it."""
+        """Upper bound of the steps for this payload, from counts of its bytes alone."""
         if self._whole is None:
             return CAP
         steps, text, square = self._whole
@@ -63,13 +63,13 @@ class Counter:
         return min(CAP, steps * values + text * len(data) + square * values * values)
 
     def count(self, data: Any, most: int = limits.SCHEMA_STEPS, *, has_long: bool = True) -> Cost:
-        """For this payload. Ends early where the steps pass `most`. `has_long`: whether it may have a number that fits
-        in no 64 bits."""
+        """Count for this payload; ends early where the steps pass `most`. `has_long`: it may have a number that fits in no
+        64 bits."""
         if self._built > KEPT:
             self._built = 0
             self._sets.clear()
             self._start = self._closed({(0, False): 1})
-        walk = Walk(self._at_key, self._at_item, has_long=has_long)
+        walk = SchemaWalk(self._at_key, self._at_item, has_long=has_long)
         met: set[State] = set()
         level = {self._start: [data]}
         while level and walk.steps + walk.own <= most:
@@ -117,7 +117,7 @@ class Counter:
         return found
 
     def _closed(self, count: Count) -> State:
-        """With all that these apply to the same value. The same are one set, wherever they are met."""
+        """The set with all schemas that these apply to the same value. Equal sets are one object."""
         key = frozenset(count.items())
         found = self._sets.get(key)
         if found is None:
@@ -145,14 +145,14 @@ class Counter:
 
 def counting(document: Any) -> Steps[Counter]:
     """A counter for a schema. Raises TooMuch for one that applies itself to the same value."""
-    nodes = yield from Reader().read(document)
+    nodes = yield from SchemaReader().read(document)
     order = _sorted(nodes)
     whole = yield from _written_out(nodes)
     return Counter(nodes, order, whole)
 
 
-def _sorted(nodes: list[Node]) -> list[int]:
-    """For each schema its rank: above all that it applies to the same value."""
+def _sorted(nodes: list[SchemaNode]) -> list[int]:
+    """Rank of each schema: above all that it applies to the same value."""
     order = [-1] * len(nodes)
     rank = len(nodes)
     begun: set[int] = set()
@@ -177,7 +177,7 @@ def _sorted(nodes: list[Node]) -> list[int]:
     return order
 
 
-def _written_out(nodes: list[Node]) -> Steps[tuple[int, int, int] | None]:
+def _written_out(nodes: list[SchemaNode]) -> Steps[tuple[int, int, int] | None]:
     """Steps for each value, each character, and each pair of values, of all schemas with their references written
     out. None: they have no end."""
     found: dict[int, tuple[int, int, int]] = {}
@@ -213,7 +213,7 @@ def _written_out(nodes: list[Node]) -> Steps[tuple[int, int, int] | None]:
     return found[0]
 
 
-def _inner(nodes: list[Node], number: int) -> list[int]:
+def _inner(nodes: list[SchemaNode], number: int) -> list[int]:
     node = nodes[number]
     same = [inner for inner, _ in node.same]
     return [

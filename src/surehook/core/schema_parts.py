@@ -1,7 +1,7 @@
-"""A schema taken apart: what each of its schemas costs by itself, and which others it applies where.
+"""The parts of a schema: the cost of each subschema by itself, and the subschemas that it applies where.
 
-Every keyword of every draft is read, whether or not the schema's own draft knows it: more is never too little. What the
-figures say of the engine was measured; they are in steps of about 2.5 ns.
+Every keyword of every draft is read, whether or not the schema's own draft has it, since the result is an upper bound. The
+costs of the engine were measured; they are in steps of about 2.5 ns.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from surehook.core.pattern_cost import weigh
 from surehook.core.steps import Steps
 
 ERROR = 6_000  # steps: the engine makes an error of everything that fails within `anyOf`
-CONTAINS = 40  # an item that is asked whether it is one
+CONTAINS = 40  # an item that `contains` is tried on
 COMPOUND = 48  # comparing with an object or a list of an enumeration
 HUGE = 4_000  # `multipleOf` in exact numbers of 300 digits
 LONG = 1_600  # comparing two numbers that fit in no 64 bits
-UNEVALUATED = 10  # asking a schema whether it knew a key
+UNEVALUATED = 10  # checking whether a schema has evaluated a key
 MULTIPLE = 400  # `multipleOf` of common numbers
 TEXT = 40  # a text that is looked at, however short
 NAME = 12  # a key that is looked for
@@ -33,15 +33,15 @@ _TEXT_WORDS = frozenset({"format", "contentMediaType", "contentEncoding", "minLe
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _FOREIGN = ("http://json-schema.org/", "https://json-schema.org/")
-_FOREIGN_STEPS = 1_600  # the schema of schemas, applied to one value
+_FOREIGN_STEPS = 1_600  # the meta-schema, applied to one value
 
 
 class TooMuch(Exception):
-    """The schema cannot be used at all; the sentence says why."""
+    """The schema cannot be used at all; the message says why."""
 
 
-class Node:
-    """One schema: what it costs by itself, and what it applies where."""
+class SchemaNode:
+    """One subschema: its own cost, and the subschemas that it applies where."""
 
     __slots__ = (
         "additional", "compound", "contains", "each_item", "each_key", "error", "key_text", "multiple", "prefix",
@@ -62,19 +62,19 @@ class Node:
         self.each_item: list[int] = []
 
 
-class Reader:
-    """Takes a document apart."""
+class SchemaReader:
+    """Reads a document into its subschemas."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._documents: list[Any] = []
-        self.nodes: list[Node] = []
+        self.nodes: list[SchemaNode] = []
         self._bases: dict[int, str] = {}
         self._places: dict[str, Any] = {}
         self._dynamic: dict[str, list[Any]] = {}
 
-    def read(self, document: Any) -> Steps[list[Node]]:
-        """The schemas of it that something may lead to, its own first. Raises TooMuch."""
+    def read(self, document: Any) -> Steps[list[SchemaNode]]:
+        """The subschemas that can be reached, the root first. Raises TooMuch."""
         yield from self._index(document)
         self._number(document)
         done = 0
@@ -89,11 +89,11 @@ class Reader:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.nodes)
-            self.nodes.append(Node())
+            self.nodes.append(SchemaNode())
             self._documents.append(schema)
         return number
 
-    def _read(self, node: Node, schema: Any) -> None:
+    def _read(self, node: SchemaNode, schema: Any) -> None:
         if not isinstance(schema, dict):
             if schema is _FOREIGN:
                 node.steps = _FOREIGN_STEPS
@@ -122,7 +122,7 @@ class Reader:
         self._read_lists(node, schema)
         self._read_values(node, schema)
 
-    def _read_objects(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_objects(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         properties = get("properties")
         if isinstance(properties, dict):
@@ -144,7 +144,7 @@ class Reader:
         if isinstance(get("required"), list):
             node.steps += NAME * len(get("required"))
 
-    def _read_lists(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_lists(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         for word in ("prefixItems", "items"):
             if isinstance(get(word), list):
@@ -158,7 +158,7 @@ class Reader:
             node.unevaluated = True
         node.unique = int(get("uniqueItems") is True)
 
-    def _read_values(self, node: Node, schema: dict[str, Any]) -> None:
+    def _read_values(self, node: SchemaNode, schema: dict[str, Any]) -> None:
         get: Callable[[str], Any] = schema.get
         options = list(get("enum")) if isinstance(get("enum"), list) else []
         if "const" in schema:
@@ -227,7 +227,7 @@ class Reader:
         if base.startswith(_FOREIGN) and place is None:
             if -2 not in self._numbers:
                 self._numbers[-2] = len(self.nodes)
-                self.nodes.append(Node())
+                self.nodes.append(SchemaNode())
                 self._documents.append(_FOREIGN)
             return self._numbers[-2]
         named = self._places.get(f"{base}#{mark}") if mark and not mark.startswith("/") else place
@@ -246,7 +246,7 @@ class Reader:
 
 
 def _names_text(schema: Any) -> int:
-    """Steps for a character of a key, by a schema of names with all that stands in it."""
+    """Steps for a character of a key, by a schema of names with everything in it."""
     text = 0
     for value in inside(schema):
         if isinstance(value, dict):
@@ -265,7 +265,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def inside(value: Any) -> Iterator[Any]:
-    """The value, and all that it holds."""
+    """The value and everything in it."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -277,7 +277,7 @@ def inside(value: Any) -> Iterator[Any]:
 
 
 def is_long(value: Any) -> bool:
-    """Whether it is a number that fits in no 64 bits."""
+    """True for a number that fits in no 64 bits."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 

@@ -1,8 +1,8 @@
-"""A set of schemas that are applied to one value, summed up: what each kind of value costs by all of them together."""
+"""A set of schemas that are applied to one value, with the sum of their costs for each kind of value."""
 
 from __future__ import annotations
 
-from surehook.core.schema_parts import Node
+from surehook.core.schema_parts import SchemaNode
 
 PLAIN = 1e15
 
@@ -17,7 +17,7 @@ class State:
         "steps", "text", "tokens", "unevaluated", "unique",
     )  # fmt: skip
 
-    def __init__(self, count: Count, nodes: list[Node]) -> None:
+    def __init__(self, count: Count, nodes: list[SchemaNode]) -> None:
         self.nodes = count
         self.steps = self.text = self.key_text = self.compound = self.contains = self.unique = 0
         self.multiple = self.huge = self.tokens = self.unevaluated = self.errors = self.prefix = 0

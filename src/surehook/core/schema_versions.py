@@ -1,9 +1,9 @@
 """The schemas of one event type, side by side: the version that an event names chooses the one that judges it.
 
-A type has its own version, which holds for events that name none, and may name others. As long as it names none at all, its
-own schema judges every event, whatever version that names: a type that was registered before there were several goes on as
-it did. Where others are named, even an empty object of them, a version that is none of them is refused: a schema of another
-version would let pass what it does not know, or refuse it for the wrong reason.
+A type has its own version, which applies to events that name none, and may name others. As long as it names none at all,
+its own schema judges every event, whatever version that names, so that older types keep working. Where others are named,
+even as an empty object, an unknown version is refused: a schema of another version would accept what it does not know, or
+refuse it for the wrong reason.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Versions(Struct, frozen=True):
-    """What judges the events of one type."""
+    """The schemas that events of one type are judged by, by version."""
 
     own: str
     schema: Schema | None  # of `own`; None: events of it are not judged
     others: Mapping[str, Schema] | None = None  # None: versions are not told apart
 
     def refuses(self, event: EventIn) -> Problem | None:
-        """`unknown_schema_version`, or what the chosen schema has against the event's data."""
+        """Problem `unknown_schema_version`, or the chosen schema's Problem with the event's data, or None."""
         if self.others is not None and event.schema_version not in (None, self.own, *self.others):
             return Problem(
                 "unknown_schema_version", f"{quoted(event.type)} has no version {quoted(str(event.schema_version))}",
@@ -40,7 +40,7 @@ class Versions(Struct, frozen=True):
         return None if schema is None else schema.mismatch(event.data)
 
     def weight(self, event: EventIn) -> int:
-        """How many steps judging the event takes at most, by a glance at it."""
+        """Upper bound of the steps of judging the event, from counts of its bytes alone."""
         schema = self._chosen(event)
         return 0 if schema is None else schema.weight(event.data)
 
@@ -52,7 +52,7 @@ class Versions(Struct, frozen=True):
 
 
 def packed(schemas: Mapping[str, Schema]) -> bytes:
-    """As the book keeps them: one JSON object, by version."""
+    """The form in the ledger: one JSON object, by version."""
     return msgspec.json.encode({version: Raw(schema.source) for version, schema in schemas.items()})
 
 
@@ -62,7 +62,7 @@ def unpacked(stored: bytes | None) -> dict[str, bytes]:
 
 
 def check(event_type: EventType) -> None:
-    """A version has one schema. Raises Problem where it is given in two places."""
+    """Refuse a version whose schema is given in two places. Raises Problem."""
     version = event_type.schema_version
     if event_type.schema is not None and version in unpacked(event_type.schemas):
         raise Problem(

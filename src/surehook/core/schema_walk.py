@@ -1,7 +1,7 @@
-"""A payload on its way through sets of schemas: values of one level that have the same set go through it together.
+"""Walks a payload through sets of schemas: values of one level that have the same set go through it together.
 
-So most of what a payload asks for is done by functions that take a whole list. What it costs all the same is counted
-with the rest: it holds the interpreter like the engine does.
+So most of the work is done by functions that take a whole list. Its own cost is counted too, since it holds the
+interpreter like the engine does.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from surehook.core.schema_parts import HUGE, LONG, MULTIPLE, UNEVALUATED, inside, is_long
 from surehook.core.schema_sets import PLAIN, State
 
-# Of this walk, in steps of 2.5 ns: a set of schemas at one level, a value that is handed on, one that is looked at (a key, an
-# object, a number, a text), and one in which a long number is looked for.
+# Costs of this walk, in steps of 2.5 ns: a set of schemas at one level, a value that is passed on, one that is looked at (a
+# key, an object, a number, a text), and one that is searched for long numbers.
 GROUP, VALUE, LOOK, LOOK_INTO = 600, 16, 32, 48
 
 AtKey = Callable[[State, str | None], State]
 AtItem = Callable[[State, int], State]
 
 
-class Walk:
+class SchemaWalk:
     """`steps`: of the engine, to say yes or no. `errors`: … to say why not. `own`: of this walk.
 
     `has_long`: False where the payload is known to have no number that fits in no 64 bits.
@@ -36,7 +36,7 @@ class Walk:
         self._has_long = has_long
 
     def step(self, state: State, values: list[Any]) -> None:
-        """Values of one level to which the same schemas are applied."""
+        """Count values of one level to which the same schemas are applied."""
         count = len(values)
         self.steps += state.steps * count
         self.errors += state.errors * count
@@ -104,7 +104,7 @@ class Walk:
             self._put(self._at_item(state, state.prefix), chain.from_iterable(lists))
 
     def _compound(self, state: State, values: list[Any]) -> int:
-        """What objects and lists have in common. How much is in them."""
+        """Count what objects and lists have in common; returns how many values are in them."""
         held = sum(map(len, values))
         self.steps += state.compound * len(values)
         if state.unevaluated:

@@ -1,4 +1,4 @@
-"""Standard Webhooks 1.0.0: what is signed, and how secrets are written.
+"""Standard Webhooks 1.0.0: signatures, and secrets as text.
 
 Signed are the bytes `{id}.{timestamp}.{body}`. `v1` is HMAC-SHA256 with a secret of 24 to 64 random bytes,
 written `whsec_` and base64. `v1a` is Ed25519: the private key is written `whsk_`, the public one `whpk_`.
@@ -101,12 +101,12 @@ class SigningSecret(Protocol):
 
 
 class Signer:
-    """An endpoint's active secrets, made ready: the costly part of every signature is done once.
+    """An endpoint's active secrets, prepared so that the costly part of every signature is done once.
 
     An HMAC is two hashes with the key mixed in. Their states after the key are kept and copied, which costs half
     of `hmac.digest` for a short body.
 
-    secrets   active ones, newest first, at most `limits.SIGNATURES`; who is active is the caller's to judge
+    secrets   active ones, chosen by the caller, newest first, at most `limits.SIGNATURES`
     key_ids   their ids as text, in the same order (`webhook-key-id`)
     """
 

@@ -1,6 +1,6 @@
-"""Long work in steps: a generator that tells what each step has cost and returns what comes of it.
+"""Long work in steps: a generator that yields the cost of each step and returns the result.
 
-Whoever drives it decides what happens between two steps. A cost is told in bytes that are decoded, of `COST_S` each.
+The caller decides what happens between two steps. Costs are given as bytes to decode, of `COST_S` each.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ T = TypeVar("T")
 Steps = Generator[int, None, T]
 
 COST_S = 5e-9  # about
-SLICE_COST = 256 * 1024  # steps that may follow each other while others wait: 1 to 2 ms
+SLICE_COST = 256 * 1024  # cost of steps without a break while other work waits: 1 to 2 ms
 
 
 def at_once(work: Steps[T]) -> T:
-    """All steps one after another."""
+    """Run all steps; returns the result."""
     while True:
         try:
             next(work)

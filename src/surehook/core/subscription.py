@@ -1,4 +1,4 @@
-"""Which endpoints want an event.
+"""Matches events with the endpoints that want them.
 
 A filter is an exact event type (`document.signed`), a prefix (`document.*`: everything below `document`, at any
 depth, but not `document` itself), or `*` for everything.
@@ -27,7 +27,7 @@ def is_event_type(name: str) -> bool:
     return len(name) <= limits.EVENT_TYPE_CHARS and _is_made_of_segments(name)
 
 
-@lru_cache(maxsize=1024)  # publishers have few types and say them again with every event
+@lru_cache(maxsize=1024)  # publishers have few types and repeat them with every event
 def _is_made_of_segments(name: str) -> bool:
     return _TYPE.fullmatch(name) is not None
 
@@ -46,7 +46,7 @@ def check_event_type(name: str, *, field: str = "type") -> str:
 
 def check_filters(filters: Sequence[object], *, field: str = "event_types") -> tuple[str, ...]:
     """The filters as a tuple, in order. Raises Problem `invalid_filter` with the field `event_types.N`."""
-    # A text is a sequence too, of one-letter filters.
+    # A string is a sequence too, of one-letter filters.
     if isinstance(filters, str) or not 0 < len(filters) <= limits.FILTERS:
         raise Problem(
             "invalid_filter", f"one to {limits.FILTERS} filters are given", field=field, hint='["*"] for all'
@@ -62,7 +62,7 @@ def check_filters(filters: Sequence[object], *, field: str = "event_types") -> t
 
 
 def wants(filters: Sequence[str], event_type: str) -> bool:
-    """Whether one of the filters matches."""
+    """True if one of the filters matches."""
     for each in filters:
         if each == event_type or each == "*":
             return True
@@ -72,11 +72,11 @@ def wants(filters: Sequence[str], event_type: str) -> bool:
 
 
 class Matcher(Generic[T]):
-    """The fan-out of one tenant: event type to those who want it, in the order given. Remembers what it found.
+    """The fan-out of one tenant: event type to the endpoints that want it, in the order given. Results are memoised.
 
-    Built anew when the configuration changes. Those who want a type are found by its name and its prefixes, not by asking
-    each. Event types need not be registered, so what a publisher makes up must not fill memory: types that the same
-    filters match have one fan-out, and at `limits.FILTER_MEMO` types, or `limits.FILTER_PLACES`, the memory begins anew.
+    It is rebuilt when the configuration changes. A type is looked up by its name and its prefixes, so the number of
+    endpoints does not matter. Event types need not be registered, and invented ones must not fill memory: types that match
+    the same filters share one fan-out, and at `limits.FILTER_MEMO` types or `limits.FILTER_PLACES` the memo is emptied.
     """
 
     __slots__ = ("_found", "_held", "_memo", "_places", "_who")

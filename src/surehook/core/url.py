@@ -1,8 +1,8 @@
 """A webhook URL, read once and strictly.
 
-Half of all request forgery lives between two parsers that read one text differently. So a URL is read
-here only, nothing is repaired, whatever two readers could see differently is refused with a code, and
-the request is built from what was read. Pure: host names are judged by their text, addresses by `address.py`.
+Half of all request forgery comes from two parsers that read one text differently. So a URL is read
+only here, nothing is repaired, everything that two parsers could read differently is refused with a code, and
+the request is built from the result. Pure: host names are judged by their text, addresses by `address.py`.
 
 The order of refusals is the order of reading: characters, scheme, authority, user info, fragment, host,
 port, name rules, address, and last whether plain http is allowed.
@@ -29,22 +29,22 @@ _UNBRACKETED_SIX = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", re.AS
 
 
 class NetworkPolicy(Struct, frozen=True):
-    """What an operator allows in a URL, beside the rules for addresses."""
+    """An operator's rules for URLs, beside those for addresses."""
 
-    rules: address.Rules = address.Rules()
+    rules: address.AddressRules = address.AddressRules()
     allow_http: bool = False  # plain http, and the reserved test domains
     allow_ports: frozenset[int] = frozenset()  # open although the port table closes them
     own_hosts: frozenset[str] = frozenset()  # our own names: a delivery to ourselves is a loop
 
 
 class Url(Struct, frozen=True):
-    """A URL that was read and judged as far as text goes.
+    """A URL that was read and judged by its text.
 
     scheme   `http` or `https`
     host     lower-case name without trailing dot, or the canonical address without brackets
     port     always a number
     path     request target as written, `/` where empty, query included
-    literal  whether `host` is an address
+    literal  `host` is an address
     """
 
     text: str
@@ -56,7 +56,7 @@ class Url(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """What stands in the Host header."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -107,7 +107,7 @@ def refuse(code: str, detail: str, hint: str) -> Problem:
 
 
 def forbidden_address(reason: str | None = None) -> Problem:
-    """Without a reason for names: what a name resolves to is not told, so that nobody maps a network with us."""
+    """Refusal without the reason: addresses of names are not revealed, so that nobody can map a network with us."""
     detail = "the URL leads to an address that may not be called" + (f": {reason}" if reason else "")
     hint = (
         "use a publicly reachable host, or ask the operator for a grant: the server's setting allow_networks"

@@ -1,4 +1,4 @@
-"""A receiver's own word about an event: problem+json (RFC 9457) that says whether asking again makes sense."""
+"""A receiver's own verdict on an event: problem+json (RFC 9457) that says whether a retry makes sense."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROBLEM_TYPE = re.compile(
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """`retryable` False: the same bytes would be refused for ever. `code` is the receiver's stable word for why."""
+    """`retryable` False: the same bytes would be refused for ever. `code` is the receiver's stable code for the reason."""
 
     retryable: bool
     code: str | None = None
@@ -32,7 +32,7 @@ _decode = msgspec.json.Decoder(_Body).decode
 def verdict(headers: bytes, body: bytes) -> Verdict | None:
     """The verdict in an answer, or None where there is none that can be read. Never raises.
 
-    `headers` are header lines as received, `body` the kept part: a body that was cut is no JSON and says nothing.
+    `headers` are header lines as received, `body` the kept part: a truncated body is no JSON and has no verdict.
     """
     if len(body) > limits.VERDICT_BYTES or _PROBLEM_TYPE.search(headers) is None:
         return None

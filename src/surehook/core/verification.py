@@ -1,6 +1,6 @@
-"""Verifying a received message by Standard Webhooks 1.0.0, whatever bytes a stranger sends.
+"""Verifies a received message by Standard Webhooks 1.0.0, whatever bytes a stranger sends.
 
-One kind of error leaves this file, with a machine-readable code; outside, all of them look alike (401).
+Only one kind of error leaves this file, with a machine-readable code; to the sender all of them look alike (401).
 Exactly one header of each name, an id without a full stop (else two messages could sign the same bytes), a
 timestamp of digits only, canonical base64, every signature compared with every key, in constant time.
 
@@ -46,7 +46,7 @@ _NAMES = {
     f"{family}-{part}": part for family in ("webhook", "svix") for part in ("id", "timestamp", "signature")
 }
 _P = 2**255 - 19
-# y of the points of order 1, 2, 4 and 8: such a key accepts signatures that nobody made.
+# y of the points of order 1, 2, 4 and 8: such a key accepts forged signatures.
 _SMALL_ORDER_Y = frozenset({
     0,
     1,
@@ -60,7 +60,7 @@ NO_FIT = "give the secret that this very endpoint shows at its sender, and the b
 
 
 class VerifyError(SurehookError):
-    """A message must not be believed or cannot be taken, or a verifier was set up with an unusable key.
+    """A message must not be believed or cannot be accepted, or a verifier was set up with an unusable key.
 
     code         missing_header, duplicate_header, bad_id, bad_timestamp, too_old, too_new, too_many_signatures,
                  bad_signature, key_not_valid (401: not believed); no_body (400), too_large (413), malformed,
@@ -71,7 +71,7 @@ class VerifyError(SurehookError):
     status       HTTP status to answer with
     public       text that may be shown to anybody; it is the same for all codes of one status
     public_code  the code that may be shown; `bad_signature` for every 401, which a surehook sender takes as key trouble
-    retryable    whether the same event may be taken later without the sender's doing
+    retryable    the same event may be accepted later without a change by the sender
     """
 
     def __init__(self, code: str, detail: str, *, hint: str | None = None) -> None:
@@ -94,7 +94,7 @@ class Key(Struct, frozen=True):
     not_after: float | None = None
 
     def __repr__(self) -> str:
-        """Without the secret: keys end up in logs beside what they verified."""
+        """Leaves the secret out: keys end up in logs."""
         return f"Key(id={self.id!r}, not_before={self.not_before!r}, not_after={self.not_after!r})"
 
 
@@ -120,7 +120,7 @@ class Verifier:
         self._keys = [_trusted(key if isinstance(key, Key) else Key(key)) for key in given]
 
     def verify(self, headers: Headers, body: bytes | str, *, now: float) -> Verified:
-        """Believe or refuse one message. `body` as received (text is taken as UTF-8), `now` in Unix seconds.
+        """Verify one message. `body` as received (text is taken as UTF-8), `now` in Unix seconds.
 
         Raises VerifyError and nothing else.
         """
@@ -128,12 +128,12 @@ class Verifier:
             return self._verify(headers, body, now)
         except VerifyError:
             raise
-        except Exception as error:  # the promise of this door: one kind of error, whatever was handed in
+        except Exception as error:  # the promise of this function: one kind of error, whatever was passed in
             raise VerifyError("bad_signature", f"unreadable message ({type(error).__name__})") from None
 
     def verify_read(self, headers: Mapping[str, Sequence[str]], body: bytes, *, now: float) -> Verified:
-        """`verify` for headers that were read already: all values, trimmed, by names in lower case. What is no message may
-        raise anything."""
+        """`verify` for headers that were read already: all values, trimmed, by names in lower case. May raise anything for
+        what is no message."""
         return self._judge(_chosen(headers), body, now)
 
     def _verify(self, headers: Headers, body: bytes | str, now: float) -> Verified:
@@ -149,7 +149,7 @@ class Verifier:
         signatures = _signatures(found["signature"])
         signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), body)
         key = self._signer(signatures, signed, now)
-        # After the signature: a stranger learns nothing about this clock.
+        # Checked after the signature, so that a stranger learns nothing about this clock.
         if timestamp < now - self._tolerance_s:
             raise VerifyError("too_old", "signed too long ago", hint="compare both clocks")
         if timestamp > now + self._tolerance_s:
@@ -190,7 +190,7 @@ def verify(
     now: float,
     tolerance_s: float = limits.TOLERANCE_S,
 ) -> Verified:
-    """Believe or refuse one message, with keys given as texts or `Key`s. Raises VerifyError and nothing else."""
+    """Verify one message, with keys given as texts or `Key`s. Raises VerifyError and nothing else."""
     return Verifier(keys, tolerance_s=tolerance_s).verify(headers, body, now=now)
 
 

@@ -32,7 +32,7 @@ _STYLE = """
 
 
 class Spot(NamedTuple):
-    """Where a state stands: the middle of its box."""
+    """Position of a state: the middle of its box."""
 
     x: float
     y: float
@@ -98,7 +98,7 @@ def _part(part: Table | Parties, top: float, title: str) -> tuple[list[str], flo
 
 
 def _places(part: Table | Parties, top: float) -> tuple[dict[str, Spot], float]:
-    """Where each state stands, and how far down open states do."""
+    """Position of each state, and how far down open states are."""
     ranks = _ranks(part)
     goal = part.terminal[0]
     columns: dict[int, list[str]] = {}
@@ -130,7 +130,7 @@ def _step(part: Table | Parties) -> float:
 
 
 def _leap(one: Arrow, ranks: dict[str, int], goal: str, last: int) -> int:
-    """How many columns an arrow between two states of the row passes."""
+    """Number of columns that an arrow between two states of the row passes."""
     if one.source == ANY or one.source not in ranks:
         return 0
     target = last if one.target == goal else ranks.get(one.target)

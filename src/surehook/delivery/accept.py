@@ -245,7 +245,7 @@ class Accept:
         while True:
             rows = [made for waiting in batch for made in waiting.made if isinstance(made, Incoming)]
             try:
-                receipt = await self._ledger.accept(
+                result = await self._ledger.accept(
                     rows, node=node, version=version, now=now, is_quick=is_quick
                 )
             except CommitUnknown:
@@ -257,7 +257,7 @@ class Accept:
                     raise
                 now = self._clock.now()
                 continue
-            if not receipt.stale:
+            if not result.stale:
                 break
             await self._reload()
             version, now = NEWER_THAN_CALLS, self._clock.now()  # rows made before are late by what this took
@@ -267,9 +267,9 @@ class Accept:
             for waiting in old:
                 self._give_back(waiting)
             await self._prepare(old, now)
-        if receipt.version > self._directory.version:
-            self._behind(receipt.version)
-        taken = iter(receipt.taken)
+        if result.version > self._directory.version:
+            self._behind(result.version)
+        taken = iter(result.taken)
         answers = [
             [made if isinstance(made, Problem) else next(taken) for made in waiting.made] for waiting in batch
         ]

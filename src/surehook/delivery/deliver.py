@@ -256,7 +256,7 @@ class Deliver:
         else:
             decision = decide(
                 delivery, result, policy=plan.policy, now=now + 1,  # the clock shows whole milliseconds, cut
-                fraction=self._entropy.fraction(),
+                jitter=self._entropy.random(),
             )  # fmt: skip
             if flight.is_stale:
                 decision = spared_endpoint(decision)

@@ -20,9 +20,8 @@ class EngineSettings(Struct, frozen=True):
     slots_first: int = _GIVEN.slots_first  # requests in flight in the first lane
     slots_retry: int = _GIVEN.slots_retry  # … in the retry lane
     endpoint_slots: int = _GIVEN.endpoint_slots  # … to one endpoint, both lanes together
-    memory_deliveries: int = (
-        _GIVEN.memory_deliveries
-    )  # unfinished deliveries kept in memory; beyond it the ledger keeps them
+    # Unfinished deliveries kept in memory; beyond it the ledger keeps them.
+    memory_deliveries: int = _GIVEN.memory_deliveries
     memory_bytes: int = _GIVEN.memory_mb << 20  # … and the bytes of their bodies
     endpoint_share: int = 1_000  # deliveries an endpoint may keep in memory however full it is
     waiting_events: int = _GIVEN.waiting_events  # events waiting for their commit; beyond it 503
@@ -38,9 +37,8 @@ class EngineSettings(Struct, frozen=True):
     turn_cost: int = 64  # … of which one tenant fills so much at a time: there is room for thirty
     slice_rows: int = 128  # rows prepared or handed over between two turns of the event loop: about 0.6 ms
     record_rows: int = _GIVEN.record_rows  # results in one transaction
-    record_window_s: float = (
-        _GIVEN.record_window_ms / 1000
-    )  # results gather this long: what a crash may send again
+    # Results gather this long: what a crash may send again.
+    record_window_s: float = _GIVEN.record_window_ms / 1000
     record_backlog: int = 20_000  # unrecorded results beyond which nothing new is sent
     claim_rows: int = 500  # deliveries in one claim
     claim_ahead_s: float = 0.5  # claimed this long before they are due, then timed in memory

@@ -1,8 +1,8 @@
-"""The application that receives: `python -m surehook.demo.application DATABASE PORT`.
+"""The receiving application: `python -m surehook.demo.application DATABASE PORT`.
 
 surehook's inbox in front of one SQLite file, the ready table for signing, and one handler: it writes each move of a document as
-a row of `effects`, through `tx`. Nothing in that table keeps a row from being there twice; that is the inbox's business, and
-what the demonstration looks for.
+a row of `effects`, through `tx`. Nothing in that table keeps a row from being there twice: that is the task of the inbox,
+and what the demonstration checks.
 
 The first line on standard input is the secret of its source. The process ends when its standard input does, so that it cannot
 outlive the demonstration.
@@ -26,7 +26,7 @@ from surehook.demo.plan import SOURCE
 from surehook.inbox import Inbox, Rules, sources
 from surehook.inbox.workflow import SIGNING
 
-# What a killed process had in hand is taken up after a second and a half; everything else as an application has it.
+# Leases of a killed process lapse after a second and a half; everything else is the default.
 RULES = Rules(lease_ms=1_500, idle_s=0.2)
 TABLE = text(
     "create table if not exists effects (event_id text not null, document text not null, before text, after text)"

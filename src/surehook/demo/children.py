@@ -6,19 +6,19 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from msgspec.json import decode
 
 from surehook.client import Client, Refused, Unreachable
 from surehook.client.calls import ServerUrl, request
 from surehook.client.sockets import Sockets
-from surehook.demo.memory import Memory
-from surehook.demo.process import Child, DemoError, end
+from surehook.demo.memory import ReceiverMemory
+from surehook.demo.process import DemoError, DemoProcess, end
 from surehook.host.ports import free_port
 
 
-class Server(Child):
+class Server(DemoProcess):
     """`surehook serve` on one SQLite file and one port, restarted as often as it is killed."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Server(Child):
         return True
 
 
-class Application(Child):
+class Application(DemoProcess):
     """The process of `application`, on one SQLite file and one port; `first` is the secret of its source."""
 
     def __init__(self, folder: Path, *, module: str = "surehook.demo.application") -> None:
@@ -55,11 +55,11 @@ class Application(Child):
         super().__init__("the application", command, folder, is_ready=self._answers)
 
     def know(self, secret: str) -> None:
-        """What the server signs with."""
+        """Set the secret that the server signs with."""
         self.first = secret.encode() + b"\n"
 
     def _answers(self, pid: int) -> bool:
-        """Whether it is this very process that answers there, and not one that took its port."""
+        """True if this very process answers, and not another one that took its port."""
         try:
             return ask(f"http://127.0.0.1:{self.port}", "GET", "/pid", timeout_s=2.0) == str(pid).encode()
         except Unreachable:
@@ -92,9 +92,9 @@ class Receivers:
         """Give every receiver its signing secret."""
         ask(self.urls["control"], "POST", "/secrets", dict(secrets))
 
-    def seen(self) -> dict[str, Memory]:
-        """What every receiver saw."""
-        return decode(ask(self.urls["control"], "GET", "/seen"), type=dict[str, Memory])
+    def seen(self) -> dict[str, ReceiverMemory]:
+        """The memory of every receiver."""
+        return decode(ask(self.urls["control"], "GET", "/seen"), type=dict[str, ReceiverMemory])
 
     def stop(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -104,7 +104,7 @@ class Receivers:
             self._process.stdout.close()
 
 
-def ask(url: str, method: str, path: str, body: Any = None, *, timeout_s: float = 10.0) -> bytes:
+def ask(url: str, method: str, path: str, body: object = None, *, timeout_s: float = 10.0) -> bytes:
     """The body of one answer. Raises Unreachable."""
     wire = Sockets(ServerUrl.of(url), timeout_s)
     try:

@@ -1,4 +1,4 @@
-"""What the application's database holds in the end, read past the application and past the inbox."""
+"""The content of the application's database, read without the application and without the inbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-WAITING = ("accepted", "held", "parked")  # a run that has its turn later
+WAITING = ("accepted", "held", "parked")  # a run that will be processed later
 
 _STATES = """
 select e.event_id, r.state from surehook_inbox_events e join surehook_inbox_runs r on r.event = e.id
@@ -26,14 +26,14 @@ select count(*) from (
 _ENDS = "select state, count(*) from surehook_inbox_documents group by state order by state"
 
 
-class Kept(Struct, frozen=True):
-    """Events that were stored, and what was done because of them.
+class DatabaseContent(Struct, frozen=True):
+    """Stored events and their effects.
 
     states     by event id: the state of its newest run
-    effects    by event id: in how many rows its effect stands
-    early      how many came before their predecessor
-    unordered  how many effects do not follow from the one before them
-    documents  by state: how many documents stand there
+    effects    by event id: the number of rows with its effect
+    early      events that came before their predecessor
+    unordered  effects that do not follow from the one before them
+    documents  by state: the number of documents
     """
 
     states: Mapping[str, str]
@@ -43,13 +43,13 @@ class Kept(Struct, frozen=True):
     documents: Mapping[str, int] = {}
 
 
-NOTHING = Kept({}, {})
+NOTHING = DatabaseContent({}, {})
 
 
-def look(database: Path) -> Kept:
+def look(database: Path) -> DatabaseContent:
     """Everything, as it is on disk now. Raises sqlite3.Error."""
     with closing(_open(database)) as found:
-        return Kept(
+        return DatabaseContent(
             states=dict(found.execute(_STATES).fetchall()),
             effects=dict(found.execute(_EFFECTS).fetchall()),
             early=found.execute(_EARLY).fetchone()[0],
@@ -59,7 +59,7 @@ def look(database: Path) -> Kept:
 
 
 def applied(database: Path) -> int:
-    """How many events have taken effect so far; quick enough to be asked again and again."""
+    """Number of events that have taken effect so far; quick enough to be asked again and again."""
     with closing(_open(database)) as found:
         return int(found.execute("select count(distinct event_id) from effects").fetchone()[0])
 

@@ -1,11 +1,11 @@
-"""What a receiver remembers of each delivery, so that nobody has to take the server's word."""
+"""A receiver's memory of each delivery, so that the server need not be believed."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from surehook.core.verification import Verifier, VerifyError
-from surehook.demo.receiver import Reply, Request
+from surehook.demo.receiver import HttpReply, HttpRequest
 
 
 class Sight(Struct):
@@ -16,14 +16,14 @@ class Sight(Struct):
     repeated: int = 0  # requests that came after that
 
 
-class Memory(Struct):
-    """One receiver's book: deliveries by id, and requests whose signature did not hold."""
+class ReceiverMemory(Struct):
+    """One receiver's memory: deliveries by id, and the number of requests with a bad signature."""
 
     seen: dict[str, Sight]
     unverified: int = 0
 
-    def note(self, request: Request, verifier: Verifier | None, *, now: float) -> str | None:
-        """A request came in; returns the id of its delivery."""
+    def note(self, request: HttpRequest, verifier: Verifier | None, *, now: float) -> str | None:
+        """Note a request; returns the id of its delivery."""
         delivery = request.header("webhook-delivery-id")
         if delivery is None:
             self.unverified += 1
@@ -39,8 +39,8 @@ class Memory(Struct):
             sight.repeated += 1
         return delivery
 
-    def answered(self, request: Request, reply: Reply) -> None:
-        """The reply is out."""
+    def answered(self, request: HttpRequest, reply: HttpReply) -> None:
+        """Note that the reply was sent."""
         sight = self.seen.get(request.header("webhook-delivery-id") or "")
         if sight is not None and reply.status is not None and 200 <= reply.status < 300:
             sight.answered = True

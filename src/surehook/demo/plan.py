@@ -1,6 +1,6 @@
-"""What the demonstration plays: the workflow, the receivers, and policies short enough to watch.
+"""The plan of the demonstration: the workflow, the receivers, and policies short enough to watch.
 
-The policies are objects that start from a profile; the profiles themselves stay what they are.
+The policies are objects that start from a profile; the profiles themselves are not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ END_S = 52.0  # after the beginning, however slow the machine: what is open then
 SETTLE_S = 32.0  # after the last event, at most; set-up, publishing and this stay under 60 s
 
 
-class Part(Struct, frozen=True):
+class DemoReceiver(Struct, frozen=True):
     """One receiver: what it gets, how it behaves (None: nothing listens there), how it is treated.
 
     A `Road` leads to the application, which is a process of its own.
@@ -35,7 +35,7 @@ class Part(Struct, frozen=True):
     event_types: tuple[str, ...]
     behaviour: Behaviour | Road | None
     policy: dict[str, Any]
-    ends: bool  # whether its deliveries are sure to end while we watch
+    ends: bool  # its deliveries are sure to end while we watch
 
 
 def _policy(**changes: Any) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def _policy(**changes: Any) -> dict[str, Any]:
 
 APPLICATION = "inbox"
 SOURCE = "surehook"  # the application knows the server by this name
-PARTS: tuple[Part, ...] = (
-    Part(
+PARTS: tuple[DemoReceiver, ...] = (
+    DemoReceiver(
         name=APPLICATION,
         about="an application, by a road that loses, repeats, reorders",
         event_types=("document.*",),
@@ -64,7 +64,7 @@ PARTS: tuple[Part, ...] = (
         ),
         ends=True,
     ),
-    Part(
+    DemoReceiver(
         name="healthy",
         about="answers at once",
         event_types=("document.*",),
@@ -72,7 +72,7 @@ PARTS: tuple[Part, ...] = (
         policy=_policy(),
         ends=True,
     ),
-    Part(
+    DemoReceiver(
         name="slow",
         about="answers after 2 s: for the patient lane",
         event_types=("document.completed",),
@@ -80,7 +80,7 @@ PARTS: tuple[Part, ...] = (
         policy=_policy(timeouts={"first": PATIENT_S, "retry": 5.0, "connect": 1.0}),
         ends=True,
     ),
-    Part(
+    DemoReceiver(
         name="flaky",
         about="fails 3 of 10: a 500, or hangs up",
         event_types=("document.*",),
@@ -88,7 +88,7 @@ PARTS: tuple[Part, ...] = (
         policy=_policy(breaker=None, schedule={"fixed": [0.3, 0.5, 0.5, 1, 1, 1, 2, 2, 2, 2]}),
         ends=True,
     ),
-    Part(
+    DemoReceiver(
         name="hanging",
         about="never answers; too old after 8 s",
         event_types=("document.signed",),
@@ -100,7 +100,7 @@ PARTS: tuple[Part, ...] = (
         ),
         ends=True,
     ),
-    Part(
+    DemoReceiver(
         name="refusing",
         about="nothing listens there; kept until somebody does",
         event_types=("document.viewed",),
@@ -115,7 +115,7 @@ PARTS: tuple[Part, ...] = (
 )
 
 
-class Step(Struct, frozen=True):
+class DemoEvent(Struct, frozen=True):
     """One event of the workflow. `key` makes a repeat the same event."""
 
     type: str
@@ -125,7 +125,7 @@ class Step(Struct, frozen=True):
     data: dict[str, Any]
 
 
-def workflow(documents: int) -> Iterator[Step]:
+def workflow(documents: int) -> Iterator[DemoEvent]:
     """Every document goes through all four steps, a while apart, so that all steps are under way at once."""
     apart = max(1, documents // 5)
     # Completed as soon as signed, as signature platforms do: on the way those two may overtake each other.
@@ -136,4 +136,4 @@ def workflow(documents: int) -> Iterator[Step]:
             if 1 <= number <= documents:
                 document = f"doc_{number:04d}"
                 data = {"document_id": document, "signer": f"signer{number % 7}@example.com"}
-                yield Step(type, document, place + 1, f"{document}:{type}", data)
+                yield DemoEvent(type, document, place + 1, f"{document}:{type}", data)

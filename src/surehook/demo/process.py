@@ -1,4 +1,4 @@
-"""One program of ours as a process of its own: started and watched until it is ready, killed, started again, ended."""
+"""One program as a process of its own: start it, wait until it is ready, kill it, end it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class DemoError(SurehookError):
     """The demonstration cannot go on."""
 
 
-class Child:
-    """`python COMMAND` in `folder`, with everything that it says in one file there.
+class DemoProcess:
+    """`python COMMAND` in `folder`, with all its output in one file there.
 
     name      for people: `the server`
-    first     written to its standard input, which then stays open: when we are gone, it reads the end of it
-    is_ready  whether it does its work by now, given its pid
+    first     written to its standard input, which stays open until we are gone: then it reads the end of it
+    is_ready  says whether it is ready for work, given its pid
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Child:
         return process.pid
 
     def stop(self) -> None:
-        """End it in order, or at once where it does not listen."""
+        """End it in order, or at once where it does not react."""
         end(self._process)
         self._let_go()
 

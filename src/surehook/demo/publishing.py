@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from surehook.client import Client
 from surehook.core.errors import SurehookError
-from surehook.demo.plan import TENANT, Step
+from surehook.demo.plan import TENANT, DemoEvent
 
 PATIENCE_S = 25.0  # for one event; a restart takes about two
 THREADS = 4  # so that requests are under way at the moment of the kill
@@ -21,7 +21,7 @@ THREADS = 4  # so that requests are under way at the moment of the kill
 class Publisher:
     """`accepted`: how many deliveries the server promised for each event id."""
 
-    def __init__(self, url: str, key: str, steps: Sequence[Step], *, seconds: float) -> None:
+    def __init__(self, url: str, key: str, steps: Sequence[DemoEvent], *, seconds: float) -> None:
         self.accepted: dict[str, int] = {}
         self.failure: SurehookError | None = None
         self._client = Client(url, key, timeout_s=5.0, patience_s=PATIENCE_S)
@@ -39,7 +39,7 @@ class Publisher:
 
     @property
     def share(self) -> float:
-        """How much of the workflow is accepted, 0 to 1."""
+        """Fraction of the workflow that is accepted, 0 to 1."""
         return len(self.accepted) / max(len(self._steps), 1)
 
     @property

@@ -1,7 +1,7 @@
-"""A small HTTP/1.1 server for receivers that people play with: keep-alive, bounded, one answer a request.
+"""A small HTTP/1.1 server for trying things out: keep-alive, bounded, one answer a request.
 
-How it behaves is a value: after how long, with which status, how often it fails. It is a tool for trying
-things on one's own machine, not the product's receiver.
+Its behaviour is a value: delay, status, rate of failures. It is a tool for one's own machine, not the receiver
+library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HANG_S = 120.0  # a silent receiver lets go then: far above every timeout of the
 Failure = Literal["status", "hang_up"]
 
 
-class Request(Struct, frozen=True):
+class HttpRequest(Struct, frozen=True):
     method: str
     path: str
     headers: list[tuple[str, str]]
@@ -31,8 +31,8 @@ class Request(Struct, frozen=True):
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-class Reply(Struct, frozen=True):
-    """What to answer; `status` None closes the connection without a word."""
+class HttpReply(Struct, frozen=True):
+    """An answer; `status` None closes the connection without one."""
 
     status: int | None = 200
     body: bytes = b""
@@ -41,30 +41,30 @@ class Reply(Struct, frozen=True):
 
 
 class Behaviour(Struct, frozen=True):
-    """Answer `status` after `delay_s`; a share `flaky` (0 to 1) of requests meets a failure instead."""
+    """Answer `status` after `delay_s`; a fraction `flaky` (0 to 1) of requests meets a failure instead."""
 
     status: int = 200
     delay_s: float = 0.0
     flaky: float = 0.0
     hangs: bool = False
 
-    def reply(self, chance: float) -> Reply:
-        """The reply to a request that drew `chance` in [0, 1)."""
+    def reply(self, drawn: float) -> HttpReply:
+        """The reply to a request that drew `drawn` in [0, 1)."""
         if self.hangs:
-            return Reply(None, delay_s=HANG_S)
-        if chance < self.flaky / 3:
-            return Reply(None, delay_s=self.delay_s)  # a third of the failures never answers
-        if chance < self.flaky:
-            return Reply(500 if self.status < 500 else 200, delay_s=self.delay_s)
-        return Reply(self.status, delay_s=self.delay_s)
+            return HttpReply(None, delay_s=HANG_S)
+        if drawn < self.flaky / 3:
+            return HttpReply(None, delay_s=self.delay_s)  # a third of the failures never answers
+        if drawn < self.flaky:
+            return HttpReply(500 if self.status < 500 else 200, delay_s=self.delay_s)
+        return HttpReply(self.status, delay_s=self.delay_s)
 
 
 # Decides the reply; the second call tells whether it was written to a connection that was still open.
-Answer = Callable[[Request], Awaitable[Reply]]
-Written = Callable[[Request, Reply], None]
+Answer = Callable[[HttpRequest], Awaitable[HttpReply]]
+Written = Callable[[HttpRequest, HttpReply], None]
 
 
-class Receiver:
+class HttpReceiver:
     """Listens from `start` until `stop`."""
 
     def __init__(self, answer: Answer, written: Written | None = None) -> None:
@@ -112,7 +112,9 @@ class Receiver:
             length = int(request.header("content-length") or 0)
             if not 0 <= length <= BODY_BYTES_MAX:
                 return False
-            request = Request(request.method, request.path, request.headers, await reader.readexactly(length))
+            request = HttpRequest(
+                request.method, request.path, request.headers, await reader.readexactly(length)
+            )
         reply = await self._answer(request)
         if reply.delay_s and not await _waits(reader, reply.delay_s):
             return False
@@ -134,17 +136,17 @@ async def _waits(reader: asyncio.StreamReader, delay_s: float) -> bool:
     return True
 
 
-def _parse(head: bytes) -> Request:
+def _parse(head: bytes) -> HttpRequest:
     first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = []
     for line in lines:
         name, _, value = line.partition(":")
         headers.append((name.strip(), value.strip()))
-    return Request(method, path, headers, b"")
+    return HttpRequest(method, path, headers, b"")
 
 
-def _render(reply: Reply) -> bytes:
+def _render(reply: HttpReply) -> bytes:
     lines = [f"HTTP/1.1 {reply.status} X", f"content-length: {len(reply.body)}"]
     if reply.body:
         lines.append(f"content-type: {reply.content_type}")

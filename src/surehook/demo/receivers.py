@@ -17,23 +17,23 @@ import time
 from msgspec.json import decode, encode
 
 from surehook.core.verification import Verifier
-from surehook.demo.memory import Memory
-from surehook.demo.plan import PARTS, SOURCE, Part
-from surehook.demo.receiver import Receiver, Reply, Request
+from surehook.demo.memory import ReceiverMemory
+from surehook.demo.plan import PARTS, SOURCE, DemoReceiver
+from surehook.demo.receiver import HttpReceiver, HttpReply, HttpRequest
 from surehook.demo.road import Road, Way
 
 
 class Stage:
     """All receivers, their memories, and the control that is asked about them."""
 
-    def __init__(self, parts: tuple[Part, ...], application: int, host: str = "127.0.0.1") -> None:
-        self.memories = {part.name: Memory(seen={}) for part in parts}
+    def __init__(self, parts: tuple[DemoReceiver, ...], application: int, host: str = "127.0.0.1") -> None:
+        self.memories = {part.name: ReceiverMemory(seen={}) for part in parts}
         self.urls: dict[str, str] = {}
         self._parts = parts
         self._application = application
         self._host = host
         self._verifiers: dict[str, Verifier] = {}
-        self._receivers: list[Receiver] = []
+        self._receivers: list[HttpReceiver] = []
         self._closed: list[socket.socket] = []
 
     async def start(self) -> None:
@@ -41,7 +41,7 @@ class Stage:
             port = self._refuse() if part.behaviour is None else await self._listen(part)
             place = SOURCE if isinstance(part.behaviour, Road) else part.name
             self.urls[part.name] = f"http://{self._host}:{port}/hooks/{place}"
-        control = await self._serve(Receiver(self._control))
+        control = await self._serve(HttpReceiver(self._control))
         self.urls["control"] = f"http://{self._host}:{control}"
 
     async def stop(self) -> None:
@@ -50,27 +50,27 @@ class Stage:
         for taken in self._closed:
             taken.close()
 
-    async def _listen(self, part: Part) -> int:
+    async def _listen(self, part: DemoReceiver) -> int:
         memory, behaviour = self.memories[part.name], part.behaviour
         assert behaviour is not None
 
-        def note(request: Request) -> None:
+        def note(request: HttpRequest) -> None:
             memory.note(request, self._verifiers.get(part.name), now=time.time())
 
         if isinstance(behaviour, Road):
             way = Way(
                 behaviour, self._host, self._application,
-                arrived=note, answered=memory.answered, chance=random.Random(),
+                arrived=note, answered=memory.answered, rng=random.Random(),
             )  # fmt: skip
-            return await self._serve(Receiver(way.carry))
+            return await self._serve(HttpReceiver(way.carry))
 
-        async def answer(request: Request) -> Reply:
+        async def answer(request: HttpRequest) -> HttpReply:
             note(request)
             return behaviour.reply(random.random())
 
-        return await self._serve(Receiver(answer, memory.answered))
+        return await self._serve(HttpReceiver(answer, memory.answered))
 
-    async def _serve(self, receiver: Receiver) -> int:
+    async def _serve(self, receiver: HttpReceiver) -> int:
         self._receivers.append(receiver)
         return await receiver.start(self._host, 0)
 
@@ -81,12 +81,12 @@ class Stage:
         self._closed.append(taken)
         return int(taken.getsockname()[1])
 
-    async def _control(self, request: Request) -> Reply:
+    async def _control(self, request: HttpRequest) -> HttpReply:
         if request.method == "POST" and request.path == "/secrets":
             secrets: dict[str, str] = decode(request.body, type=dict[str, str])
             self._verifiers = {name: Verifier(secret) for name, secret in secrets.items()}
-            return Reply(204)
-        return Reply(200, encode(self.memories))
+            return HttpReply(204)
+        return HttpReply(200, encode(self.memories))
 
 
 async def main(application: int) -> None:

@@ -1,7 +1,7 @@
-"""The way to the application: requests get lost, arrive twice or late, and answers do not come back.
+"""The network to the application: requests get lost, arrive twice or late, and answers do not come back.
 
-What a network does now and then is done here all the time, so that half a minute shows what takes a year. It stands in the
-process of the receivers, outlives the application, and remembers what it handed over and what the application answered.
+It fails all the time where a network fails now and then, so that half a minute shows what takes a year. It runs in the
+process of the receivers, outlives the application, and remembers what it passed on and what the application answered.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from surehook.demo.receiver import Reply, Request, Written
+from surehook.demo.receiver import HttpReply, HttpRequest, Written
 
 CARRY_S = 10.0  # for one request there and its answer back: far above what the sender waits for
 ANSWER_BYTES_MAX = 64 * 1024
 
-BAD_GATEWAY = Reply(502)  # nobody is there, or it went away in the middle
+BAD_GATEWAY = HttpReply(502)  # nothing listens there, or it went away in the middle
 
 
 class Road(Struct, frozen=True):
-    """Shares of requests, 0 to 1, and between how many seconds one is held back."""
+    """Fractions of requests, 0 to 1, and the range of seconds that one is held back."""
 
     loses: float  # never arrive
     forgets: float  # arrive, and the answer is lost
@@ -31,7 +31,7 @@ class Road(Struct, frozen=True):
 
 
 class Way:
-    """A road to `host`:`port`. `arrived` hears of each request that comes there, `answered` of each answer given there."""
+    """A road to `host`:`port`. `arrived` is called with each request that gets there, `answered` with each answer."""
 
     def __init__(
         self,
@@ -39,32 +39,32 @@ class Way:
         host: str,
         port: int,
         *,
-        arrived: Callable[[Request], object],
+        arrived: Callable[[HttpRequest], object],
         answered: Written,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._road = road
         self._place = (host, port)
-        self._chance = chance
+        self._rng = rng
         self._arrived = arrived
         self._answered = answered
 
-    async def carry(self, request: Request) -> Reply:
-        """Take one request there, as well as it goes; the reply that comes back."""
-        road, drawn = self._road, self._chance.random()
+    async def carry(self, request: HttpRequest) -> HttpReply:
+        """Carry one request there, if it gets that far; returns the reply that comes back."""
+        road, drawn = self._road, self._rng.random()
         if drawn < road.loses:
-            return Reply(None)
+            return HttpReply(None)
         if drawn < road.loses + road.forgets:
             await self._hand_over(request)
-            return Reply(None)
+            return HttpReply(None)
         if drawn < road.loses + road.forgets + road.repeats:
             first, _ = await asyncio.gather(self._hand_over(request), self._hand_over(request))
             return first
         if drawn < road.loses + road.forgets + road.repeats + road.holds:
-            await asyncio.sleep(self._chance.uniform(*road.hold_s))
+            await asyncio.sleep(self._rng.uniform(*road.hold_s))
         return await self._hand_over(request)
 
-    async def _hand_over(self, request: Request) -> Reply:
+    async def _hand_over(self, request: HttpRequest) -> HttpReply:
         try:
             async with asyncio.timeout(CARRY_S):
                 reader, writer = await asyncio.open_connection(*self._place)
@@ -83,18 +83,18 @@ class Way:
         return reply
 
 
-def _render(request: Request) -> bytes:
+def _render(request: HttpRequest) -> bytes:
     kept = [(name, value) for name, value in request.headers if name.lower() != "connection"]
     lines = [f"{name}: {value}" for name, value in (*kept, ("connection", "close"))]
     head = "\r\n".join([f"{request.method} {request.path} HTTP/1.1", *lines, "", ""])
     return head.encode("latin-1") + request.body
 
 
-def _parse(raw: bytes) -> Reply:
+def _parse(raw: bytes) -> HttpReply:
     """Raises ValueError for an answer that breaks off."""
     head, end, body = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     if not end or len(body) != int(headers.get("content-length", 0)):
         raise ValueError("the answer broke off")
-    return Reply(int(first.split(" ")[1]), body, headers.get("content-type", "application/json"))
+    return HttpReply(int(first.split(" ")[1]), body, headers.get("content-type", "application/json"))

@@ -1,4 +1,4 @@
-"""The play: set the stage, publish, kill, restart, wait until what can end has ended, and count."""
+"""Runs the demonstration: start everything, publish, kill, restart, wait until what can end has ended, and count."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from surehook.demo.plan import (
 from surehook.demo.process import DemoError
 from surehook.demo.publishing import Publisher
 from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
-from surehook.demo.watching import Watch
+from surehook.demo.watching import ProgressDisplay
 from surehook.demo.words import explain
 
 LOOK_S = 0.5
@@ -37,7 +37,7 @@ LOOK_S = 0.5
 def run(*, documents: int = DOCUMENTS) -> int:
     """Play it in a temporary folder. The result is the last line on stdout; 0 only if nothing was lost or applied twice."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, Watch() as watch:
+    with tempfile.TemporaryDirectory(prefix="surehook-demo-") as folder, ProgressDisplay() as watch:
         play = Play(Path(folder), watch, began, documents)
         try:
             totals = play.run()
@@ -59,7 +59,7 @@ def conclude(totals: Totals, seconds: float) -> int:
 class Play:
     """The cast: one server, one application, one process of other receivers, one publisher."""
 
-    def __init__(self, folder: Path, watch: Watch, began: float, documents: int) -> None:
+    def __init__(self, folder: Path, watch: ProgressDisplay, began: float, documents: int) -> None:
         self._key = secrets.token_urlsafe(24)
         self._server = Server(folder, self._key)
         self._application = Application(folder)
@@ -96,7 +96,7 @@ class Play:
         return self._count()
 
     def stop(self) -> None:
-        """End everybody, also when somebody cannot wait for one of them."""
+        """End all processes, even if waiting for one of them is interrupted."""
         with ExitStack() as ends:
             for one in (self._receivers, self._application, self._server):
                 ends.callback(one.stop)
@@ -127,7 +127,7 @@ class Play:
             self._tell(f"{part.name.ljust(8)}  {part.about}")
 
     def _until_accepted(self, share: float) -> None:
-        """Watch until so much of the workflow is accepted."""
+        """Watch until this fraction of the workflow is accepted."""
         publisher = self._publisher
         while publisher.share < share and not publisher.is_done:
             self._look(f"publishing, {len(publisher.accepted)} of {len(self._steps)} accepted")
@@ -136,8 +136,7 @@ class Play:
             raise DemoError(f"the publisher gave up: {publisher.failure}")
 
     def _until_settled(self) -> None:
-        """Watch until every delivery of the receivers that let theirs end has ended, and what the application has of them
-        has taken effect, or the time is over."""
+        """Watch until all deliveries that are sure to end have ended and all events have taken effect, or the time is over."""
         until = min(time.monotonic() + SETTLE_S, self._began + END_S)
         ending = {part.name for part in PARTS if part.ends}
         while time.monotonic() < until:
@@ -165,7 +164,7 @@ class Play:
         return totals
 
     def _look(self, status: str) -> int:
-        """Show how it stands; returns how many events have taken effect."""
+        """Show the present state; returns how many events have taken effect."""
         self._server.check("by itself")
         self._application.check("by itself")
         taken = applied(self._application.database)

@@ -1,4 +1,4 @@
-"""What became of everything accepted: the API's word, held against what the receivers saw and the application has. Pure."""
+"""Accounts for everything accepted: compares the API with what the receivers saw and the application has. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from surehook.demo.kept import WAITING, Kept
-from surehook.demo.memory import Memory
+from surehook.demo.kept import WAITING, DatabaseContent
+from surehook.demo.memory import ReceiverMemory
 
 OPEN_STATES = ("scheduled", "sending", "retrying", "parked")
 
@@ -17,10 +17,10 @@ class Totals(Struct, frozen=True, kw_only=True):
     """`accepted = delivered + open + dead + lost`, in deliveries; `applied` and `applied_twice` are events.
 
     duplicated     requests that reached a receiver after it had answered that delivery with 2xx
-    applied        accepted events whose effect stands in the application's database
-    applied_twice  events whose effect stands there more than once
+    applied        accepted events whose effect is in the application's database
+    applied_twice  events whose effect is there more than once
     unordered      events whose effect does not follow from the one before it
-    stuck          events that the application has and that wait there for nothing
+    stuck          events that wait in the application although nothing is to come
     """
 
     accepted: int
@@ -51,8 +51,8 @@ class Totals(Struct, frozen=True, kw_only=True):
 def tally(
     accepted: Mapping[str, int],
     deliveries: Iterable[Mapping[str, Any]],
-    memories: Iterable[Memory],
-    kept: Kept,
+    memories: Iterable[ReceiverMemory],
+    kept: DatabaseContent,
     application: str,
 ) -> Totals:
     """Add it all up.
@@ -90,22 +90,22 @@ def tally(
     )
 
 
-def is_safe(event: str, kept: Kept) -> bool:
-    """Whether the application has taken the event over: its effect stands, or it still has its turn.
+def is_safe(event: str, kept: DatabaseContent) -> bool:
+    """True if the application has the event: its effect is there, or it will still be processed.
 
-    Every event of the play is a move of its document. So one that the inbox has finished with, for whatever reason, and
-    whose effect is not there, is lost as surely as one that was never stored.
+    Every event of the demonstration is a move of its document. So one that the inbox has finished with, for whatever reason,
+    and whose effect is not there, is lost as surely as one that was never stored.
     """
     return event in kept.effects or kept.states.get(event) in WAITING
 
 
-def waiting(kept: Kept) -> int:
-    """How many stored events have not taken effect and may yet."""
+def waiting(kept: DatabaseContent) -> int:
+    """Number of stored events that have not taken effect and still may."""
     return sum(1 for event, state in kept.states.items() if state in WAITING and event not in kept.effects)
 
 
-def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: Kept, application: str) -> int:
-    """What waits in the inbox may wait for a predecessor; but not when all of them have come."""
+def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: DatabaseContent, application: str) -> int:
+    """Number of events that wait in the inbox although no predecessor is still to come."""
     coming = any(d["endpoint"] == application and d["state"] != "delivered" for d in deliveries)
     return 0 if coming else waiting(kept)
 
@@ -113,7 +113,7 @@ def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: Kept, application: str
 def by_endpoint(
     names: Mapping[str, str], deliveries: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
-    """How many deliveries each receiver has in each state; `names` is endpoint id to receiver."""
+    """Deliveries by receiver and state; `names` is endpoint id to receiver."""
     counts: dict[str, dict[str, int]] = {name: {} for name in names.values()}
     for delivery in deliveries:
         states = counts[names[delivery["endpoint"]]]

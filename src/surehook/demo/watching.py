@@ -1,4 +1,4 @@
-"""Progress: a live table on a terminal, a plain line now and then elsewhere. All of it on stderr."""
+"""Progress on stderr: a live table on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surehook.cli.output import is_colourful
 from surehook.demo.plan import PARTS
 
 STATES = ("scheduled", "sending", "retrying", "parked", "delivered", "dead")
-# On a narrow terminal what is under way is one column.
+# On a narrow terminal three states share a column.
 FEW = {
     "waiting": ("scheduled", "sending", "retrying"), "parked": ("parked",), "delivered": ("delivered",),
     "dead": ("dead",),
@@ -24,14 +24,14 @@ STYLES = {
 PLAIN_EVERY_S = 3.0
 
 
-class Watch:
+class ProgressDisplay:
     """`tell` notes what happens; `show` draws the present state. A context manager."""
 
     def __init__(self) -> None:
         self._live: Any = None
         self._last_plain_s = float("-inf")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressDisplay:
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             from rich.console import Console
             from rich.live import Live
@@ -41,7 +41,7 @@ class Watch:
             self._live.__enter__()
         return self
 
-    def __exit__(self, *reason: Any) -> None:
+    def __exit__(self, *reason: object) -> None:
         if self._live is not None:
             self._live.__exit__(*reason)
 

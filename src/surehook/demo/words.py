@@ -1,4 +1,4 @@
-"""In sentences what the last line says in numbers. Pure."""
+"""The result in sentences; the last line has it in numbers. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from surehook.demo.kept import Kept
-from surehook.demo.memory import Memory
+from surehook.demo.kept import DatabaseContent
+from surehook.demo.memory import ReceiverMemory
 from surehook.demo.tally import OPEN_STATES, Totals, waiting
 
 
 def explain(
-    totals: Totals, deliveries: Iterable[Mapping[str, Any]], memories: Mapping[str, Memory], kept: Kept
+    totals: Totals,
+    deliveries: Iterable[Mapping[str, Any]],
+    memories: Mapping[str, ReceiverMemory],
+    kept: DatabaseContent,
 ) -> Iterator[str]:
     """One line for each thing worth saying."""
     requests = sum(memory.requests for memory in memories.values())

@@ -1,1 +1,1 @@
-"""TOUCHES the operating system: its clocks, its randomness, who this process is."""
+"""Adapters to the operating system: its clocks, its randomness, its processes."""

@@ -6,8 +6,8 @@ connections in a dead child's queue would be reset, and a busy child's queue cou
 
 A child that dies is started again, at once the first time and then after pauses that double up to
 `PAUSE_MOST_S`; one that lived for `STEADY_S` has earned a quick start again. SIGTERM or SIGINT is passed on as
-SIGTERM, and the parent waits until all have ended; a second one kills. Children know of their parent's death
-by a pipe that it holds open: they stop as if told to, so that nobody keeps the port without a parent.
+SIGTERM, and the parent waits until all have ended; a second one kills. Children notice their parent's death
+by a pipe that it holds open, and stop as if told to, so that no orphan keeps the port.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ STEADY_S = 30.0
 STOP_EXTRA_S = 15.0  # beyond the grace time: closing connections, writing results, closing the ledger
 EXIT_FAILED = 1
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-LINE_BYTES = 65_536  # of what a child may say at once
+LINE_BYTES = 65_536  # of what a child may tell at once
 
 Say = Callable[[str], None]
 Told = Callable[[dict[str, Any]], None]
 
 
 class Child:
-    """What one child is given: its number from 0, a way to tell the parent, and how it learns of its death."""
+    """A child's side: its number from 0, a way to tell the parent, and a sign of the parent's death."""
 
     def __init__(self, number: int, told: int, parent: int) -> None:
         self.number = number
         self.parent = parent  # readable, with nothing to read, once the parent is gone
         self._told = told
 
-    def tell(self, **facts: Any) -> None:
+    def tell(self, **facts: object) -> None:
         """Say something to the parent."""
-        with contextlib.suppress(OSError):  # it is gone; the pipe of its life says so as well
+        with contextlib.suppress(OSError):  # the parent is gone, and its own pipe says so as well
             os.write(self._told, json.dumps(facts).encode() + b"\n")
 
 
@@ -88,7 +88,7 @@ class Children:
             self._kill(place, signal.SIGTERM)
 
     def run(self) -> int:
-        """Until a signal. The first child is started alone, so that what is wrong with all is said once."""
+        """Run until a signal. The first child is started alone, so that a fault of all children is reported once."""
         self._life, self._woken = os.pipe(), os.pipe()
         for end in self._woken:
             os.set_blocking(end, False)
@@ -243,6 +243,6 @@ class Children:
             for end in (*self._life, *self._woken):
                 os.close(end)
 
-    def _on_signal(self, number: int, frame: Any) -> None:
+    def _on_signal(self, number: int, frame: object) -> None:
         if number != signal.SIGCHLD:
             self._signals.append(number)

@@ -27,5 +27,5 @@ class SystemEntropy:
         self._at = at + count
         return taken
 
-    def fraction(self) -> float:
+    def random(self) -> float:
         return int.from_bytes(self.bits(7), "big") / (1 << 56)

@@ -1,4 +1,4 @@
-"""The listening socket, and where it is."""
+"""The listening socket and its address."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address(host: str, bound: socket.socket) -> str:
-    """Where the server is, as a URL."""
+    """URL of the server."""
     port = bound.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

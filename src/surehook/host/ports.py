@@ -1,4 +1,4 @@
-"""Ports for children of ours that are told theirs before they start, and take them again after a restart."""
+"""Ports for child processes that get theirs before they start, and keep them over a restart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ TRIES = 200
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port where nobody listens now. Raises OSError where none is found.
+    """A port on which nothing listens now. Raises OSError where none is found.
 
-    Not one that the system hands out: it may be somebody's outgoing connection before the child takes it. So it is
-    below the range of those, at random, that two who look at once find two.
+    It is below the range that the system hands out, or an outgoing connection might have it before the child does; and
+    chosen at random, so that two callers at once find two ports.
     """
     dice = random.SystemRandom()
     top = min(HIGHEST, int(EPHEMERAL.read_text().split()[0])) if EPHEMERAL.exists() else HIGHEST

@@ -1,4 +1,4 @@
-"""Who this process is, and whether another process of this host is still there."""
+"""The identity of this process, and whether another process of this host still runs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from surehook.core.model import Node
 
 DESCRIPTORS = 65_536  # both lanes at their largest and as many callers
 OWN_DESCRIPTORS = 64  # ledger, log, broker, shared health, the listening socket
-CALLERS_SHARE = 4  # callers may have one descriptor in so many where there are not enough for everybody
+CALLERS_SHARE = 4  # callers may have one descriptor in so many where there are not enough for all
 
 
 class LocalHost:
-    """Who this process is, and whether another node's process is still there (`delivery.around.Host`).
+    """The identity of this process, and a judgement of other nodes' processes (`delivery.around.Host`).
 
     A name is no identity: cloned images and a fixed `hostname:` give one to many machines. So another process is judged
-    only within one boot of one kernel *and* one space of process numbers, both of which must be known; to everybody else
-    its lease speaks. The name has to be the same as well, for machines that were copied while they ran share even those.
+    only within one boot of one kernel *and* one space of process numbers, both of which must be known; for all others
+    only the lease counts. The name has to be the same as well, since machines that were copied while they ran share even
+    those.
     """
 
     def __init__(self, *, name: str, boot_id: str, pid: int, runs: Callable[[int], bool]) -> None:
-        """`boot_id` as `boot_id` gives it. `runs`: whether a process of this number is there, for all that can be seen."""
+        """`boot_id` as returned by `boot_id`. `runs` says whether a process of this number exists, as far as can be seen."""
         self._name = name
         self._boot_id = boot_id
         self._pid = pid
@@ -37,10 +38,10 @@ class LocalHost:
         return Node(id=node_id, host=self._name, boot_id=self._boot_id, pid=self._pid, started_at=now)
 
     def is_gone(self, node: Node) -> bool:
-        """Whether the process of another node certainly no longer runs.
+        """True if the process of another node certainly no longer runs.
 
-        A number that is ours belonged to an earlier process. One that somebody else has now makes this answer False,
-        which is safe: the beat will tell later.
+        If its number is ours, it belonged to an earlier process. If another process has the number now, the answer is
+        False, which is safe: the lease will lapse.
         """
         boot, _, space = self._boot_id.partition(" ")
         is_in_sight = bool(boot and space) and (node.boot_id, node.host) == (self._boot_id, self._name)
@@ -53,7 +54,7 @@ def here() -> LocalHost:
 
 
 def runs(pid: int) -> bool:
-    """Whether there is a process of this number, as far as we may look."""
+    """True if there is a process of this number, as far as we may look."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -64,7 +65,7 @@ def runs(pid: int) -> bool:
 
 
 def take_descriptors() -> int:
-    """Allow this process as many open files as it may have, up to `DESCRIPTORS`; how many that is.
+    """Allow this process as many open files as it may have, up to `DESCRIPTORS`; returns the number.
 
     A request in flight, a kept connection and a caller of the API are one each, and the usual allowance of 1,024
     is less than the slots of both lanes.
@@ -79,8 +80,8 @@ def take_descriptors() -> int:
 
 
 def need_descriptors() -> None:
-    """Take what is allowed. Raises SettingsError where a server could not even begin: what would fail then is anything, and
-    says nothing of the cause."""
+    """Take the descriptors that are allowed. Raises SettingsError where a server could not begin with them: anything could
+    fail then, with an error that does not name the cause."""
     allowed = take_descriptors()
     if allowed < OWN_DESCRIPTORS:
         raise SettingsError(
@@ -91,7 +92,7 @@ def need_descriptors() -> None:
 
 
 def callers_within(allowed: int, *, wanted: int, deliveries: int) -> int:
-    """How many callers may be connected so that deliveries and the ledger find descriptors, of the `wanted`."""
+    """Number of callers, `wanted` at most, that may be connected and leave descriptors for deliveries and the ledger."""
     return min(wanted, max(allowed - deliveries - OWN_DESCRIPTORS, allowed // CALLERS_SHARE))
 
 
@@ -101,8 +102,7 @@ def descriptors_allowed() -> int:
 
 
 def boot_id() -> str:
-    """The kernel's id of this boot, and of the space that pids are counted in; empty where either is unknown (then
-    nobody's process is judged)."""
+    """The kernel's id of this boot and of the pid namespace; empty where either is unknown (then no process is judged)."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from surehook.host.signals import handle_once
 
@@ -24,18 +24,24 @@ def run(work: Coroutine[Any, Any, int]) -> int:
 
 
 def farewell(grace_s: float) -> str:
-    """What a person at the terminal is told at once: they would take the wait for a program that hangs."""
+    """The line shown at once on a signal: the wait would look like a program that hangs."""
     return (
         f"ending: nothing new is begun, and requests under way may finish within {grace_s:g} s; "
         "a second Ctrl-C or SIGTERM ends at once"
     )
 
 
+class Stoppable(Protocol):
+    """A server that can be told to stop."""
+
+    def stop(self) -> object: ...
+
+
 class Ending:
-    """What a signal stops: a server, as soon as there is one. `told` hears of it at once."""
+    """A server to be stopped by a signal, as soon as there is one. `told` is called at once."""
 
     def __init__(self, told: Callable[[], None] = lambda: None) -> None:
-        self._server: Any = None
+        self._server: Stoppable | None = None
         self._begun = False
         self._told = told
 
@@ -46,8 +52,8 @@ class Ending:
             self._server.stop()
         self._told()
 
-    def of(self, server: Any) -> None:
-        """This is the server."""
+    def of(self, server: Stoppable) -> None:
+        """Set the server that is to be stopped."""
         self._server = server
         if self._begun:
             server.stop()

@@ -1,9 +1,9 @@
-"""A second signal ends a process at once, also one whose loop is stuck: the kernel does it.
+"""Lets a second signal end a process at once, even one whose loop is stuck: the kernel does it.
 
 No handler written in Python runs while the loop is held by one long step, and none at all while native code holds the
-interpreter. So the kernel is told to forget the handler as it calls it: the first signal is noted, for the loop to find when it
-comes round, and the second one does what it does to a program that knows nothing of signals. Python has no word
-for this; elsewhere than on the machines named here the loop must come round for a second signal too.
+interpreter. So the kernel is told to reset the handler as it calls it (SA_RESETHAND): the first signal is noted for the
+loop, and the second one has its default action. Python has no function for this; on machines other than those named here
+the loop must come round for a second signal too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Action(ctypes.Structure):
 
 
 def handle_once(number: int) -> bool:
-    """Let the handler that this signal has now be called once; whether that can be done here."""
+    """Let this signal's present handler be called only once; False where that cannot be done here."""
     if sys.platform != "linux" or platform.machine() not in MACHINES or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     action, change = _Action(), ctypes.CDLL(None, use_errno=True).sigaction

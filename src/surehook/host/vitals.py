@@ -1,4 +1,4 @@
-"""What the operating system says of this process: open descriptors, memory."""
+"""Figures of this process from the operating system: open descriptors, memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEMORY = Path("/proc/self/statm")
 
 
 def descriptors() -> tuple[int, int]:
-    """How many descriptors are open, and how many may be. 0 open: the system does not tell."""
+    """Number of open descriptors, and the limit. 0 open: the system does not tell."""
     return _open_descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

@@ -1,8 +1,8 @@
 """Ends a process whose loop is stuck in something that holds the interpreter.
 
-While native code holds the interpreter, no Python runs: no thread, no handler of SIGTERM. The kernel does: a timer of the
-processor time that this process used, wound up by the loop, whose signal ends the process, after the places where its
-threads stand were written to stderr. Processor time and not the clock's: a process that was stopped or slept is not stuck.
+While native code holds the interpreter, no Python runs: no thread, no handler of SIGTERM. So the kernel does it, with a
+timer of the processor time of this process that the loop keeps resetting. Its signal writes the stacks of all threads to
+stderr and ends the process. Processor time, since a process that was stopped or slept is not stuck.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIND_S = 5.0
 
 @contextlib.contextmanager
 def watched(stuck_s: float = STUCK_CPU_S, wind_s: float = WIND_S) -> Iterator[None]:
-    """Within this the loop must come round once in `stuck_s` of processor time."""
+    """End the process if its loop does not come round once in `stuck_s` of processor time."""
     if signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL:  # somebody measures this process by it
         yield
         return
@@ -31,9 +31,8 @@ def watched(stuck_s: float = STUCK_CPU_S, wind_s: float = WIND_S) -> Iterator[No
         signal.setitimer(signal.ITIMER_PROF, stuck_s)
         timer = loop.call_later(wind_s, wind)
 
-    with contextlib.suppress(
-        OSError, ValueError, RuntimeError, AttributeError
-    ):  # without stderr nothing is written
+    # Without stderr nothing is written.
+    with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):
         faulthandler.register(signal.SIGPROF, chain=True)
     wind()
     try:

@@ -29,7 +29,7 @@ class Drawing:
     def fraction(self) -> float:
         """In [0, 1)."""
         with self._lock:
-            return self._entropy.fraction()
+            return self._entropy.random()
 
     def bits(self, count: int) -> bytes:
         """So many bytes."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from surehook.core import ids
 from surehook.core.sources import payload
-from surehook.core.sources.request import Request as Read
+from surehook.core.sources.request import ReceivedRequest as Read
 from surehook.core.workflow.decide import Step
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Run, pairs

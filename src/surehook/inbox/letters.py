@@ -104,7 +104,7 @@ class Letters:
             self._sources[letter.source].receipt_secrets,
             body,
             now_ms=self.now(),
-            chance=self.bits(10),
+            random=self.bits(10),
         )
         call = ApiCall("POST", "", body, headers, repeatable=True)
         return call, headers_of(ServerUrl.of(self.to(letter.source).url), None, call)

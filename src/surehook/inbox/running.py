@@ -7,16 +7,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
 from surehook.ports.inbox import Pruned
+
+T = TypeVar("T")
 
 END_S = 4.0  # after `Rules.stop_s`: for giving back what was not done, and for letting connections go
 STUCK_S = 1.0  # between two looks whether too many handlers hang
@@ -61,17 +63,17 @@ def _where(module: str, error: ModuleNotFoundError) -> str:
     )
 
 
-def asked(inbox: Inbox | AsyncInbox, name: str, *words: Any, **named: Any) -> Any:
-    """What a method of the inbox gives, waited for where it has to be; the inbox is closed then."""
+def asked(inbox: Inbox | AsyncInbox, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]]) -> T:
+    """The inbox's answer to `question`, awaited if it is an `AsyncInbox`; the inbox is closed then."""
     if isinstance(inbox, Inbox):
         try:
-            return getattr(inbox, name)(*words, **named)
+            return cast(T, question(inbox))
         finally:
             inbox.close()
 
-    async def go() -> Any:
+    async def go() -> T:
         try:
-            return await getattr(inbox, name)(*words, **named)
+            return await cast("Awaitable[T]", question(inbox))
         finally:
             await inbox.close()
 

@@ -6,10 +6,10 @@ from collections import deque
 
 
 class Acks:
-    """Which messages are done with, as one number now and then: everything up to it is acknowledged in one frame.
+    """Messages that are done with, as one number now and then: everything up to it is acknowledged in one frame.
 
-    A frame for each message costs more than all else that is done for it. A message that takes longer holds back
-    the acknowledgement of those after it, never their events.
+    A frame for each message costs more than the rest of its handling. A slow message delays the acknowledgement of
+    those after it, never their events.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A dead letter: the message as it came, and why no server would take it. Pure."""
+"""A dead letter: the message as it came, and why no server would accept it. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def dead_letter(given: Basic.Properties, reason: Mapping[str, str | None]) -> Ba
 
 
 def carried(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """The headers that a copy can have, without the reason of an earlier time. The library reads some (a double) that
-    it cannot write, and a copy that cannot be written would hold back every message behind it."""
+    """The headers that a copy can have, without an earlier reason. The library can read some values that it cannot write
+    (a double), and a copy that cannot be written would hold back every message behind it."""
     kept: dict[str, Any] = {}
     room = CARRIED_BYTES
     for name, value in headers.items():

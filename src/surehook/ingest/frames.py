@@ -1,11 +1,11 @@
-"""What the AMQP library dies of, read anyway.
+"""Makes the AMQP library read messages that would end its connection.
 
 A publisher may put anything into the fields beside a body: a message id in Latin-1, a timestamp in nanoseconds.
-RabbitMQ hands it on. The library (pamqp) cannot read it and gives the connection up; the message comes
-again on the next one, which ends the same way, and all behind it wait for ever. So, for the process of
-`surehook ingest`, two of its readers are widened:
+RabbitMQ hands it on. The library (pamqp) cannot read it and ends the connection; the message comes
+again on the next one, with the same result, and all messages behind it wait for ever. So, in the process of
+`surehook ingest`, two of its readers are replaced:
 
-- Short text that is not UTF-8 keeps its other bytes as `\\xNN`. It stays what it was: two ids stay two.
+- Short text that is not UTF-8 keeps its other bytes as `\\xNN`, so two ids stay two.
 - Properties that cannot be read are left empty, and the header `UNREAD` says why. `reading.py` puts such a message aside.
 
 There is no setting for it, and a reader of our own would be a second AMQP library.
@@ -23,7 +23,7 @@ _strict_header: Any = header.ContentHeader.unmarshal
 
 
 def widen() -> None:
-    """Read what can be read, in this process, from now on. May be called again."""
+    """Replace the two readers in this process. May be called again."""
     decode.METHODS["shortstr"] = _text
     header.ContentHeader.unmarshal = _header  # type: ignore[method-assign]
 

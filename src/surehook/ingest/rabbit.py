@@ -1,7 +1,7 @@
 """The queue that events are taken from, on RabbitMQ: taking, acknowledging, putting aside (aio-pika).
 
-The queue itself is somebody else's and is never made here; the dead-letter queue is ours. A line that breaks is
-made anew; what was not acknowledged comes again, and its idempotency key says so.
+The queue belongs to somebody else and is never created here; the dead-letter queue is ours. A lost connection is
+made anew; what was not acknowledged comes again, and its idempotency key makes it a repeat.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surehook.core.errors import SettingsError
 from surehook.ingest import frames
 from surehook.ingest.acks import Acks
 from surehook.ingest.aside import dead_letter
-from surehook.ingest.reading import Message
+from surehook.ingest.reading import BrokerMessage
 
 CONNECT_S = 5.0
 HEARTBEAT_S = 10
@@ -69,7 +69,7 @@ class RabbitDelivered:
         self._raw = raw
         given = raw.header.properties
         headers = given.headers or {}
-        self.message = Message(
+        self.message = BrokerMessage(
             body=bytes(raw.body),
             content_type=given.content_type,
             message_id=given.message_id,
@@ -184,7 +184,7 @@ class RabbitSource:
         self.done(raw)
 
     def done(self, raw: DeliveredMessage) -> None:
-        """The message may be forgotten. All that is said in one step is acknowledged together."""
+        """Note that the message is done with. All messages of one step of the loop are acknowledged together."""
         assert raw.delivery_tag is not None
         self._acks.done(raw.delivery_tag)
         if not self._is_acking and not self._ended.done():

@@ -1,4 +1,4 @@
-"""What a message of a broker says, as one item of `POST /v1/events/batch`. Pure: bytes in, bytes out.
+"""Reads a message of a broker as one item of `POST /v1/events/batch`. Pure: bytes in, bytes out.
 
     our own JSON        the body of POST /v1/events, as it is
     CloudEvent in JSON  `application/cloudevents+json`, or any object with `specversion` (structured mode)
@@ -42,11 +42,11 @@ Found = TypeVar("Found")
 
 
 class Poison(Problem):
-    """A message that says nothing a server could take; its code goes into the dead letter, never into an answer."""
+    """A message that no server could accept; its code goes into the dead letter, never into an answer."""
 
 
-class Message(Struct, frozen=True):
-    """A message as the broker gave it. `unread` says why what stands beside the body could not be read."""
+class BrokerMessage(Struct, frozen=True):
+    """A message as the broker gave it. `unread` says why its properties could not be read."""
 
     body: bytes
     content_type: str | None = None
@@ -55,7 +55,7 @@ class Message(Struct, frozen=True):
     unread: str | None = None
 
 
-class Rules(Struct, frozen=True):
+class IngestRules(Struct, frozen=True):
     """tenant       whose event it is where the message does not say
     idempotency  where neither an id nor a key is in the message: `message-id` (of the broker; without one it is
                  refused), `body` (its hash), or `none` (a message that comes twice is two events)
@@ -65,12 +65,11 @@ class Rules(Struct, frozen=True):
     idempotency: str = "message-id"
 
 
-def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
-    """The message as one item of a batch. Raises Problem where no server would take it:
-    a Poison of ours, or what the reader of events says.
+def item(message: BrokerMessage, rules: IngestRules, *, event_id: str) -> bytes:
+    """The message as one item of a batch. Raises Problem where no server would accept it: Poison, or a Problem of the
+    reader of events.
 
-    `event_id` is what it is called where nothing else names it (`none`): a request that is made twice is then
-    still one event.
+    `event_id` is its id where nothing else names it (`none`), so that a request that is repeated is still one event.
     """
     if len(message.body) > limits.EVENT_BODY_BYTES:
         raise Poison("body_too_large", f"the message has more than {limits.EVENT_BODY_BYTES} bytes")
@@ -93,8 +92,8 @@ def item(message: Message, rules: Rules, *, event_id: str) -> bytes:
     return text
 
 
-def _own(message: Message) -> bytes:
-    """The text in our own words."""
+def _own(message: BrokerMessage) -> bytes:
+    """The message as our own JSON."""
     attributes = _in_headers(message.headers)
     if attributes is not None:
         if not _is_json(message.content_type):
@@ -116,14 +115,14 @@ def _present(text: bytes) -> dict[str, Raw]:
 def _read(
     reader: Callable[[bytes | Raw], Found], text: bytes | Raw, wrong: str, field: str | None = None
 ) -> Found:
-    """What the reader finds. Whatever it says against bytes that came from anywhere makes them poison."""
+    """Call the reader; raises Poison with its complaint."""
     try:
         return reader(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise Poison("invalid_json", f"{wrong}: {error}", field=field) from None
 
 
-def _known_by(message: Message, rules: Rules, event_id: str) -> dict[str, str]:
+def _known_by(message: BrokerMessage, rules: IngestRules, event_id: str) -> dict[str, str]:
     if rules.idempotency == "none":
         return {"id": event_id}
     if rules.idempotency == "body":
@@ -189,7 +188,7 @@ def _structured(fields: dict[str, Raw]) -> bytes:
     return _of_cloud_event(attributes, fields.get("data", Raw(b"null")))
 
 
-def _is_json(content_type: Any) -> bool:
+def _is_json(content_type: object) -> bool:
     kind = str(content_type or "application/json").partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
 
@@ -216,7 +215,7 @@ def _of_cloud_event(attributes: Mapping[str, Any], data: Raw) -> bytes:
     return _encode(event | {"data": data})
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     """CloudEvents write sequences as text."""
     text = str(value)
     if not text.isascii() or not text.isdecimal() or len(text) > 19:

@@ -1,4 +1,4 @@
-"""From the queue to the server until it is told to stop: connect, take, and connect again."""
+"""Runs from the queue to the server until told to stop: connect, take, and connect again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.2, 10.0
 GRACE_S = 10.0  # at the end, for what is under way; what is left over stays in the queue
 
 
-class Place(Struct, frozen=True):
-    """Where messages come from, and where those go that no server would take."""
+class QueueAddress(Struct, frozen=True):
+    """The queue that messages come from, and the one for those that no server would accept."""
 
     url: str
     queue: str
@@ -24,8 +24,8 @@ class Place(Struct, frozen=True):
     prefetch: int
 
 
-class Source(Protocol):
-    """What `rabbit.RabbitSource` is."""
+class MessageSource(Protocol):
+    """The interface of `rabbit.RabbitSource`."""
 
     async def take(self, took: Callable[[Delivered], None], *, prefetch: int) -> None: ...
     async def pause(self) -> None: ...
@@ -33,11 +33,11 @@ class Source(Protocol):
     async def close(self) -> None: ...
 
 
-Connect = Callable[[str, str, str], Awaitable[Source]]
+Connect = Callable[[str, str, str], Awaitable[MessageSource]]
 
 
 async def run(
-    place: Place,
+    place: QueueAddress,
     intake: Intake,
     *,
     stop: asyncio.Event,
@@ -69,8 +69,8 @@ async def run(
         if not is_told:
             tell(f"the broker is away: {why}")
             is_told = True
-        # A line that breaks at once without having brought anything may do so each time: a message can be such that
-        # the library dies of it.
+        # A connection that breaks at once without having brought anything may do so each time: a message may be one
+        # that the library cannot read.
         if intake.settled > settled or now() - began > RECONNECT_MOST_S:
             pause_s = RECONNECT_FIRST_S
         await _or(stop, asyncio.sleep(pause_s))
@@ -78,7 +78,12 @@ async def run(
 
 
 async def _one_line(
-    source: Source, place: Place, intake: Intake, *, stop: asyncio.Event, taking: Callable[[], None]
+    source: MessageSource,
+    place: QueueAddress,
+    intake: Intake,
+    *,
+    stop: asyncio.Event,
+    taking: Callable[[], None],
 ) -> str:
     """Take from a connection until it ends, or until `stop`; returns why it ended. Raises SourceAway."""
     try:
@@ -93,7 +98,7 @@ async def _one_line(
         await source.close()
 
 
-async def _finish(source: Source, intake: Intake) -> None:
+async def _finish(source: MessageSource, intake: Intake) -> None:
     try:
         async with asyncio.timeout(GRACE_S):
             await source.pause()

@@ -1,4 +1,4 @@
-"""Chance, handed in."""
+"""Randomness, handed in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ class Entropy(Protocol):
         """`count` unpredictable bytes, fit for secrets."""
         ...
 
-    def fraction(self) -> float:
+    def random(self) -> float:
         """A number in [0, 1), for jitter."""
         ...

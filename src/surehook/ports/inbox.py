@@ -1,4 +1,4 @@
-"""What the receiver library asks of a store: the values that travel, and the contract of one transaction.
+"""The store of the receiver library: the values that travel, and the contract of one transaction.
 
 A **request** is what came over the wire, kept byte for byte until its retention ends. Each event in it is an **event**: the
 dedupe record, which outlives the request's body. Each processing of an event is a **run**: number 0 when it arrived, further
@@ -26,11 +26,11 @@ T = TypeVar("T")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
 State = Literal["accepted", "held", "parked", "processed", "finalized", "rejected", "ignored", "dead"]
-OPEN: tuple[State, ...] = ("accepted", "held")  # a worker has them to do, now or later
+OPEN: tuple[State, ...] = ("accepted", "held")  # to be processed, now or later
 # accepted   stored; waits for a worker, at first or again
 # held       came before its predecessor, which it waits for
-# parked     stored and answered, and nobody here can do it yet: no handler, no such source, an unknown schema version
-# processed  its effects are committed; somebody still has to say `finalize` or `reject`
+# parked     stored and answered, and cannot be processed yet: no handler, no such source, an unknown schema version
+# processed  its effects are committed; `finalize` or `reject` is still to be called
 # finalized  its effects are committed and stand
 # rejected   refused after processing, or by a handler for good; may be replayed
 # ignored    nothing to do, and recorded as that
@@ -58,7 +58,7 @@ class Clash(StoreError):
 
 
 class LostLease(StoreError):
-    """Another worker has taken what this one had claimed; nothing of this one's work was kept."""
+    """Another worker has taken what this one had claimed; none of this one's work was kept."""
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
@@ -109,7 +109,7 @@ def pairs(headers: str) -> list[tuple[str, str]]:
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """What became of one event: `id` is the one that stands, whichever request brought it."""
+    """The result for one event: `id` is the stored one, whichever request brought it."""
 
     kind: Literal["new", "duplicate", "conflict"]
     id: bytes
@@ -138,7 +138,7 @@ class Run(Struct, kw_only=True):
 
 
 class Settlement(Struct, kw_only=True):
-    """How a run ended, or when it is tried again (`due_at`, Unix milliseconds)."""
+    """The end of a run, or when it is tried again (`due_at`, Unix milliseconds)."""
 
     run: bytes
     state: State
@@ -156,7 +156,7 @@ class Settlement(Struct, kw_only=True):
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """Which events are meant; what is None matters not. Times are Unix milliseconds of arrival, `until` exclusive."""
+    """Selects events; a field that is None selects all. Times are Unix milliseconds of arrival, `until` exclusive."""
 
     event: bytes | None = None
     source: str | None = None
@@ -196,7 +196,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Conflict(Struct, frozen=True, kw_only=True):
-    """Another body under the id of an event that stands."""
+    """Another body under the id of a stored event."""
 
     id: bytes
     event: bytes
@@ -234,7 +234,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
 
 
 class Depth(Struct, frozen=True, kw_only=True):
-    """How many runs of a source wait, counted up to a bound, so that asking costs the same whatever the backlog.
+    """Number of runs of a source that wait, counted up to a bound, so that asking costs the same whatever the backlog.
 
     ready          due now
     scheduled      due later: in a worker's hands, or put off
@@ -252,7 +252,7 @@ class Depth(Struct, frozen=True, kw_only=True):
 
 
 class Pruned(Struct, frozen=True):
-    """What retention removed: requests with their bodies, and dedupe records with their runs."""
+    """Rows that retention removed: requests with their bodies, and dedupe records with their runs."""
 
     requests: int
     events: int
@@ -262,23 +262,23 @@ class Book(ReceiptBook, TryBook, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
-        """Write what is new, and say of every event of every request what became of it.
+        """Write what is new; returns the result for every event of every request.
 
-        Of equal keys the first stands; one with another hash is kept as a conflict. Not `careful`, all are taken for new,
-        which is fast, and Clash is raised if one is not.
+        Of equal keys the first is kept; one with another hash is stored as a conflict. Unless `careful`, all are taken for
+        new, which is fast, and Clash is raised if one is not.
         """
         ...
 
     def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
-        """Lease what is due, oldest first, and count the attempt. What a lapsed lease held is due again."""
+        """Lease due runs, oldest first, and count the attempt. Runs of a lapsed lease are due again."""
         ...
 
     def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
-        """Of these runs those that the token still owns, locked until the transaction ends."""
+        """Lock those of these runs that the token still owns until the transaction ends; returns them."""
         ...
 
     def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
-        """Give back what was not tried, without counting it."""
+        """Give back runs that were not tried, without counting an attempt."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> None:
@@ -290,23 +290,23 @@ class Book(ReceiptBook, TryBook, Protocol):
         ...
 
     def replay(self, wanted: Filter, *, reason: str, now: int, ids: Callable[[], bytes], limit: int) -> int:
-        """Begin a further run of each event that fits and has none open; how many were begun."""
+        """Begin a further run of each event that matches and has none open; returns how many were begun."""
         ...
 
     def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
-        """Say `finalized` or `rejected` of the newest run, if it is `processed`; whether it was."""
+        """Set the newest run to `finalized` or `rejected` if it is `processed`; True if it was."""
         ...
 
     def unhandled(self, *, after: bytes, limit: int) -> list[tuple[bytes, str, str | None]]:
-        """Runs that are parked as `UNHANDLED`, by id, from after this one on, with source and type."""
+        """Runs parked as `UNHANDLED`, in the order of ids, after this one, with source and type."""
         ...
 
     def take_up(self, runs: Sequence[bytes], *, now: int) -> int:
-        """Let parked runs be processed; how many of them were still parked."""
+        """Let parked runs be processed; returns how many were still parked."""
         ...
 
     def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
-        """Let parked events of schema versions that are known now be processed; how many."""
+        """Let parked events of schema versions that are known now be processed; returns how many."""
         ...
 
     def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
@@ -314,11 +314,11 @@ class Book(ReceiptBook, TryBook, Protocol):
         ...
 
     def conflicts(self, *, limit: int, before: bytes | None = None) -> list[Conflict]:
-        """Conflicts, newest first, without their bodies; those that came before this one (its id)."""
+        """Conflicts older than `before` (an id), newest first, without their bodies."""
         ...
 
     def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
-        """The documents, made if they are missing, in the order of their keys, each locked until the transaction ends."""
+        """The documents in the order of their keys, made if missing, and locked until the transaction ends."""
         ...
 
     def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
@@ -338,7 +338,7 @@ class Book(ReceiptBook, TryBook, Protocol):
         ...
 
     def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
-        """Documents of these types for which time has passed."""
+        """Documents of these types whose `wake_at` has passed."""
         ...
 
     def history(
@@ -352,7 +352,7 @@ class Book(ReceiptBook, TryBook, Protocol):
         ...
 
     def depth(self, *, now: int, limit: int) -> list[Depth]:
-        """What waits, by source, at most `limit` runs of each kind being counted."""
+        """Waiting runs by source; at most `limit` of each kind are counted."""
         ...
 
     def next_due(self, types: Sequence[str]) -> int | None:
@@ -364,7 +364,7 @@ class Book(ReceiptBook, TryBook, Protocol):
         ...
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """What happens inside is undone when it raises; the transaction goes on."""
+        """Undo the changes made inside when it raises; the transaction goes on."""
         ...
 
     def tx(self, *, is_async: bool) -> AbstractContextManager[Any]:
@@ -377,10 +377,10 @@ class Book(ReceiptBook, TryBook, Protocol):
 
 
 class Store(Protocol):
-    """Where the inbox lies, for callers that block."""
+    """The storage of an inbox, for callers that block."""
 
     def run(self, work: Callable[[Book], T]) -> T:
-        """Do it in one transaction, commit, return. Raises StoreUnavailable, or what `work` raises (then nothing is kept)."""
+        """Call `work` in one transaction and commit. Raises StoreUnavailable, or what `work` raises: nothing is kept."""
         ...
 
     def create(self) -> None:
@@ -391,7 +391,7 @@ class Store(Protocol):
 
 
 class AsyncStore(Protocol):
-    """The same for callers that must not block."""
+    """`Store` for callers that must not block."""
 
     def run(self, work: Callable[[Book], T]) -> Awaitable[T]: ...
 

@@ -1,4 +1,4 @@
-"""What people ask, and what is asked about waiting: the part of `ports.inbox.Book` that only looks, within stated bounds."""
+"""Questions about events and about waiting: the part of `ports.inbox.Book` that only reads, within stated bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Other(Struct, frozen=True, kw_only=True):
-    """A body that came under the id of an event that stood; None: its retention has ended."""
+    """Another body that came under the id of a stored event; `body` None: its retention has ended."""
 
     received_at: int
     body_sha256: bytes
@@ -20,7 +20,7 @@ class Other(Struct, frozen=True, kw_only=True):
 
 
 class Oldest(Struct, frozen=True, kw_only=True):
-    """The run that has been due for the longest time, and whose: `due_at` Unix milliseconds."""
+    """The run that has been due longest, with its source; `due_at` in Unix milliseconds."""
 
     run: bytes
     source: str
@@ -35,7 +35,7 @@ class ReadingBook(Protocol):
         ...
 
     def reach(self, wanted: Filter, *, looks: int) -> int | None:
-        """When the last of so many events came, newest first, that a list would look at; None: it looks at no more than that."""
+        """Arrival of the last of `looks` matching events, newest first; None where there are fewer."""
         ...
 
     def oldest_due(self, *, now: int) -> Oldest | None:

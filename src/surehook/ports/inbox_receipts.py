@@ -1,7 +1,7 @@
-"""Receipts that an inbox owes: the part of `ports.inbox.Book` that keeps them until they were told.
+"""Receipts that an inbox owes: the part of `ports.inbox.Book` that keeps them until they are sent.
 
-One row for each event whose sender asked. It holds the whole word, so what was not yet told is not a list: a later change
-joins it, and whoever is told the row is told everything.
+One row for each event whose sender asked. It holds the whole state and no list of changes: a later change joins it, and
+sending the row sends everything.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from surehook.core.receipt import Word
 
 
 class Owed(Struct, frozen=True, kw_only=True):
-    """A receipt: of which event, to whom, and what it says. Ids as text are the sender's.
+    """A receipt that is owed: its event, its sender, and its content. Ids as text are the sender's.
 
-    due_at    when it is to be told (again), Unix milliseconds; None: what it says was told
-    attempts  how often telling it failed
+    due_at    when it is to be sent (again), Unix milliseconds; None: it was sent
+    attempts  failed attempts to send it
     """
 
     event: bytes
@@ -32,7 +32,7 @@ class Owed(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What is left of how an event came. `headers` is JSON as in `Request`, None when its retention has ended."""
+    """An event's arrival as far as it is still kept. `headers` is JSON as in `Request`, None when its retention has ended."""
 
     source: str
     event_id: str
@@ -46,11 +46,11 @@ class ReceiptBook(Protocol):
         ...
 
     def owe(self, new: Sequence[Owed], changed: Sequence[Owed]) -> None:
-        """Write receipts that `owed` did not give, and those that it gave. A lease on them ends: they are to be told."""
+        """Write receipts that `owed` did not return, and those that it did. Ends leases on them: they are to be sent."""
         ...
 
     def asked(self, event: bytes) -> Asked | None:
-        """How an event came; None: there is none."""
+        """The event's arrival; None where there is no such event."""
         ...
 
     def claim_owed(
@@ -60,9 +60,9 @@ class ReceiptBook(Protocol):
         ...
 
     def told(self, events: Sequence[bytes], token: bytes) -> None:
-        """These were told, as far as the token still owns them: what changed meanwhile is still owed."""
+        """Mark these as sent where the token still owns them; what changed meanwhile is still owed."""
         ...
 
     def tell_later(self, receipts: Sequence[Owed], token: bytes) -> None:
-        """Give back what could not be told, with `due_at` and `attempts` as they are here."""
+        """Give back receipts that could not be sent, with `due_at` and `attempts` as given."""
         ...

@@ -1,4 +1,4 @@
-"""What a person asks of one event: the part of `ports.inbox.Book` that knows how it came, and how its attempts failed."""
+"""The history of one event, for people: its arrival and its failed attempts, a part of `ports.inbox.Book`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Try(Struct, frozen=True, kw_only=True):
     code     as of the run, such as `handler_failed`
     handler  the one that failed, or all that were called where that is not known
     name     of the error, such as `KeyError`; None: there was none to name
-    message  what the error said, without where
+    message  the error's own text, without its place
     """
 
     event: bytes
@@ -30,7 +30,7 @@ class Try(Struct, frozen=True, kw_only=True):
 
 
 class Original(Struct, frozen=True, kw_only=True):
-    """How an event came, byte for byte. `headers` is JSON as in `ports.inbox.Request`."""
+    """The request that brought an event, byte for byte. `headers` is JSON as in `ports.inbox.Request`."""
 
     url: str | None
     headers: str
@@ -45,9 +45,9 @@ class TryBook(ReadingBook, Protocol):
         ...
 
     def original(self, event: bytes) -> Original | None:
-        """How it came; None: its retention has ended, or there is no such event."""
+        """The request that brought it; None: its retention has ended, or there is no such event."""
         ...
 
     def outdated(self) -> str | None:
-        """What is wrong with the tables where they are of an older version than the code, and what to do; None: nothing is."""
+        """The fault of tables that are older than the code, and what to do; None where they are current."""
         ...

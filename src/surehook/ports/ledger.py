@@ -1,7 +1,7 @@
-"""The sender's book: what is written on the way of an event. Batches only.
+"""The sender's ledger: everything that is written on the way of an event. Batches only.
 
 Every writing call takes the node that writes and fails whole with `NodeBuried` when that node has been
-buried; rows are changed only where `holder` is this node and `attempt` is the one in hand. `now` is an
+evicted; rows are changed only where `holder` is this node and `attempt` is the one in hand. `now` is an
 argument down to the SQL. A call either commits everything it reports or raises:
 
     LedgerUnavailable  nothing was changed; the same call may succeed later (LedgerFull: disk at its floor)
@@ -10,7 +10,7 @@ argument down to the SQL. A call either commits everything it reports or raises:
                        run again: the caller looks for rows that it holds here and nowhere else (`held`)
     NodeBuried         forget everything in memory and begin again under a new node id
 
-`receipts.py` is what receivers said later, a part of this port. `registry.py` holds configuration and management,
+`receipts.py` keeps what receivers report later, a part of this port. `registry.py` holds configuration and management,
 `reading.py` the lists: one object implements all three.
 """
 
@@ -35,8 +35,8 @@ from surehook.core.model import (
 )
 from surehook.ports.receipts import Receipts
 
-# In the place of a configuration's version: it was read after the last call of the batch came, so that whatever the
-# ledger's version is now, the difference was changed beside these calls and need not hold for them.
+# Stands for a configuration that was read after the last call of the batch came: whatever the ledger's version is now,
+# newer changes happened at the same time as these calls and need not apply to them.
 NEWER_THAN_CALLS = (1 << 63) - 1
 NONE_KEPT: Mapping[bytes, bytes] = MappingProxyType({})
 
@@ -50,7 +50,7 @@ class Incoming(Struct, gc=False):
 
 
 class Taken(Struct, gc=False):
-    """The book's word on one incoming event.
+    """The ledger's answer for one incoming event.
 
     `fresh`: written now. Not fresh and no `problem`: a repeat, `event` and `fan_out` are the first one's.
     `problem`: `idempotency_conflict` (same key, other content) or `event_id_conflict` (same id, other
@@ -64,16 +64,20 @@ class Taken(Struct, gc=False):
 
 
 class Burial(Struct, gc=False):
-    """Answer to `bury`: the nodes that were marked dead, in order, and how many rows were freed."""
+    """Answer to `bury`: the nodes that were evicted, in order, and how many rows were freed."""
 
     nodes: list[bytes]
     freed: int
 
 
-class Receipt(Struct, gc=False):
-    """Answer to `accept`. `stale` True: what changed after the caller's memory concerns events of the batch, or may do so,
-    and *nothing was written*; reload, judge and fan out again, call again. `taken` is in the order of the batch, `version`
-    that of the configuration now: memory may be behind it although nothing of the batch was concerned."""
+class AcceptResult(Struct, gc=False):
+    """Answer to `accept`.
+
+    stale    True: the configuration has changed in a way that concerns events of the batch, or may do so, and *nothing was
+             written*; reload, judge and fan out again, call again
+    taken    one answer for each event, in the order of the batch
+    version  of the configuration now: memory may be behind it although the batch was not concerned
+    """
 
     stale: bool
     taken: list[Taken]
@@ -92,7 +96,7 @@ ANY_SIZE = 1 << 40  # bytes of bodies: as many as the rows have
 
 
 class Skip(Struct, frozen=True):
-    """Whose rows a claim passes over, because they have enough in memory."""
+    """Endpoints and tenants whose rows a claim passes over, because they have enough in memory."""
 
     endpoints: tuple[bytes, ...] = ()
     tenants: tuple[str, ...] = ()
@@ -104,13 +108,13 @@ def weight(rows: Sequence[Delivery]) -> int:
 
 
 def is_full(rows: Sequence[Delivery], *, limit: int, size: int) -> bool:
-    """Whether a call that leases stopped at one of its bounds, so that there may be more."""
+    """True if a call that leases stopped at one of its bounds, so that there may be more."""
     return len(rows) >= limit or weight(rows) >= size
 
 
 class ClaimedIds(Struct, gc=False):
-    """Answer to `claim_ids`. `rest` are ids that this call says nothing about, because it had reached its bytes: from the
-    first one that could still have been leased. All the others are leased now, or not ours to take."""
+    """Answer to `claim_ids`. `rest` are the ids that were not looked at, because the call had reached its bytes. All others
+    are leased now, or not ours to take."""
 
     rows: list[Delivery]
     rest: list[bytes]
@@ -156,24 +160,24 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
-        """Write this node's beat and return the counters of all nodes that are not buried. The beat row is
+        """Write this node's beat and return the counters of all nodes that are not evicted. The beat row is
         never locked by the fence."""
         ...
 
     async def time(self) -> int | None:
-        """The ledger's own clock (Unix milliseconds, cut), by which processes on several machines agree what is
-        due; None where the ledger lives in this process and has no other clock than ours."""
+        """The ledger's own clock (Unix milliseconds, rounded down), by which processes on several machines agree on what is
+        due; None where the ledger is in this process and has our clock."""
         ...
 
     async def nodes(self) -> list[Node]:
-        """All nodes that are not buried, this one included."""
+        """All nodes that are not evicted, this one included."""
         ...
 
     async def bury(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
     ) -> Burial:
-        """Mark the nodes dead and free what they hold, in one transaction. `judged` are the counters that nodes were judged
-        by: one that has beaten since is alive, relies on its new lease, and is left alone.
+        """Evict the nodes: mark them dead and free what they hold, in one transaction. `judged` are the counters by which
+        the nodes were judged: one that has beaten since is alive, relies on its new lease, and is left alone.
 
         A freed delivery keeps its due_at and spends no retry; `freed` goes up by one (from the fifth time
         running it waits 10 s from `now`), and an `interrupted` entry is appended for the attempt in hand.
@@ -184,7 +188,7 @@ class Ledger(Receipts, Protocol):
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         """Append events, deliveries and the keys that events name in one transaction.
 
         `version` is the configuration the fan-out was made from, or NEWER_THAN_CALLS: changes after it of other tenants and
@@ -216,17 +220,18 @@ class Ledger(Receipts, Protocol):
         size: int = ANY_SIZE,
         fresh: bool = False,
     ) -> list[Delivery]:
-        """Lease as `claim` does, but no rows of those that `skip` names. A call looks at a bounded number of rows: at
-        those that have just fallen due, and where none of them is wanted at a part of what lies before, from where the
-        last call ended. A call that brings less than was asked for has not seen everything. `fresh`: only at those that
-        have just fallen due, which is soon done."""
+        """Lease as `claim` does, leaving out rows of those that `skip` names.
+
+        A call looks at a bounded number of rows: at those that have just fallen due, and where none of them is wanted, at
+        some of the older ones, from where the last call ended. So a short answer does not mean that there is no more.
+        `fresh`: look only at those that have just fallen due, which is quick."""
         ...
 
     async def claim_ids(
         self, ids: Sequence[bytes], *, node: bytes, now: int, size: int = ANY_SIZE
     ) -> ClaimedIds:
-        """Lease these rows in their order; held, parked or not yet due ones are skipped. `size` as in `claim`: what lies
-        behind the row that reaches it is told of as `rest`."""
+        """Lease these rows in their order; held, parked or not yet due ones are skipped. `size` as in `claim`: the ids
+        behind the row that reaches it are returned as `rest`."""
         ...
 
     async def unpark(
@@ -250,7 +255,7 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def park(self, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
-        """Put leased rows aside in one batched update: unheld, parked for `reason`; due_at and attempt stay."""
+        """Park leased rows in one batched update: unheld, parked for `reason`; due_at and attempt stay."""
         ...
 
     async def release(self, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
@@ -267,18 +272,21 @@ class Ledger(Receipts, Protocol):
         notices: Sequence[Notice],
         now: int,
     ) -> Recorded:
-        """Write what one window of results means, in one transaction: entries appended, finished deliveries
-        deleted, others rescheduled or parked, endpoint counts folded, changed breakers and notices
-        kept. A breaker's row is written where nothing that is there has a greater generation: `closed` deletes the row
-        and is remembered for a day, so that an older opening that comes late is not kept. An endpoint that turns
-        `inactive` by its limit gets an `endpoint.disabled` notice in the same transaction, and the configuration version
-        goes up."""
+        """Write one window of results in one transaction.
+
+        1. Entries are appended, finished deliveries deleted, the others rescheduled or parked.
+        2. Endpoint counts are folded. An endpoint that becomes `inactive` by its limit gets an `endpoint.disabled` notice,
+           and the configuration version goes up.
+        3. A breaker's row is written unless the stored one has a greater generation. `closed` deletes the row and is
+           remembered for a day, so that an older opening that comes late is not kept.
+        4. Notices are kept.
+        """
         ...
 
-    # -- looks ------------------------------------------------------------------------------------------
+    # -- reading and ending -----------------------------------------------------------------------------
 
     async def held_count(self, node: bytes) -> int:
-        """How many deliveries this node holds in the book."""
+        """Number of deliveries that this node holds in the ledger."""
         ...
 
     async def held(self, node: bytes, *, limit: int) -> list[bytes]:
@@ -286,12 +294,12 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
-        """Unhold rows this node holds in the book but has forgotten in memory: like a burial of these rows
-        alone (whether they were sent is unknown, so the `interrupted` entry is written)."""
+        """Free rows that this node holds in the ledger and not in memory, as an eviction would (they may have been sent, so
+        the `interrupted` entry is written)."""
         ...
 
     async def parked_groups(self) -> list[ParkedGroup]:
-        """Which (endpoint, reason) pairs have parked rows. O(groups), whatever the backlog."""
+        """The (endpoint, reason) pairs that have parked rows. O(groups), whatever the backlog."""
         ...
 
     async def next_due(self, lane: Lane) -> int | None:
@@ -325,9 +333,9 @@ class Ledger(Receipts, Protocol):
         request_headers: Mapping[bytes, bytes] = NONE_KEPT,
     ) -> list[bytes]:
         """Finish *unheld* deliveries without a call in hand: an `ended` entry with the final state each, the
-        row deleted. Returns the ids that were ended by this call; skipped are held and vanished ones, and those that
-        went on since they were read (another attempt in hand, or a schedule begun anew). `request_headers`: by delivery,
-        what its dead letter keeps of its last request."""
+        row deleted. Returns the ids that were ended by this call; held and vanished ones are skipped, and those that
+        went on since they were read (another attempt in hand, or a new schedule). `request_headers`: the header lines of
+        its last request that a dead letter keeps, by delivery."""
         ...
 
     async def end_endpoint(self, endpoint: bytes, *, reason: str, limit: int, now: int) -> int:
@@ -340,8 +348,8 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def breakers(self, asked: Sequence[tuple[str, str]] = ()) -> list[BreakerRow]:
-        """Breakers that are open or half-open as was last decided, and behind them the last closings of those that are
-        `asked` for by tenant and key, as rows with state `closed`."""
+        """Open and half-open breakers, followed by the last closings of those `asked` for by tenant and key, as rows with
+        state `closed`."""
         ...
 
     # -- keeping house ----------------------------------------------------------------------------------
@@ -355,10 +363,10 @@ class Ledger(Receipts, Protocol):
         ...
 
     async def index_lists(self) -> bool:
-        """One bounded step of what lists need beside the rows, made when rows are no longer new; False: nothing is left
-        to do for now."""
+        """One bounded step of making the indexes of lists for rows that are no longer new; False: nothing is left to do for
+        now."""
         ...
 
     async def backup(self, path: str) -> None:
-        """Write a consistent copy of the whole book to `path` while work goes on. Raises Problem."""
+        """Write a consistent copy of the whole ledger to `path` while work goes on. Raises Problem."""
         ...

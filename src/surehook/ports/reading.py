@@ -1,7 +1,7 @@
 """The lists and finished deliveries: read models, newest first, by keyset.
 
-A cursor is the last id of the page before (opaque to callers: the door signs nothing, it only encodes).
-A page looks at a bounded number of rows; where matches are rare it may come back short, with a cursor.
+A cursor is the last id of the page before (opaque to callers: the API encodes it and does not sign it).
+A page looks at a bounded number of rows; where matches are rare it may be short, with a cursor.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NoticeFilter(Struct, frozen=True):
 
 
 class Dismissal(Struct, frozen=True):
-    """Why a dead letter needs no delivery any more, and since when."""
+    """The note by which a dead letter was dismissed, and when."""
 
     note: str
     at: int
@@ -78,9 +78,8 @@ class DeliveryView(Struct, frozen=True):
     dismissal: Dismissal | None = None  # of a dead letter that was put away
     subject: str | None = None  # of its event, as long as that is kept
     correlation_id: str | None = None
-    request_headers: bytes | None = (
-        None  # of a dead letter: of its last request, a JSON object without secrets
-    )
+    # Of a dead letter: those of its last request, a JSON object without secrets.
+    request_headers: bytes | None = None
 
 
 class LaneCount(Struct, frozen=True):
@@ -106,12 +105,12 @@ class Room(Struct, frozen=True):
 
     @property
     def is_low(self) -> bool:
-        """No event is taken, and answers are recorded without what they said."""
+        """True where no event is accepted, and answers are recorded without headers and bodies."""
         return self.free_bytes < self.floor_bytes
 
     @property
     def is_short(self) -> bool:
-        """Nothing is sent either: the rest is for the results of what is under way, and for upkeep."""
+        """True where nothing is sent either: the rest is for the results of what is under way, and for upkeep."""
         return self.free_bytes < self.floor_bytes // 2
 
 
@@ -155,7 +154,7 @@ class Reading(Protocol):
         ...
 
     async def dead_letter_count(self) -> int:
-        """How many dead letters there are, counted now."""
+        """Number of dead letters, counted now."""
         ...
 
     async def dismiss(self, delivery: bytes, *, note: str, now: int) -> bool:
@@ -169,11 +168,11 @@ class Reading(Protocol):
         ...
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
-        """How many rows each (endpoint, reason) group has."""
+        """Number of rows in each (endpoint, reason) group."""
         ...
 
     def room(self) -> Room | None:
-        """What is free for the ledger, asked of the system at once; None where this machine cannot tell."""
+        """Free space for the ledger, read from the system now; None where this machine cannot tell."""
         ...
 
     async def size_bytes(self) -> int | None:

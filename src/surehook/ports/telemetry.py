@@ -1,4 +1,4 @@
-"""Facts for operators: a name and fields. Never awaited, never raises, never on the path of one delivery."""
+"""Facts for operators: a name and fields. Never awaited, never raises, never called once per delivery."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Target(Protocol):
 
 
 class Request(Struct, gc=False):
-    """What leaves. `headers` and `private` are complete lines (`name: value\\r\\n`…) without Host, Content-Length and
+    """A request to be sent. `headers` and `private` are complete lines (`name: value\\r\\n`…) without Host, Content-Length and
     Connection. `private` are the endpoint's own, perhaps credentials: they go along to its own origin alone."""
 
     target: Target
@@ -67,7 +67,7 @@ class Request(Struct, gc=False):
 
 
 class Answer(Struct, gc=False):
-    """What came back. `status` None means no complete final headers were seen; `failure` then says why.
+    """The answer to a request. `status` None: no complete final headers were seen, and `failure` says why.
 
     Both are set where a redirect was not followed (`redirect_limit`, `redirect_forbidden`, and
     `address_forbidden` where it led to a refused address): the status is the redirect's. Read `failure` first.

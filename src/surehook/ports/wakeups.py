@@ -1,7 +1,7 @@
 """Hints between processes that there is something to look for: never needed, only sooner.
 
-A hint says where to look, never what is there. It may be lost, come twice, come late or come for nothing;
-whoever relies on one is wrong, and polling (claims every second, the configuration with every beat, parked
+A hint says where to look, never what is there. It may be lost, come twice, come late or come for nothing.
+Nothing may rely on one: polling (claims every second, the configuration with every beat, parked
 groups every ten seconds) finds the same a little later. So hints are published after the commit they speak
 of, outside every transaction, and an adapter may fold and drop them as it likes.
 
@@ -25,12 +25,12 @@ Heard = Callable[[str], None]
 
 
 def parked(endpoint: bytes) -> str:
-    """The kind that speaks of one endpoint's parked work."""
+    """The kind of hint for one endpoint's parked work."""
     return _PARKED + endpoint.hex()
 
 
 def parked_endpoint(kind: str) -> bytes | None:
-    """The endpoint a kind speaks of; None where it is of another kind."""
+    """The endpoint of a hint about parked work; None for other kinds."""
     if not kind.startswith(_PARKED):
         return None
     try:
@@ -47,22 +47,22 @@ class Wakeups(Protocol):
         ...
 
     def publish(self, kind: str) -> None:
-        """Tell the others, soon. Never blocks and never raises; a kind that waits to be told is told once."""
+        """Tell the other processes soon. Never blocks, never raises; a kind that is waiting already is told once."""
         ...
 
     async def close(self) -> None:
-        """Tell what waits to be told, and stop listening."""
+        """Tell what is still waiting, and stop listening."""
         ...
 
 
 class NoWakeups:
-    """Where there is nobody else to tell: one process on a ledger of its own."""
+    """Wakeups of one process on a ledger of its own: there is nobody to tell."""
 
     async def start(self, heard: Heard) -> None:
-        """Nobody will ever be heard."""
+        """Do nothing: no other process publishes."""
 
     def publish(self, kind: str) -> None:
-        """Nobody is told."""
+        """Do nothing: no other process listens."""
 
     async def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: nothing was opened."""

@@ -67,7 +67,7 @@ class Guard:
     @staticmethod
     def _policy(settings: WireSettings, allow: tuple[str, ...], key: str) -> NetworkPolicy:
         try:
-            rules = address.Rules(
+            rules = address.AddressRules(
                 allow=tuple(map(address.network, allow)),
                 deny=tuple(map(address.network, settings.deny_networks)),
                 nat64=tuple(map(address.nat64, settings.nat64_prefixes)),

@@ -27,9 +27,8 @@ SPRINGS_S = 5.0  # under load, what a trap waits for comes by many times a secon
 # have, and the statements that are transactions of their own, known by what they carry (the load's payload; the headers
 # of the sink's answers).
 COMMITS = {"change": b"commit", "accept": b"doc_123", "record": b"content-length"}
-EVERYTHING = (
-    "everything"  # all connections at once: claims and beats carry nothing that they could be known by
-)
+# All connections at once: claims and beats carry nothing that they could be known by.
+EVERYTHING = "everything"
 MOMENTS: tuple[When, ...] = ("seen", "sent", "answered")
 
 

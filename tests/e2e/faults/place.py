@@ -145,9 +145,8 @@ def settle(shop: Shop, tenant: str, seconds: float = SETTLE_S) -> dict[str, Any]
             if shop.api.get("/v1/deliveries", tenant=tenant, state=state, limit=1)["data"]:
                 return None
         rows = {row["event"]: row for row in shop.api.pages("/v1/deliveries", tenant=tenant, limit=200)}
-        return (
-            rows if all(row["state"] in FINISHED for row in rows.values()) else None
-        )  # some moved meanwhile
+        # Some moved meanwhile.
+        return rows if all(row["state"] in FINISHED for row in rows.values()) else None
 
     return until(look, "all deliveries ended", seconds) or {}
 

@@ -132,9 +132,8 @@ def freeze(place: Place) -> dict[str, Any]:
             assert shop.server.process is not None
             shop.server.process.send_signal(signal.SIGSTOP)
             count = len(spot.seen)
-            time.sleep(
-                frozen
-            )  # real time passes for a frozen process, and nothing else shows what it does then
+            # Real time passes for a frozen process, and nothing else shows what it does then.
+            time.sleep(frozen)
             assert len(spot.seen) <= count + 32, "a frozen process sends nothing"
             shop.server.process.send_signal(signal.SIGCONT)
             woken = time.monotonic()

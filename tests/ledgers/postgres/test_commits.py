@@ -17,7 +17,7 @@ import pytest
 from surehook.core.errors import CommitUnknown, LedgerError, LedgerUnavailable
 from surehook.core.model import BreakerRow, EndpointHealth
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ports.ledger import Incoming, Receipt
+from surehook.ports.ledger import AcceptResult, Incoming
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 from tests.servers.proxy import CuttingProxy
@@ -47,7 +47,7 @@ def cut(place: str, proxy: CuttingProxy, desk: Desk, runner: asyncio.Runner) -> 
     runner.run(ledger.close())
 
 
-async def _accept(desk: Desk, *items: Incoming) -> Receipt:
+async def _accept(desk: Desk, *items: Incoming) -> AcceptResult:
     return await desk.ledger.accept(items, node=desk.node, version=await desk.ledger.version(), now=NOW)
 
 
@@ -76,9 +76,9 @@ async def test_a_batch_whose_commit_was_lost_is_told_and_counts_as_fresh_again(
     with pytest.raises(CommitUnknown):
         await _accept(cut, *items)
     assert (await desk.ledger.event(items[0].event.id) is not None) == (when == "answered")
-    receipt = await _again(lambda: _accept(cut, *items))
-    assert [taken.fresh for taken in receipt.taken] == [True] * 4
-    assert [taken.event for taken in receipt.taken] == [item.event.id for item in items]
+    result = await _again(lambda: _accept(cut, *items))
+    assert [taken.fresh for taken in result.taken] == [True] * 4
+    assert [taken.event for taken in result.taken] == [item.event.id for item in items]
     assert sorted(row.id for row in await desk.claim()) == sorted(
         delivery.id for item in items for delivery in item.deliveries
     )
@@ -95,8 +95,8 @@ async def test_deliveries_that_were_finished_meanwhile_are_not_born_again(
         await _accept(cut, *items)
     for row in await desk.claim():
         await desk.record(desk.make.delivered(row))
-    receipt = await _again(lambda: _accept(cut, *items))
-    assert [taken.fresh for taken in receipt.taken] == [True, True]
+    result = await _again(lambda: _accept(cut, *items))
+    assert [taken.fresh for taken in result.taken] == [True, True]
     assert await desk.claim() == []
 
 
@@ -215,8 +215,8 @@ async def test_a_server_that_is_away_is_told_at_once_and_found_again(
             await cut.ledger.accept([item], node=cut.node, version=1 << 40, now=NOW)
         assert asyncio.get_running_loop().time() - asked < 2
     proxy.accept()
-    receipt = await _again(lambda: _accept(cut, item))
-    assert receipt.taken[0].fresh
+    result = await _again(lambda: _accept(cut, item))
+    assert result.taken[0].fresh
     assert len(await desk.claim()) == 2
 
 
@@ -231,8 +231,8 @@ async def test_a_network_that_says_nothing_any_more_hangs_nobody(cut: Desk, prox
     with pytest.raises(LedgerError):
         await cut.ledger.accept([item], node=cut.node, version=1 << 40, now=NOW)
     proxy.thaw()
-    receipt = await _again(lambda: _accept(cut, item))
-    assert receipt.taken[0].fresh
+    result = await _again(lambda: _accept(cut, item))
+    assert result.taken[0].fresh
 
 
 async def test_a_server_set_to_read_only_takes_nothing_and_says_so(
@@ -267,7 +267,7 @@ async def test_a_value_that_the_server_refuses_costs_its_own_event_alone(desk: D
     items = [desk.make.incoming(desk.endpoint) for _ in range(50)]
     for bad in (7, 31):
         items[bad] = desk.make.incoming(desk.endpoint, event={"subject": "a\x00b"})
-    receipt = await _accept(desk, *items)
-    assert [n for n, taken in enumerate(receipt.taken) if taken.problem == "unstorable"] == [7, 31]
-    assert sum(taken.fresh for taken in receipt.taken) == 48
+    result = await _accept(desk, *items)
+    assert [n for n, taken in enumerate(result.taken) if taken.problem == "unstorable"] == [7, 31]
+    assert sum(taken.fresh for taken in result.taken) == 48
     assert len(await desk.claim()) == 48

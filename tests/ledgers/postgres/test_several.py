@@ -14,7 +14,7 @@ from surehook.core.errors import LedgerUnavailable, NodeBuried
 from surehook.core.model import Delivery, EndpointHealth
 from surehook.ledgers.postgres import lookback
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ports.ledger import Burial, Incoming, Receipt
+from surehook.ports.ledger import AcceptResult, Burial, Incoming
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
 
@@ -37,7 +37,7 @@ def other(place: str, desk: Desk, runner: asyncio.Runner) -> Iterator[Desk]:
     runner.run(ledger.close())
 
 
-async def _accept(desk: Desk, *items: Any) -> Receipt:
+async def _accept(desk: Desk, *items: Any) -> AcceptResult:
     return await desk.ledger.accept(items, node=desk.node, version=await desk.ledger.version(), now=NOW)
 
 
@@ -143,10 +143,10 @@ async def test_a_burial_that_meets_a_beat_waits_and_leaves_the_node_alone(
 async def test_of_the_same_key_from_two_nodes_at_once_one_is_fresh(desk: Desk, other: Desk) -> None:
     for round in range(10):
         items = [desk.make.incoming(desk.endpoint, key=f"k{round}") for _ in range(8)]
-        receipts = await asyncio.gather(
+        results = await asyncio.gather(
             *(_accept(desk if n % 2 else other, item) for n, item in enumerate(items))
         )
-        taken = [receipt.taken[0] for receipt in receipts]
+        taken = [result.taken[0] for result in results]
         assert sum(one.fresh for one in taken) == 1
         assert len({one.event for one in taken}) == 1
     assert len(await desk.claim()) == 10
@@ -158,10 +158,10 @@ async def test_of_the_same_id_from_two_nodes_at_once_one_is_fresh(desk: Desk, ot
         items = [first] + [
             desk.make.incoming(desk.endpoint, given=True, event={"id": first.event.id}) for _ in range(7)
         ]
-        receipts = await asyncio.gather(
+        results = await asyncio.gather(
             *(_accept(desk if n % 2 else other, item) for n, item in enumerate(items))
         )
-        assert sum(receipt.taken[0].fresh for receipt in receipts) == 1
+        assert sum(result.taken[0].fresh for result in results) == 1
     assert len(await desk.claim()) == 10
 
 
@@ -169,13 +169,13 @@ async def test_batches_with_the_same_keys_in_any_order_never_deadlock(desk: Desk
     """Eight batches of the same forty keys, each in another order, from two nodes: nobody is refused."""
     keys = [f"key {n}" for n in range(40)]
 
-    async def publish(one: Desk, turn: int) -> Receipt:
+    async def publish(one: Desk, turn: int) -> AcceptResult:
         mine = keys[turn * 5 :] + keys[: turn * 5]
         return await _accept(one, *(desk.make.incoming(desk.endpoint, key=key) for key in mine))
 
     for _ in range(3):
-        receipts = await asyncio.gather(*(publish(desk if n % 2 else other, n) for n in range(8)))
-        problems = [taken.problem for receipt in receipts for taken in receipt.taken]
+        results = await asyncio.gather(*(publish(desk if n % 2 else other, n) for n in range(8)))
+        problems = [taken.problem for result in results for taken in result.taken]
         assert not any(problems)
     assert len(await desk.claim()) == 40
 

@@ -1,8 +1,7 @@
-"""Who is calling: networks that a source allows, and the address behind proxies that are named.
+"""The address of the caller: networks that a source allows, and addresses behind trusted proxies.
 
-`X-Forwarded-For` is written by whoever sends it; each proxy adds, at its end, the address it was called from. So it is read
-from its end, and only as long as the address that wrote an entry is a proxy that is trusted by name. The first address that
-is none is the caller.
+`X-Forwarded-For` can be forged; each proxy appends the address that it was called from. So it is read from its end, as
+long as the address that wrote an entry is a trusted proxy. The first address that is not is the caller.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from surehook.core.sources.provider import SourceError
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-HOPS = 20  # proxies between a sender and an application; more entries are an attempt to be lost among
+HOPS = 20  # proxies between a sender and an application; more entries are an attempt to hide
 
 
 def networks(given: Sequence[str], field: str) -> tuple[Network, ...]:
-    """CIDRs, read. Raises SourceError for what is none, host bits included (a typing error more often than meant)."""
+    """Parse CIDRs. Raises SourceError for others, and for host bits, which are mostly typing errors."""
     try:
         return tuple(ip_network(one) for one in given)
     except (ValueError, TypeError):
@@ -27,7 +26,7 @@ def networks(given: Sequence[str], field: str) -> tuple[Network, ...]:
 
 
 def caller(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> Address | None:
-    """The address of the caller, or None where it cannot be told.
+    """The address of the caller, or None where it is unknown.
 
     peer           the address of the connection
     forwarded_for  the values of all `X-Forwarded-For` headers, in the order received
@@ -47,7 +46,7 @@ def contains(networks: Sequence[Network], address: Address) -> bool:
 
 
 def _read(text: str) -> Address | None:
-    """An address; one of IPv4 written as IPv6 (`::ffff:…`) is taken for what it is. Ports are cut."""
+    """Parse an address. IPv4 written as IPv6 (`::ffff:…`) becomes IPv4; a port is dropped."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

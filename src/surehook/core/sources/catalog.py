@@ -1,4 +1,4 @@
-"""The providers by name. A source of your own is one more `Provider`; `hmac_provider` and `bearer_provider` are short forms."""
+"""The providers by name. For a source of your own define a `Provider`; `hmac_provider` and `bearer_provider` are short forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The providers of signatures on documents, and Standard Webhooks. What is known of each stands in docs/receiving.md."""
+"""The providers of signatures on documents, and Standard Webhooks. docs/receiving.md has what is known of each."""
 
 from __future__ import annotations
 

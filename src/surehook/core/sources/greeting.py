@@ -1,9 +1,9 @@
-"""Handshakes: what a provider asks before it sends, and what it wants to hear.
+"""Handshakes: challenges of providers and the answers that they expect.
 
-A challenge is returned only where the asker has shown something: the token agreed with Meta, a valid signature (Slack, Zoom),
-the client id agreed with Adobe. Signing whatever a stranger sends (Zoom's token) would make signatures for forgeries, so
-besides coming signed the token must be a plain word, which no signed content is. Whatever is echoed is short, plain,
-and sent as text, so that it cannot be a page for a browser.
+A challenge is answered only if the caller has proven something: the token agreed with Meta, a valid signature (Slack, Zoom),
+the client id agreed with Adobe. Signing whatever a stranger sends (Zoom's token) would produce signatures for forgeries, so
+the token must come signed and be a plain word, which no signed content is. Echoed values are short, plain, and sent as
+text, so that they cannot be a page for a browser.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _JSON = (("content-type", "application/json"), ("x-content-type-options", "nosni
 
 
 def answer(provider: Provider, type: str | None, body: Any, keys: Sequence[Key]) -> Reply | None:
-    """What to answer a verified message that is a handshake and no event, or None. Raises VerifyError malformed."""
+    """The answer to a verified message that is a handshake and no event, or None. Raises VerifyError malformed."""
     shake = provider.handshake
     if isinstance(shake, Ping) and type == shake.type:
         return provider.success
@@ -57,7 +57,7 @@ def greet(
     query: Mapping[str, str],
     headers: Headers,
 ) -> Reply:
-    """What to answer a GET, by which some providers try an address before they use it.
+    """The answer to a GET, with which some providers try an address before they use it.
 
     Raises VerifyError: `bad_signature` where the asker has not shown what was agreed, `malformed` where this provider sends no
     GET (answer 405), `bad_setup`.
@@ -70,13 +70,13 @@ def greet(
             return Reply(200, b"", ((shake.name, _agreed(shake, keys, headers)),))
     except VerifyError:
         raise
-    except Exception as error:  # as everywhere in this room: one kind of error
+    except Exception as error:  # as everywhere in this package: one kind of error
         raise VerifyError("bad_signature", f"unreadable request ({error.__class__.__name__})") from None
     raise VerifyError("malformed", f"{provider.name} sends no GET")
 
 
 def success(provider: Provider, keys: Sequence[Key], headers: Headers) -> Reply:
-    """What to answer when a message was taken: the provider's own words, and Adobe's client id back to it."""
+    """The answer to a message that was stored: the provider's own words, and Adobe's client id back to it."""
     shake = provider.handshake
     if not isinstance(shake, EchoHeader):
         return provider.success
@@ -97,7 +97,7 @@ def _echo_query(shake: EchoQuery, known: Mapping[str, str], query: Mapping[str, 
 
 
 def _agreed(shake: EchoHeader, keys: Sequence[Key], headers: Headers) -> str:
-    """The configured value that the header has. What is echoed is ours, not the stranger's."""
+    """The configured value that equals the header. The echo is ours, not the stranger's."""
     value = (header_of(headers, Header(shake.name)) or "").encode("utf-8", "surrogatepass")
     found = [key.secret for key in keys if hmac.compare_digest(key.secret.encode(), value)]
     if not found:

@@ -1,7 +1,7 @@
-"""Believe or refuse one request: a provider's record, keys, and now → a message, or VerifyError and nothing else.
+"""Verifies one request: a provider's record, keys, and now → a message, or VerifyError and nothing else.
 
-The order: size, headers, keys, signature, time, body. Nothing of the body is parsed before its signature holds, except where
-the signature stands in the body or covers its fields. Every signature is compared with every key, none ends the loop early.
+The order: size, headers, keys, signature, time, body. The body is not parsed before its signature is verified, except where
+the signature is in the body or covers its fields. Every signature is compared with every key, none ends the loop early.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from surehook.core.sources.provider import (
     Standard,
     Token,
 )
-from surehook.core.sources.request import ID_CHARS, TYPE_CHARS, Request
+from surehook.core.sources.request import ID_CHARS, TYPE_CHARS, ReceivedRequest
 from surehook.core.verification import (
     NO_FIT,
     Headers,
@@ -47,7 +47,7 @@ _DIGITS = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 class Judge:
-    """A provider with the keys of one receiver, made ready. Raises VerifyError bad_secret, bad_setup.
+    """A provider with the keys of one receiver. Raises VerifyError bad_secret, bad_setup.
 
     tolerance_s  in place of the provider's own; only where a time is covered
     known        what the receiver knows by itself (`webhook_id` of PayPal, `verify_token` of Meta)
@@ -79,13 +79,13 @@ class Judge:
             self._tokens = [(key, keys.token_bytes(scheme, key)) for key in self.keys]
 
     def verify(self, body: bytes | str, headers: Headers, *, now: float, url: str | None = None) -> Message:
-        """Believe or refuse one request. `body` as received (text is taken as UTF-8), `now` in Unix seconds, `url` as the
+        """Verify one request. `body` as received (text is taken as UTF-8), `now` in Unix seconds, `url` as the
         sender called it (Twilio). Raises VerifyError and nothing else."""
         try:
             return self._verify(body, headers, now, url)
         except VerifyError:
             raise
-        except Exception as error:  # the promise of this door: one kind of error, whatever was handed in
+        except Exception as error:  # the promise of this method: one kind of error, whatever was passed in
             raise VerifyError("bad_signature", f"unreadable request ({type(error).__name__})") from None
 
     def _verify(self, body: bytes | str, headers: Headers, now: float, url: str | None) -> Message:
@@ -102,7 +102,7 @@ class Judge:
         raw = body_bytes(body)
         if len(raw) > self.provider.bounds.body_bytes:
             raise VerifyError("too_large", f"over {self.provider.bounds.body_bytes} bytes")
-        request = Request(self.provider, headers, raw, url, self.known)
+        request = ReceivedRequest(self.provider, headers, raw, url, self.known)
         if self._standard is not None:
             verified = self._standard.verify_read(request.headers, raw, now=now)
             return self._message(request, verified.key, _at(verified.timestamp * 1000), fresh=True)
@@ -116,7 +116,7 @@ class Judge:
 
     # -- the signature ----------------------------------------------------------------------------------------
 
-    def _signer(self, request: Request, now: float) -> Key:
+    def _signer(self, request: ReceivedRequest, now: float) -> Key:
         scheme = self.provider.scheme
         if isinstance(scheme, Token):
             return self._bearer(request, scheme, now)
@@ -133,7 +133,7 @@ class Judge:
             fits.append((key, matched))
         return _chosen(fits, now)
 
-    def _bearer(self, request: Request, scheme: Token, now: float) -> Key:
+    def _bearer(self, request: ReceivedRequest, scheme: Token, now: float) -> Key:
         text = request.header(scheme.place)
         if text is None:
             raise VerifyError("missing_header", f"{scheme.place.name} is missing")
@@ -147,7 +147,9 @@ class Judge:
 
     # -- the message ------------------------------------------------------------------------------------------
 
-    def _message(self, request: Request, key: Key, sent_at: datetime | None, *, fresh: bool) -> Message:
+    def _message(
+        self, request: ReceivedRequest, key: Key, sent_at: datetime | None, *, fresh: bool
+    ) -> Message:
         provider = self.provider
         value = request.parsed()
         type_ = _clean(request.joined(provider.type, "."), "type", TYPE_CHARS)
@@ -177,7 +179,7 @@ class Judge:
             handshake=answer,
         )
 
-    def _batch(self, request: Request, key: Key, sent_at: datetime | None, fresh: bool) -> Message:
+    def _batch(self, request: ReceivedRequest, key: Key, sent_at: datetime | None, fresh: bool) -> Message:
         provider, value = self.provider, request.parsed()
         if not isinstance(value, list) or not value:
             raise VerifyError("malformed", "a list of events is expected")
@@ -198,7 +200,7 @@ class Judge:
             items=items,
         )
 
-    def _item(self, request: Request, one: Any) -> Item:
+    def _item(self, request: ReceivedRequest, one: Any) -> Item:
         provider = self.provider
         item_id = _clean(request.joined(self.provider.id, ":", one), "event id", ID_CHARS)
         if item_id is None:
@@ -212,8 +214,8 @@ class Judge:
             one,
         )
 
-    def _proven(self, request: Request, root: Any, has_time: bool) -> frozenset[str]:
-        """Of the places that gave a value in this message. There are few such sets, and each is judged once."""
+    def _proven(self, request: ReceivedRequest, root: Any, has_time: bool) -> frozenset[str]:
+        """Names that are proven by the places that had a value in this message. There are few such sets; each is judged once."""
         body_hash_signed = request.body_hash() is not None
         provider = self.provider
         id = request.present(provider.id, root) if self._id_varies else provider.id
@@ -233,12 +235,12 @@ class Judge:
 
 
 def _vary(places: tuple[Place, ...]) -> bool:
-    """Whether messages differ in which of these places have a value."""
+    """True if messages differ in which of these places have a value."""
     return any(isinstance(one, First) or getattr(one, "optional", False) for one in places)
 
 
 def _tolerance(provider: Provider, asked: float | None) -> float | None:
-    """The tolerance that holds. Asked for where no time is signed, it would be a promise that cannot be kept."""
+    """The tolerance to apply. Refused where no time is signed: it would have no effect."""
     if asked is None:
         return provider.tolerance_s
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked <= 86_400:
@@ -251,7 +253,7 @@ def _tolerance(provider: Provider, asked: float | None) -> float | None:
     return asked
 
 
-def _signatures(request: Request, scheme: Signed) -> list[bytes]:
+def _signatures(request: ReceivedRequest, scheme: Signed) -> list[bytes]:
     """The readable signatures of the request. Raises VerifyError missing_header, bad_signature."""
     place = scheme.place
     if isinstance(place, Header):
@@ -284,7 +286,7 @@ def _decoded(text: str, scheme: Signed) -> bytes | None:
 
 
 def _chosen(fits: list[tuple[Key, bool]], now: float) -> Key:
-    """The first key that fits and holds now. Raises VerifyError key_not_valid, bad_signature."""
+    """The first key that matches and is valid now. Raises VerifyError key_not_valid, bad_signature."""
     held = [key for key, fit in fits if fit and holds(key, now)]
     if held:
         return held[0]
@@ -296,7 +298,7 @@ def _chosen(fits: list[tuple[Key, bool]], now: float) -> Key:
 
 
 def _check_age(sent_ms: int | None, now: float, tolerance_s: float) -> None:
-    """Both edges are inside. After the signature: a stranger learns nothing about this clock."""
+    """Check the age, both bounds inclusive. Called after the signature, so that a stranger learns nothing about this clock."""
     if sent_ms is None:
         raise VerifyError("bad_timestamp", "the time of signing is missing or cannot be read")
     if sent_ms < (now - tolerance_s) * 1000:
@@ -306,7 +308,7 @@ def _check_age(sent_ms: int | None, now: float, tolerance_s: float) -> None:
 
 
 def _read(clock: Clock, text: str | None) -> int | None:
-    """Unix milliseconds, or None for what is no time from 1970 to 9999."""
+    """Unix milliseconds, or None where it is no time from 1970 to 9999."""
     if text is None:
         return None
     if clock.unit == "rfc3339":
@@ -333,7 +335,7 @@ def _data(provider: Provider, value: Any) -> Any:
 
 
 def _clean(text: str | None, what: str, chars: int) -> str | None:
-    """Visible characters only, as many as an index holds. Refused is refused as malformed, after the signature."""
+    """The text, if it is visible characters, and no more than an index holds. Raises VerifyError malformed."""
     if text is None:
         return None
     words = text.split(" ")  # a type may have several (`Push Hook`)

@@ -1,7 +1,7 @@
-"""Secrets and public keys, made ready for comparing. The algorithm is the provider's; a request never chooses it.
+"""Secrets and public keys, prepared for comparing. The provider has the algorithm; a request never chooses it.
 
-Public keys are never taken as secrets of an HMAC, where anybody could sign with them; keys that accept signatures
-nobody made, and RSA keys short enough to be broken, are refused when they are given.
+Public keys are never used as secrets of an HMAC, where anybody could sign with them. Keys that accept forged signatures,
+and RSA keys short enough to be broken, are refused when they are given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECRET_CHARS = 4_096  # tokens with many claims run to 3 KB
 KEYS = 100  # secrets of one source; a rotation needs two
 RSA_BITS_MIN = 2_048
 
-Matcher = Callable[[bytes, bytes], bool]  # (signed content, signature) → does it fit?
+Matcher = Callable[[bytes, bytes], bool]  # (signed content, signature) → does it match?
 
 _HASHES = {"hmac-sha256": "sha256", "hmac-sha512": "sha512", "hmac-sha1": "sha1"}
 
@@ -51,7 +51,7 @@ def _is_instant(bound: object) -> bool:
 
 
 def matcher(scheme: Signed, key: Key) -> Matcher:
-    """How signatures are compared under this key. Raises VerifyError bad_secret."""
+    """The function that compares signatures under this key. Raises VerifyError bad_secret."""
     try:
         if scheme.algorithm in _HASHES:
             return _hmac(_HASHES[scheme.algorithm], secret_bytes(key.secret))
@@ -63,7 +63,7 @@ def matcher(scheme: Signed, key: Key) -> Matcher:
 
 
 def secret_bytes(text: str) -> bytes:
-    """The bytes of a secret that is used as text. What cannot be one is refused."""
+    """The bytes of a secret that is used as text. Raises VerifyError for what cannot be one."""
     if text != text.strip():
         raise SecretError("the secret begins or ends with white space", hint="was a line end copied along?")
     if text.startswith((PREFIX_PUBLIC, PREFIX_PRIVATE, "-----BEGIN")):

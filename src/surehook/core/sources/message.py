@@ -1,4 +1,4 @@
-"""A believed message, the same shape for every provider."""
+"""A verified message, the same shape for every provider."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surehook.core.sources.provider import Reply
 
 
 class Item(Struct, frozen=True):
-    """One event of a batch: what of it differs from its neighbours."""
+    """One event of a batch: the fields in which it differs from the others."""
 
     id: str
     type: str | None
@@ -20,22 +20,22 @@ class Item(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A message that may be believed as far as `proven` goes.
+    """A verified message; `proven` says how far it may be believed.
 
-    provider      whose scheme it was judged by
-    id            what repeats are recognised by, 1 to 255 visible characters
+    provider      the one whose scheme it was verified by
+    id            identifies repeats; 1 to 255 visible characters
     type          event type, or None where the provider gives none
     occurred_at   when the event happened, UTC, or None. Never order by it
     sent_at       when the request was signed or sent, UTC, or None
     data          the business data: a part of `body`, or all of it
     body          the whole parsed body
     raw           the bytes as received
-    proven        which of `body`, `time` (that is `occurred_at`), `id`, `type` the signature covers
+    proven        those of `body`, `time` (that is `occurred_at`), `id`, `type` that the signature covers
     fresh         `sent_at` is covered and was within the tolerance: an old copy would have been refused
     must_refetch  fetch the object from the provider before acting on it
     handshake     the answer to give instead of treating this as an event, or None
-    key_id        the id of the key that it was signed with, or None where the key has none
-    items         of a batch: its events; each() makes messages of them
+    key_id        the id of the key that signed it, or None where the key has none
+    items         of a batch: its events; `each()` makes messages of them
     """
 
     provider: str

@@ -1,8 +1,8 @@
 """Bodies of strangers: JSON within bounds, forms, and one part of a multipart body.
 
-A text is refused when its readers may disagree about it or break on it. What is counted is counted on the bytes, with
-strings cut out, before anything is built: as many colons as keys, as many commas as values. The decoder then must find
-as many keys as there are colons; it finds fewer exactly when a key is given twice.
+A text is refused when parsers may disagree about it or break on it. Keys and values are counted on the bytes, with strings
+cut out, before anything is built: as many colons as keys, as many commas as values. The decoder must then find as many keys
+as there are colons; it finds fewer exactly when a key is given twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_json(raw: bytes, bounds: Bounds) -> Any:
-    """The value, or VerifyError: `no_body`, `malformed` for what is no JSON, `unsafe_json` for what is beyond the bounds."""
+    """The value. Raises VerifyError: `no_body`, `malformed` where it is no JSON, `unsafe_json` beyond the bounds."""
     if not raw.strip(_SPACE):
         raise VerifyError("no_body", "the body is empty")
     if raw.startswith(b"\xef\xbb\xbf"):
@@ -74,7 +74,7 @@ def _is_nan(outside: bytes) -> bool:
 
 
 def _keys(value: Any) -> int:
-    """Keys of all objects in it. What the encoder writes without a backslash is cut at its quotes, like a text received."""
+    """Number of keys in all objects. Text that the encoder writes without a backslash is cut at its quotes, as on receipt."""
     try:
         written = _encode(value)
     except (OverflowError, ValueError):  # whole numbers of more than 64 bits
@@ -93,7 +93,7 @@ def _keys(value: Any) -> int:
 
 
 def read_form(raw: bytes) -> list[tuple[str, str]]:
-    """Names and values of `application/x-www-form-urlencoded`, as often as they stand there."""
+    """Names and values of `application/x-www-form-urlencoded`, repeats included."""
     from urllib.parse import parse_qsl  # here: signatures over JSON do not need it
 
     try:
@@ -118,7 +118,7 @@ def read_part(raw: bytes, content_type: str, name: str) -> bytes:
 
 
 def _split(piece: bytes) -> tuple[bytes, bytes]:
-    """Name and content of a part; the name is empty for what is none."""
+    """Name and content of a part; the name is empty where it is no part."""
     head, gap, body = piece.partition(b"\r\n\r\n")
     if not gap:
         return b"", b""
@@ -142,7 +142,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def without(value: Any, fields: Sequence[Field]) -> Any:
-    """A copy without what stands at these places; the value itself where there is nothing."""
+    """A copy without the values at these paths; the value itself where there are none."""
     for field in fields:
         value = _cut(value, field.path.split("."))
     return value

@@ -1,4 +1,4 @@
-"""What a signature proves: computed from the record, so that it cannot differ from what is checked.
+"""The claims that a signature proves: computed from the record, so that they cannot differ from what is checked.
 
 A place is covered when it is among the signed parts, or lies in the body and the body's bytes are. A checksum of the body
 covers nothing, and joined form fields do not cover where one ends and the next begins. A token covers nothing: whoever
@@ -24,7 +24,7 @@ _STANDARD = frozenset({"webhook-id", "webhook-timestamp"})
 
 
 def covers_body(provider: Provider, *, body_hash_signed: bool = False) -> bool:
-    """Whether the bytes of the body are signed. `body_hash_signed`: their hash stood in the signed URL."""
+    """True if the bytes of the body are signed. `body_hash_signed`: their hash stood in the signed URL."""
     scheme = provider.scheme
     if isinstance(scheme, Standard):
         return True
@@ -35,7 +35,7 @@ def covers_body(provider: Provider, *, body_hash_signed: bool = False) -> bool:
 
 
 def covers(provider: Provider, place: Place, *, body: bool) -> bool:
-    """Whether the value at this place is signed; `body` says whether the body is."""
+    """True if the value at this place is signed; `body` says whether the body is."""
     scheme = provider.scheme
     if isinstance(scheme, Standard):
         return (
@@ -50,7 +50,7 @@ def covers(provider: Provider, place: Place, *, body: bool) -> bool:
     if isinstance(place, Digest):
         return place.of == "content" or body
     if isinstance(place, Field):
-        # The signature itself stands for what it was made of.
+        # The signature itself stands for its content.
         return body or place.path in {
             one.path for one in (*scheme.content, scheme.place) if isinstance(one, Field)
         }
@@ -59,7 +59,7 @@ def covers(provider: Provider, place: Place, *, body: bool) -> bool:
 
 
 def proven(provider: Provider, *, body_hash_signed: bool = False) -> frozenset[str]:
-    """What the scheme covers of a message in which every place has a value: for tables and docs."""
+    """The parts that the scheme covers of a message in which every place has a value: for tables and docs."""
     body = covers_body(provider, body_hash_signed=body_hash_signed)
     return named(
         provider,

@@ -1,6 +1,6 @@
-"""The record of a provider: places in a request, the scheme of its signature, and what is refused at definition.
+"""The record of a provider: places in a request, the scheme of its signature, and the checks of a definition.
 
-Places are values too, so that the same one can be read, signed and looked up among what is covered.
+Places are values, so that the same one can be read, signed and looked up among the covered ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Digest(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """What the receiver knows by itself and no request brings, such as the webhook id that PayPal signs."""
+    """Values that the receiver knows and no request brings, such as the webhook id that PayPal signs."""
 
     name: str
 
@@ -59,7 +59,7 @@ class Whole(Struct, frozen=True):
     """All of the body as one part of what is signed.
 
     bytes         as it came
-    crc32         only its CRC-32, as decimal text: no protection, a body with the same sum is easily made
+    crc32         only its CRC-32, as decimal text: no protection, since a body with the same sum is easily made
     url_and_form  the URL that was called, and after it the fields of the form, sorted, names and values joined without
                   anything between; with `bodySHA256` in the URL, the URL alone, and the body must have that hash
     """
@@ -69,7 +69,7 @@ class Whole(Struct, frozen=True):
 
 BODY = Whole()
 Place = Header | Element | Field | First | Digest
-Part = str | Header | Element | Field | Known | Whole  # a text stands for itself
+Part = str | Header | Element | Field | Known | Whole  # a str is literal
 
 
 class Clock(Struct, frozen=True):
@@ -118,7 +118,7 @@ class Token(Struct, frozen=True):
 
 Scheme = Standard | Signed | Token
 
-# -- what a provider asks for and is told --------------------------------------------------------------------
+# -- handshakes and answers ----------------------------------------------------------------------------------
 
 
 class Reply(Struct, frozen=True):
@@ -168,17 +168,17 @@ Handshake = EchoQuery | EchoField | HashField | EchoHeader | Ping
 
 
 class Bounds(Struct, frozen=True):
-    """How much of a stranger's body is read: bytes, levels of nesting, keys of all objects, values in all."""
+    """Bounds of a stranger's body: bytes, levels of nesting, keys of all objects, values in all."""
 
     body_bytes: int = 1024 * 1024  # the default of receivers; a signing event is some KB
-    depth: int = 64  # parsers further on begin to give up at about 100
+    depth: int = 64  # later parsers begin to give up at about 100
     keys: int = 10_000
     values: int = 100_000
     digits: int = 308  # more is infinite as a double
 
 
 class SourceError(SurehookError):
-    """A provider or a source is defined in a way that cannot be right. `field` names the part."""
+    """A provider or a source has a contradictory definition. `field` names the part."""
 
     def __init__(self, field: str, detail: str, *, hint: str | None = None) -> None:
         super().__init__(f"{field}: {detail}" + (f"\n  hint: {hint}" if hint else ""))
@@ -189,26 +189,26 @@ class SourceError(SurehookError):
 
 
 class Provider(Struct, frozen=True, kw_only=True):
-    """How one sender signs and writes. Raises SourceError when defined with a contradiction.
+    """The way one sender signs and writes. Raises SourceError when defined with a contradiction.
 
     name          of the provider, `[a-z0-9_-]`
     scheme        Standard, Signed or Token
-    id            where the event id is; several places are joined by `:`. It is what repeats are recognised by, so a
-                  time alone, or a type and a time, are refused
-    type          where the type is; several places are joined by `.`; empty: there is none
-    sent_at       when this request was signed or sent, or None
-    occurred_at   when the event happened, or None
+    id            place of the event id; several places are joined by `:`. It identifies repeats, so a time alone, or a
+                  type and a time, are refused
+    type          place of the type; several places are joined by `.`; empty: there is none
+    sent_at       place of the time at which this request was signed or sent, or None
+    occurred_at   place of the time at which the event happened, or None
     tolerance_s   how far `sent_at` may be from now, in seconds; None: not checked. Only a time that is covered by the
                   signature can have one
     body          json, form, or multipart (`part` names the part that holds JSON)
-    correlation   where an id stands by which a document is followed through systems, or None
-    data          dotted path of the business data in the body; empty, or not there: all of it
+    correlation   place of an id by which a document is followed through systems, or None
+    data          dotted path of the business data in the body; all of it where empty or absent
     volatile      fields that describe a delivery and not the event (a count of tries): repeats of one event may differ in them
     batch         the body is a list, each item an event
-    handshake     what the provider asks for, or None
-    success       what it wants to hear
+    handshake     the provider's challenge, or None
+    success       the answer that it expects
     must_refetch  the body is not proven in a way to act on: fetch the object from the provider's API first
-    caveat        one sentence for people: what the scheme leaves open
+    caveat        one sentence for people about what the scheme leaves open
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One received request, and how a place in it is read. Whatever was handed in, only VerifyError comes out."""
+"""One received request, and reading places in it. Whatever was passed in, only VerifyError comes out."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from surehook.core.sources.provider import (
 )
 from surehook.core.verification import Headers, VerifyError, header_text
 
-ID_CHARS = 255  # of an id made of one or several places: what databases index without trouble
+ID_CHARS = 255  # of an id made of one or several places: databases can index it
 TYPE_CHARS = 255
 VALUE_BYTES = 8 * 1024  # of one header that is read: an RSA signature of 4096 bits is 684, a long token 4,096
 
 
-class Request:
-    """Headers, body, URL and what the receiver knows, read on demand.
+class ReceivedRequest:
+    """Headers, body, URL and the receiver's own values, read on demand.
 
-    `found` remembers which place of several gave a value, so that what is proven can be said of that one.
+    `found` remembers which of several places had a value, since only that one can be proven.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Request:
     # -- body -------------------------------------------------------------------------------------------------
 
     def parsed(self) -> Any:
-        """The body as a value, read once. Raises VerifyError: malformed, unsafe_json."""
+        """The parsed body, read once. Raises VerifyError: malformed, unsafe_json."""
         if self._parsed is None:
             self._parsed = (self._read(),)
         return self._parsed[0]
@@ -151,7 +151,7 @@ class Request:
             texts = [text.replace("%", "%25").replace(":", "%3A") for text in texts]
         return mark.join(texts) or None
 
-    # -- what is signed ---------------------------------------------------------------------------------------
+    # -- signed content ---------------------------------------------------------------------------------------
 
     def contents(self, parts: tuple[Part, ...]) -> list[bytes]:
         """The bytes that were signed; several where the sender may have spelled the URL in several ways."""
@@ -204,7 +204,7 @@ def part_name(part: object) -> str:
 
 
 def _ports(url: str) -> list[str]:
-    """The URL without its port, as given, and with the usual port: senders differ in which of them they sign."""
+    """The URL without its port, as given, and with the default port: senders differ in the one they sign."""
     scheme, mark, rest = url.partition("://")
     cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     netloc, tail = rest[:cut], rest[cut:]
@@ -220,7 +220,7 @@ def header_of(headers: Headers, place: Header) -> str | None:
 
 
 def _one(headers: dict[str, list[str]], place: Header) -> str | None:
-    """A header given twice is refused, also with equal values: readers take the first or the last. Its aliases must agree."""
+    """The one value. A header given twice is refused, even with equal values: readers take the first or the last."""
     value: str | None = None
     for name in (place.name, *place.aliases):
         given = headers.get(name.lower(), ())

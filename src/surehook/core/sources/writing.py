@@ -1,8 +1,8 @@
-"""The other side of a provider's record: a request as that provider would send it, for tests of those who receive.
+"""Writes a request as a provider would send it, for tests of receivers.
 
-What the record says of reading is turned round: ids, types and times are put where they are looked for, and what is covered
-is signed. So a message made here proves that a receiver is set up to read the record's scheme; that the record is right is
-proven elsewhere, by signers that were written by hand (see docs/receiving.md).
+It uses the record in the other direction: ids, types and times are put where they are looked for, and the covered content is
+signed. So a message made here proves that a receiver is set up for the record's scheme; that the record is right is proven
+elsewhere, by signers that were written by hand (see docs/receiving.md).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from surehook.core.sources.provider import (
     Standard,
     Token,
 )
-from surehook.core.sources.request import Request
+from surehook.core.sources.request import ReceivedRequest
 
 BOUNDARY = "surehook-boundary"
 _HASHES = {"hmac-sha256": "sha256", "hmac-sha512": "sha512", "hmac-sha1": "sha1"}
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What a request shall say.
+class RequestContent(Struct, frozen=True, kw_only=True):
+    """The content of a request to be written.
 
     id, type  where the provider has a place for them; None: left out
     data      the business data, at the provider's place for it
@@ -66,13 +66,13 @@ class Written(Struct, frozen=True):
 def write(
     provider: Provider,
     secret: str,
-    wanted: Wanted,
+    wanted: RequestContent,
     *,
     at: float,
     url: str | None = None,
     known: Mapping[str, str] | None = None,
 ) -> Written:
-    """A signed request. `at` is Unix seconds, `secret` what the sender has: a private key (PEM) where the scheme is asymmetric.
+    """A signed request. `at` is Unix seconds, `secret` the sender's: a private key (PEM) where the scheme is asymmetric.
 
     Raises SourceError for what the provider has no place for, SecretError for a secret that cannot sign.
     """
@@ -84,7 +84,7 @@ class _Writer:
         self,
         provider: Provider,
         secret: str,
-        wanted: Wanted,
+        wanted: RequestContent,
         at: float,
         url: str | None,
         known: Mapping[str, str],
@@ -111,7 +111,7 @@ class _Writer:
             body = self._signed(scheme, body)
         return Written(body, self._headers)
 
-    # -- what it says -----------------------------------------------------------------------------------------
+    # -- content ----------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
         wanted, provider = self._wanted, self._provider
@@ -148,7 +148,7 @@ class _Writer:
             self._place(place, word)
 
     def _place_id(self, id: str) -> None:
-        """At the first place that nothing else decides; the others are the type, a time, or may be missing."""
+        """Put the id at the first place that nothing else decides; the others are the type, a time, or may be missing."""
         taken = {self._provider.type, getattr(self._provider.scheme, "place", None)}
         taken |= {clock.place for clock in (self._provider.sent_at, self._provider.occurred_at) if clock}
         taken |= set(self._provider.type)
@@ -161,7 +161,7 @@ class _Writer:
         )
 
     def _place(self, place: Place, text: str | int) -> None:
-        """What was given by name stands; the rest is filled in. A given body is left as it is: then headers have to do."""
+        """Put a text at its place, unless that was given by name. A given body is left as it is: then headers have to do."""
         if isinstance(place, First):
             headers = [one for one in place.places if isinstance(one, Header)]
             place = headers[0] if headers and self._wanted.body is not None else place.places[0]
@@ -172,7 +172,7 @@ class _Writer:
         elif isinstance(place, Field) and self._wanted.body is None and _at(self._value, place.path) is None:
             _put(self._value, place.path, text)
 
-    # -- how it looks -----------------------------------------------------------------------------------------
+    # -- encoding --------------------------------------------------------------------------------------------
 
     def _content_type(self) -> str:
         return {
@@ -211,14 +211,14 @@ class _Writer:
         }
 
     def _signed(self, scheme: Signed, body: bytes) -> bytes:
-        """The signature goes where the scheme has it: where that is the body, it is written once more, or was given with it."""
+        """Put the signature where the scheme has it. If that is the body, it is written again, unless it was given."""
         if isinstance(scheme.place, Field) and self._wanted.body is not None:
             return body
         if scheme.elements is not None and isinstance(scheme.place, Header):
             mark = scheme.elements[0]
             named = mark.join(f"{name}={value}" for name, value in self._elements.items())
             self._headers[scheme.place.name] = named
-        request = Request(self._provider, self._headers, body, self._url, self._known)
+        request = ReceivedRequest(self._provider, self._headers, body, self._url, self._known)
         made = _sign(scheme.algorithm, self._secret, request.contents(scheme.content)[0])
         text = scheme.prefix + (made.hex() if scheme.encoding == "hex" else _base64(made))
         if isinstance(scheme.place, Field):
@@ -271,7 +271,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _put(value: Any, path: str, item: Any) -> None:
-    """Set what a dotted path leads to; a number steps into a list."""
+    """Set the value at a dotted path; a number steps into a list."""
     step, dot, rest = path.partition(".")
     key: Any = int(step) if isinstance(value, list) else step
     if not dot:

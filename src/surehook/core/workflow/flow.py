@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["move", "same", "past", "ahead", "locked", "other"]
-Moves = Mapping[
-    str, Mapping[str, str]
-]  # event type → state → next state; the state "*" is any that is not terminal
+# Event type → state → next state; the state "*" is any that is not terminal.
+Moves = Mapping[str, Mapping[str, str]]
 
 ANY = "*"
 

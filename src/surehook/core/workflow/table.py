@@ -27,12 +27,10 @@ from surehook.core.workflow.flow import Flow
 
 Ways = dict[str, dict[str, str]]
 
-BRANCHES_MAX = (
-    32  # branches that a document remembers; a workflow that turned more often is looked at by people
-)
-STRICT_WAIT_S = (
-    3 * 86_400
-)  # senders that repeat do so for about as long; what has not come by then was never sent
+# Branches that a document remembers; a workflow that turned more often is looked at by people.
+BRANCHES_MAX = 32
+# Senders that repeat do so for about as long; what has not come by then was never sent.
+STRICT_WAIT_S = 3 * 86_400
 MEMORY = 64  # events that a document remembers by default: a few workflows' worth, 3 KiB
 
 BranchRule = Literal["supersede", "beside", "replace"]
@@ -62,9 +60,8 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     jump: int = 10_000
 
     def __post_init__(self) -> None:
-        if (
-            self.mode == "strict" and self.then is None
-        ):  # written out, so that it is part of the table's digest
+        # Written out, so that it is part of the table's digest.
+        if self.mode == "strict" and self.then is None:
             structs.force_setattr(self, "then", "refuse")
             if self.wait_s is None:
                 structs.force_setattr(self, "wait_s", STRICT_WAIT_S)

@@ -21,7 +21,7 @@ from surehook.ledgers.postgres.errors import Unstorable
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
-from surehook.ports.ledger import Incoming, Receipt, Taken
+from surehook.ports.ledger import AcceptResult, Incoming, Taken
 
 # A repeat is recognized by its Idempotency-Key for so long (docs/design.md).
 KEY_LIFE_MS = DAY_MS
@@ -44,7 +44,7 @@ class Accepting:
 
     async def accept(
         self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
-    ) -> Receipt:
+    ) -> AcceptResult:
         if not batch or self._lags(batch, now):
             return await self._with_care(session, batch, node=node, version=version, now=now)
         try:
@@ -60,7 +60,7 @@ class Accepting:
 
     async def _at_once(
         self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
-    ) -> Receipt:
+    ) -> AcceptResult:
         deliveries = [delivery for item in batch for delivery in item.deliveries]
         name = "accept"
         parameters = columns.of_events([item.event for item in batch], now)
@@ -73,22 +73,22 @@ class Accepting:
         check_fence(found, node)
         _, newest, self._lag_ms, is_stale = found[0]
         if is_stale:
-            return Receipt(True, [], newest)
-        return Receipt(False, [Taken(item.event.id, item.event.fan_out, True) for item in batch], newest)
+            return AcceptResult(True, [], newest)
+        return AcceptResult(False, [Taken(item.event.id, item.event.fan_out, True) for item in batch], newest)
 
     # -- with care --------------------------------------------------------------------------------------
 
     async def _with_care(
         self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
-    ) -> Receipt:
+    ) -> AcceptResult:
         async with session.writing():
             found = await session.rows(query("fence"), node)
             check_fence(found, node)
             number, newest, self._lag_ms = found[0]
             if version < newest and await _is_concerned(session, batch, version, newest):
-                return Receipt(True, [], newest)
+                return AcceptResult(True, [], newest)
             taken = await self._take(session, batch, number, now)
-        return Receipt(False, taken, newest)
+        return AcceptResult(False, taken, newest)
 
     async def _take(self, session: Session, batch: Sequence[Incoming], number: int, now: int) -> list[Taken]:
         """Take a batch. If it repeats itself or the server refuses it, take its halves, down to the single item refused."""

@@ -32,13 +32,13 @@ from surehook.ports.handoff import LaneMarks
 from surehook.ports.ledger import (
     ANY_SIZE,
     NONE_KEPT,
+    AcceptResult,
     AgedGroup,
     AgedPage,
     Burial,
     ClaimedIds,
     Incoming,
     ParkedGroup,
-    Receipt,
     Recorded,
     Skip,
 )
@@ -115,11 +115,11 @@ class PostgresLedger(PostgresReading, RegistryMethods):
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         if batch:
             self._held_from.leased(node, min([item.event.id for item in batch])[: ids_.SHARED_BYTES])
         began = self._late_rows.begin()
-        receipt = await self._with(
+        result = await self._with(
             self._accepting, self._accept.accept, batch, node=node, version=version, now=now
         )
         ready = [
@@ -129,7 +129,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
             if not delivery.held and delivery.parked is None
         ]
         self._late_rows.ended(began, ready, now=now)
-        return receipt
+        return result
 
     async def claim(
         self, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int = ANY_SIZE

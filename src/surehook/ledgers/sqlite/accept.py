@@ -18,7 +18,7 @@ from surehook.ledgers.sqlite.rows import run_batch
 from surehook.ledgers.sqlite.session import Session, Unstorable
 from surehook.ledgers.sqlite.statements import Values, query
 from surehook.ledgers.sqlite.statements import batch as batch_statement
-from surehook.ports.ledger import Incoming, Receipt, Taken
+from surehook.ports.ledger import AcceptResult, Incoming, Taken
 
 # A repeat is recognized by its Idempotency-Key for so long (docs/design.md).
 KEY_LIFE_MS = DAY_MS
@@ -33,22 +33,24 @@ class _First(NamedTuple):
     fan_out: int
 
 
-def accept(session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int) -> Receipt:
+def accept(
+    session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
+) -> AcceptResult:
     try:
         with session.writing():
             seen = fence(session, node)
             if version < seen.version and _is_concerned(session, batch, version, seen.version):
-                return Receipt(True, [], seen.version)
+                return AcceptResult(True, [], seen.version)
             taken = _take(session, batch, seen.number, now, seen.lag_ms, careful=False)
-            return Receipt(False, taken, seen.version)
+            return AcceptResult(False, taken, seen.version)
     except Unstorable:
         pass
     with session.writing():
         seen = fence(session, node)
         if version < seen.version and _is_concerned(session, batch, version, seen.version):
-            return Receipt(True, [], seen.version)
+            return AcceptResult(True, [], seen.version)
         taken = [_take_alone(session, item, seen.number, now, seen.lag_ms) for item in batch]
-        return Receipt(False, taken, seen.version)
+        return AcceptResult(False, taken, seen.version)
 
 
 def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:

@@ -28,13 +28,13 @@ from surehook.ledgers.sqlite.reading import SqliteReading
 from surehook.ports.ledger import (
     ANY_SIZE,
     NONE_KEPT,
+    AcceptResult,
     AgedGroup,
     AgedPage,
     Burial,
     ClaimedIds,
     Incoming,
     ParkedGroup,
-    Receipt,
     Recorded,
     Skip,
 )
@@ -102,7 +102,7 @@ class SqliteLedger(SqliteReading, RegistryMethods):
 
     async def accept(
         self, batch: Sequence[Incoming], *, node: bytes, version: int, now: int, is_quick: bool = False
-    ) -> Receipt:
+    ) -> AcceptResult:
         # Large events come in batches of their own (`delivery/accept.py`), so the first item decides.
         is_large = batch and len(batch[0].deliveries) >= LARGE_FAN_OUT
         add = self._add_later if is_large else self._add_quickly if is_quick else self._add

@@ -1,4 +1,4 @@
-"""A delivery for people: one row in a list, or the whole story with every attempt and what to do."""
+"""A delivery for people: one row of a list, or everything about it, with every attempt and what to do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from surehook.cli.listed import Column
-from surehook.cli.output import line, paint
-from surehook.cli.times import age, clock_ms, coming, local
+from surehook.cli.human_times import age, clock_ms, coming, local
+from surehook.cli.output import ApiObject, line, paint
+from surehook.cli.tables import Column
 from surehook.core import ids
 from surehook.core.instants import parse, say
 from surehook.core.receipt import STAGES
 
 BODY_CHARS = 300  # of a response, enough to recognise it; --json has all that was kept
-TOLD = ("event", "type", "tenant", "endpoint", "subject", "correlation_id", "replay_of", "replayed_by")
-HELD_MS = 2_000  # an attempt that began so much later than planned was kept from it
+LINKS = ("event", "type", "tenant", "endpoint", "subject", "correlation_id", "replay_of", "replayed_by")
+HELD_MS = 2_000  # an attempt that began so much later than planned was held back
 COLUMNS = (
     Column("id"),
     Column("state"),
@@ -44,17 +44,17 @@ WAITS = {
     "share": ("its turn", "its endpoint has its share of memory full; it goes as soon as others have gone"),
     "order": ("its turn", "an earlier event of its subject goes first"),
 }
-# What a person who asks for a delivery now should know.
-ASKS_FIRST = (
+# Note for a person who asks for a delivery behind an open breaker.
+WAITS_FOR_PROBE = (
     "not sent yet: the URL's breaker is open. One delivery that is due asks now whether it is well, and what is parked "
     "follows when that arrives; `surehook breakers close URL` sends at once"
 )
-# The book says who holds it and no more: what is on the wire would be one write more for each request.
+# The ledger only knows who holds it: a mark for requests on the wire would be one more write for each of them.
 HELD = "by a process: it waits for its turn there, or for its receiver's answer; `surehook lanes` counts both"
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
 
-def row(delivery: dict[str, Any]) -> list[Any]:
+def row(delivery: ApiObject) -> list[Any]:
     return [
         delivery["id"],
         f"parked {delivery['reason']}" if is_parked(delivery) else delivery["state"],
@@ -68,22 +68,22 @@ def row(delivery: dict[str, Any]) -> list[Any]:
     ]
 
 
-def is_parked(delivery: dict[str, Any]) -> bool:
+def is_parked(delivery: ApiObject) -> bool:
     return bool(delivery["state"] == "parked")
 
 
-def waits_by_hand(delivery: dict[str, Any]) -> bool:
-    """Whether nothing will happen until a person does something."""
+def waits_by_hand(delivery: ApiObject) -> bool:
+    """True if nothing will happen until a person does something."""
     return is_parked(delivery) and delivery["reason"] in BY_HAND
 
 
-def _age(delivery: dict[str, Any]) -> str:
-    """Since its event: an id begins with the instant that it was made for."""
+def _age(delivery: ApiObject) -> str:
+    """Time since its event, by the instant in the id."""
     raw = ids.try_parse(ids.DELIVERY, delivery["id"])
     return "" if raw is None else age(clock_ms() - ids.millis(raw))
 
 
-def _next(delivery: dict[str, Any]) -> str:
+def _next(delivery: ApiObject) -> str:
     """`in 4m 10s`; `probe in 3m`; `resume`; `ended 5m ago`."""
     if delivery["dismissal"] is not None:
         return f"dismissed {age(clock_ms() - parse(delivery['dismissal']['at']))} ago"
@@ -95,17 +95,17 @@ def _next(delivery: dict[str, Any]) -> str:
     return "" if delivery["state"] == "sending" else coming(delivery["due_at"])
 
 
-def result(entry: dict[str, Any]) -> str:
-    """`timed_out?`: the question mark says that the receiver may have got it all the same."""
+def result(entry: ApiObject) -> str:
+    """`timed_out?`: the question mark means that the receiver may have got it all the same."""
     outcome = entry.get("outcome")
     return "" if outcome is None else f"{outcome}?" if entry.get("unknown") else str(outcome)
 
 
-def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms: int) -> None:
+def print_delivery(delivery: ApiObject, attempts: Sequence[ApiObject], *, now_ms: int) -> None:
     """Print state, links and every attempt, oldest first."""
     out = sys.stdout
     line(f"{paint(delivery['id'], 'bold', out)}  {headline(delivery, now_ms)}")
-    for name in TOLD:
+    for name in LINKS:
         if delivery.get(name) is not None:
             line(f"  {paint(name.replace('_id', '').ljust(11), 'dim', out)}  {delivery[name]}")
     if delivery["dismissal"] is not None:
@@ -134,19 +134,19 @@ def tell(delivery: dict[str, Any], attempts: Sequence[dict[str, Any]], *, now_ms
         for name, value in delivery["request_headers"].items():
             line(f"     {name}: {value}")
     if delivery.get("receipt") is not None:
-        line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {told(delivery['receipt'])}")
+        line(f"  {paint('receipt'.ljust(11), 'dim', out)}  {receipt_text(delivery['receipt'])}")
     if any(attempt["unknown"] for attempt in attempts):
         line("  ? sent, but no answer was seen: the receiver may have got it")
 
 
-def _held_ms(attempt: dict[str, Any], following: dict[str, Any]) -> int:
-    """How much later than planned the attempt after this one began."""
+def _held_ms(attempt: ApiObject, following: ApiObject) -> int:
+    """Milliseconds between the planned and the real beginning of the attempt after this one."""
     if attempt["next_at"] is None or following["kind"] != "attempt":
         return 0
     return parse(following["started_at"]) - parse(attempt["next_at"])
 
 
-def headline(delivery: dict[str, Any], now_ms: int) -> str:
+def headline(delivery: ApiObject, now_ms: int) -> str:
     """`retrying, attempt 3 in 4m 10s`; `parked (breaker)`; `delivered at …`."""
     state = str(delivery["state"])
     if delivery["reason"]:
@@ -159,8 +159,8 @@ def headline(delivery: dict[str, Any], now_ms: int) -> str:
     return f"{state} after {_times(delivery['attempts'])}"
 
 
-def told(receipt: dict[str, Any]) -> str:
-    """`rejected at … (late: too late), processed at …`: what the receiver said, its last word first."""
+def receipt_text(receipt: ApiObject) -> str:
+    """`rejected at … (late: too late), processed at …`: the stages that the receiver reported, highest first."""
     stages = [stage for stage in reversed(STAGES) if receipt[f"{stage}_at"] is not None]
     parts = [f"{stage} at {local(receipt[f'{stage}_at'])}" for stage in stages]
     why = ": ".join(part for part in (receipt["code"], receipt["note"]) if part)
@@ -173,7 +173,7 @@ def _times(attempts: int) -> str:
     return f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
 
 
-def attempt_lines(attempt: dict[str, Any], *, shows_next: bool = True) -> list[str]:
+def attempt_lines(attempt: ApiObject, *, shows_next: bool = True) -> list[str]:
     """One entry of the history: what happened, what it means, what was answered, what comes next."""
     out = sys.stdout
     at = local(attempt["started_at"])
@@ -197,7 +197,7 @@ def attempt_lines(attempt: dict[str, Any], *, shows_next: bool = True) -> list[s
     return lines
 
 
-def _timings(attempt: dict[str, Any]) -> str:
+def _timings(attempt: ApiObject) -> str:
     timings = attempt.get("timings_ms") or {}
     parts = [f"{name.replace('_', ' ')} {value:g} ms" for name, value in timings.items() if value is not None]
     if attempt.get("address"):

@@ -1,22 +1,22 @@
-"""The client of commands: it notes what it asks, for whoever interrupts it."""
+"""The client of commands, which notes each change that it asks for until the answer is printed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from surehook.cli import under_way
+from surehook.cli import pending_call
 from surehook.client import Client, Refused
 from surehook.client.calls import ApiCall, is_doubtful
 
 
-class Asking(Client):
-    """A client whose requests are known while their answer is not."""
+class TrackedClient(Client):
+    """A client whose latest change is known to `pending_call`."""
 
     def _do(self, call: ApiCall, type: Any = Any) -> Any:
-        under_way.begun(call)
+        pending_call.began(call)
         try:
             return super()._do(call, type)
         except Refused as error:
             if not is_doubtful(error):
-                under_way.ended()
+                pending_call.clear()
             raise

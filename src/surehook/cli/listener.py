@@ -10,24 +10,23 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 from msgspec.json import format as pretty
 
-from surehook.cli.faults import USAGE, CommandError
+from surehook.cli.errors import USAGE, CommandError
 from surehook.cli.inputs import policy_of
-from surehook.cli.output import line, note, paint
+from surehook.cli.output import ApiObject, line, note, paint
 from surehook.client import Client, Refused, Unreachable
 from surehook.core.verification import Verifier, VerifyError
-from surehook.demo.receiver import Behaviour, Receiver, Reply, Request
+from surehook.demo.receiver import Behaviour, HttpReceiver, HttpReply, HttpRequest
 
-HOST = "127.0.0.1"  # a tool for this machine; nothing of it belongs on a network
+HOST = "127.0.0.1"  # a tool for this machine, never for a network
 
 
 class Registration(Struct, frozen=True):
-    """How to become an endpoint of the server for the time of listening."""
+    """An endpoint of the server for the time of listening."""
 
     server_url: str
     key: str | None
@@ -37,7 +36,7 @@ class Registration(Struct, frozen=True):
 
     def create(self, target: str) -> tuple[str, str]:
         """Returns the endpoint's id and secret. Raises Refused, Unreachable."""
-        fields: dict[str, Any] = {} if self.policy is None else {"policy": policy_of(self.policy)}
+        fields: ApiObject = {} if self.policy is None else {"policy": policy_of(self.policy)}
         with Client(self.server_url, self.key, patience_s=0) as client:
             made = client.endpoints.create(
                 tenant=self.tenant,
@@ -74,13 +73,13 @@ class Listener:
         asyncio.run(self._run(registration))
 
     async def _run(self, registration: Registration | None) -> None:
-        receiver = Receiver(self._answer)
+        receiver = HttpReceiver(self._answer)
         port = await self._start(receiver)
         target = f"http://{HOST}:{port}{self._path}"
         endpoint = None
         try:
             if registration is not None:
-                # In its own thread: the server may look at us before it answers.
+                # In a thread of its own: the server may call us before it answers.
                 endpoint, secret = await asyncio.to_thread(registration.create, target)
                 self._verifier = _verifier([secret])
             self._greet(target, endpoint)
@@ -91,7 +90,7 @@ class Listener:
                 await asyncio.to_thread(registration.delete, endpoint)
             await receiver.stop()
 
-    async def _start(self, receiver: Receiver) -> int:
+    async def _start(self, receiver: HttpReceiver) -> int:
         try:
             return await receiver.start(HOST, self._port)
         except OSError as error:
@@ -114,21 +113,21 @@ class Listener:
             how = "never answers" if b.hangs else f"{b.status} after {b.delay_s:g} s, {b.flaky:.0%} failing"
             note(f"  behaves    {how}")
 
-    async def _answer(self, request: Request) -> Reply:
+    async def _answer(self, request: HttpRequest) -> HttpReply:
         self.received += 1
         refusal = self._refusal(request)
         if refusal is not None:
             reply = _refused(refusal)
         elif request.path.partition("?")[0] != self._path:
-            reply = Reply(404)
+            reply = HttpReply(404)
         elif request.method not in ("POST", "PUT", "PATCH"):
-            reply = Reply(405)
+            reply = HttpReply(405)
         else:
             reply = self._behaviour.reply(random.random())
         self._print(request, reply, refusal)
         return reply
 
-    def _refusal(self, request: Request) -> VerifyError | None:
+    def _refusal(self, request: HttpRequest) -> VerifyError | None:
         if self._verifier is None:
             return None
         try:
@@ -137,7 +136,7 @@ class Listener:
             return error
         return None
 
-    def _print(self, request: Request, reply: Reply, refusal: VerifyError | None) -> None:
+    def _print(self, request: HttpRequest, reply: HttpReply, refusal: VerifyError | None) -> None:
         verdict = "unchecked" if self._verifier is None else "verified" if refusal is None else refusal.code
         event = _event(request.body)
         if self._json:
@@ -181,8 +180,8 @@ def _verifier(secrets: Sequence[str]) -> Verifier | None:
         raise CommandError(f"--secret: {error.detail}", hint=error.hint, code=USAGE) from None
 
 
-def _refused(error: VerifyError) -> Reply:
-    """As docs/delivery-contract.md asks of receivers: a sender takes it as key trouble, and spends no retry."""
+def _refused(error: VerifyError) -> HttpReply:
+    """The answer that docs/delivery-contract.md asks of receivers: the sender spends no retry on trouble with the key."""
     problem = {
         "type": "about:blank",
         "title": error.public,
@@ -190,10 +189,10 @@ def _refused(error: VerifyError) -> Reply:
         "code": error.public_code,
         "retryable": error.retryable,
     }
-    return Reply(error.status, encode(problem), "application/problem+json")
+    return HttpReply(error.status, encode(problem), "application/problem+json")
 
 
-def _event(body: bytes) -> dict[str, Any]:
+def _event(body: bytes) -> ApiObject:
     try:
         event = decode(body)
     except (DecodeError, UnicodeDecodeError):
@@ -201,7 +200,7 @@ def _event(body: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _document(request: Request, reply: Reply, verdict: str, event: dict[str, Any]) -> dict[str, Any]:
+def _document(request: HttpRequest, reply: HttpReply, verdict: str, event: ApiObject) -> ApiObject:
     return {
         "at": datetime.now().astimezone().isoformat(timespec="milliseconds"),
         "method": request.method,

@@ -1,4 +1,4 @@
-"""What `surehook doctor` looks at beyond one machine: PostgreSQL, RabbitMQ, Redis. Nothing is written."""
+"""The checks of `surehook doctor` beyond this machine: PostgreSQL, RabbitMQ, Redis. None of them writes anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from surehook.cli.finding import Finding
+from surehook.cli.doctor_checks import Finding
 from surehook.config import Settings
 from surehook.core.errors import LedgerError, SettingsError
 from surehook.ports.health import HealthAway
@@ -18,7 +18,7 @@ AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def services(settings: Settings) -> Iterator[Finding]:
-    """The ledger's server, and those that were named beside it."""
+    """Check the ledger's server, and the other services of the settings."""
     yield ledger(settings)
     if settings.broker_url is not None:
         yield broker(settings.broker_url)
@@ -51,7 +51,7 @@ def ledger(settings: Settings) -> Finding:
 
 
 def broker(url: str) -> Finding:
-    """Whether one of its nodes listens. Who may do what shows when lanes begin to use it."""
+    """Check that one of its nodes listens. Rights show only when lanes begin to use it."""
     from surehook.bootstrap import needs
 
     try:

@@ -1,4 +1,4 @@
-"""A command group that knows its commands by name and one sentence, and imports one when it is called.
+"""Command groups. The root knows its commands by name and one sentence, and imports one when it is called.
 
 `surehook --help` must be there at once, so the list of commands is a literal table and no command's
 module is loaded to print it. A module offers `app`, a `typer.Typer`: with one command in it (and no
@@ -15,8 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 
-class Entry(NamedTuple):
-    """One line of the help: under which heading, which word, which module, what it does."""
+class CommandEntry(NamedTuple):
+    """One line of the help: heading, command, module and summary."""
 
     heading: str
     name: str
@@ -25,15 +25,15 @@ class Entry(NamedTuple):
 
 
 class LazyGroup(TyperGroup):
-    """Subclass with `entries`; `commands` holds one weightless stand-in per entry."""
+    """A group whose subclass lists `entries`; a command's module is imported when it is called."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[CommandEntry, ...] = ()
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
         self.commands = {entry.name: _stand_in(entry) for entry in self.entries}
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         return [entry.name for entry in self.entries]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -50,12 +50,12 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(e.name, e.summary) for e in self.entries if e.heading == heading])
 
 
-def _stand_in(entry: Entry) -> TyperCommand:
+def _stand_in(entry: CommandEntry) -> TyperCommand:
     return TyperCommand(name=entry.name, help=entry.summary, callback=None)
 
 
-class Group(TyperGroup):
-    """Lists its commands with their whole first sentence, on several lines where it is long: typer cuts it."""
+class CommandGroup(TyperGroup):
+    """A group that lists its commands with their whole first sentence, which typer would cut."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -68,9 +68,9 @@ def first_sentence(text: str | None) -> str:
 
 
 def group(help_text: str) -> typer.Typer:
-    """A noun's own group: plain help (rich takes longer to import than to read), no rich tracebacks."""
+    """The group of one noun: plain help (rich takes long to import), no rich tracebacks."""
     return typer.Typer(
-        cls=Group,
+        cls=CommandGroup,
         help=help_text,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -81,7 +81,7 @@ def group(help_text: str) -> typer.Typer:
 
 
 def command() -> typer.Typer:
-    """A module with exactly one command."""
+    """The app of a module with exactly one command."""
     return typer.Typer(
         rich_markup_mode=None,
         add_completion=False,

@@ -1,8 +1,8 @@
-"""Lists that fit the terminal: each entry one line, and nothing that matters pushed out of sight.
+"""Tables that fit the terminal: one line for each entry, and nothing important out of sight.
 
-Where the terminal is too narrow for every column, those of the highest rank leave first, then long texts are cut, then
-each entry becomes a small block. Ids are never cut: they are what the next command needs. `--wide` shows every column
-whole, and so does a pipe.
+Where the terminal is too narrow for all columns, those of the highest rank are left out first, then long texts are cut,
+then each entry becomes a small block. Ids are never cut: the next command needs them. `--wide` shows every column whole,
+and so does a pipe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CUT = "…"
 
 
 class Column(NamedTuple):
-    """`rank`: 0 stays, the highest leaves first. `least`: a long text may be cut to so many characters; 0: never."""
+    """`rank`: 0 always stays, the highest is left out first. `least`: long texts may be cut to so many characters; 0: never."""
 
     name: str
     rank: int = 0
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Columns to fit into: those of COLUMNS, else of the terminal; None where there is neither."""
+    """Width to fit into: COLUMNS, else that of the terminal; None where there is neither."""
     told = os.environ.get("COLUMNS", "")
     if told.isdigit() and int(told) > 0:
         return int(told)
@@ -41,10 +41,14 @@ def terminal_width(stream: TextIO) -> int | None:
         return None
 
 
-def show(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], *, wide: bool, stream: TextIO | None = None
+def print_table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    *,
+    wide: bool = False,
+    stream: TextIO | None = None,
 ) -> None:
-    """Print the rows under a head, as wide as there is room."""
+    """Print rows under a head, in the width of the terminal unless `wide`."""
     stream = stream or sys.stdout
     width = None if wide else terminal_width(stream)
     texts = [[printable(cell(value), chars=2_000) for value in row] for row in rows]
@@ -55,7 +59,7 @@ def show(
 def fitted(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, stream: TextIO
 ) -> list[str]:
-    """The lines of a list that is at most `width` wide, where that can be."""
+    """Lines of a table that is at most `width` wide, if that is possible."""
     needs = [
         max(length(text) for text in (column.name, *(row[at] for row in rows)))
         for at, column in enumerate(columns)
@@ -73,7 +77,7 @@ def fitted(
 
 
 def _least(columns: Sequence[Column], needs: Sequence[int], kept: Sequence[int]) -> int:
-    """The narrowest that these columns may be: a text is not cut to the bone for a column that can leave."""
+    """Least width of these columns. As long as a column can be left out, texts are not cut to their least."""
     ease = 2 if any(columns[at].rank for at in kept) else 1
     widths = [min(needs[at], columns[at].least * ease) if columns[at].least else needs[at] for at in kept]
     return sum(widths) + GAP * (len(kept) - 1)
@@ -82,7 +86,7 @@ def _least(columns: Sequence[Column], needs: Sequence[int], kept: Sequence[int])
 def _shrunk(
     columns: Sequence[Column], needs: Sequence[int], kept: Sequence[int], width: int | None
 ) -> list[int]:
-    """The widths of the kept columns: the widest that may be cut gives, character by character."""
+    """Widths of the kept columns: characters are taken from the widest one that may be cut."""
     widths = {at: needs[at] for at in kept}
     over = 0 if width is None else sum(widths.values()) + GAP * (len(kept) - 1) - width
     for _ in range(over):
@@ -121,14 +125,14 @@ def _stacked(
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A line of a block; one that is too long goes on below, further in."""
+    """A line of a block; a long one goes on below with a deeper indent."""
     return textwrap.wrap(
         text, width, initial_indent=INDENT, subsequent_indent=INDENT * 2, drop_whitespace=False
     )
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` columns of a text, with a sign where something is missing."""
+    """A text in at most `width` columns, with a sign where something is missing."""
     if length(text) <= width:
         return text
     while text and length(text) > width - 1:
@@ -137,7 +141,7 @@ def cut(text: str, width: int) -> str:
 
 
 def length(text: str) -> int:
-    """The columns that a text takes on a terminal."""
+    """Columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

@@ -1,4 +1,4 @@
-"""What `surehook doctor` looks at. Every check returns one finding and none of them writes anything."""
+"""The checks of `surehook doctor` on this machine. None of them writes anything."""
 
 from __future__ import annotations
 
@@ -12,48 +12,32 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from typing import Literal
+from urllib.parse import quote
 
-from surehook.cli.examining_services import services
-from surehook.cli.faults import KEY_HINT
-from surehook.cli.finding import Finding
+from msgspec import Struct
+
+from surehook.cli.errors import KEY_HINT
 from surehook.client import Client, Refused, Unreachable
 from surehook.config import Settings
-from surehook.core.errors import SettingsError
 
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35, 0)  # RETURNING
-CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier clock is a machine that does not know the time
+CLOCK_SINCE = datetime(2025, 1, 1, tzinfo=UTC)  # an earlier time means that the clock was never set
 LOCK_WAIT_S = 2.0  # a reader of a WAL ledger hardly ever waits
 DISK_WARNING = 4  # times the floor
-# Unfinished deliveries that are counted, which takes a few milliseconds; of more it is said that there are.
+# Unfinished deliveries are counted up to this number, which takes a few milliseconds.
 COUNTED_MAX = 100_000
 _WAITING = "select count(*) from (select 1 from delivery limit ?)"
 
 
-def examine(url: str | None, key: str | None, *, online: bool) -> list[Finding]:
-    """All findings, in the order in which a person would look."""
-    findings = [python(), sqlite()]
-    try:
-        settings = Settings.load(flags={"url": url, "api_key": key})
-    except SettingsError as error:
-        return [*findings, Finding("settings", "wrong", f"{error.key}: {error.detail}", error.hint)]
-    given = len(settings.origins)
-    where = f" and {settings.file}" if settings.file else ""
-    findings.append(Finding("settings", "ok", f"{given} given, the rest are defaults{where}"))
-    findings.append(clock())
-    holder = None
-    if settings.is_sqlite:
-        holder = lock_holder(settings.database_path)
-        findings += [disk(settings), *database(settings, holder)]
-    else:
-        findings += services(settings)
-    asked = list(server(settings)) if online else []
-    # What answers at the address of these settings is a surehook: then it is what holds the port.
-    here = urlsplit(settings.server_url)
-    is_here = here.port == settings.port and here.hostname in {settings.host, "127.0.0.1", "::1", "localhost"}
-    answers = is_here and any(each.what == "server" and each.state == "ok" for each in asked)
-    return [*findings, port(settings, holder, answers=answers), *asked]
+class Finding(Struct, frozen=True):
+    """The result of one check. `state`: ok, warning (works, but not for long or not as meant) or wrong."""
+
+    what: str
+    state: Literal["ok", "warning", "wrong"]
+    detail: str
+    hint: str | None = None
 
 
 def python() -> Finding:
@@ -107,7 +91,7 @@ def disk(settings: Settings) -> Finding:
 
 
 def lock_holder(path: Path) -> str | None:
-    """The pid that serves this database now; None: nobody does."""
+    """The pid of the process that serves this database now, or None."""
     side = path.with_name(path.name + "-lock")
     try:
         descriptor = os.open(side, os.O_RDONLY)
@@ -166,7 +150,7 @@ def port(settings: Settings, holder: str | None, *, answers: bool = False) -> Fi
 
 
 def server(settings: Settings) -> Iterator[Finding]:
-    """Is it there, is it ready, and does it know our key?"""
+    """Check that the server answers, is ready, and accepts our key."""
     with Client(settings.server_url, settings.api_key, timeout_s=5.0, patience_s=0) as client:
         try:
             said = client.call("GET", "/readyz")
@@ -185,7 +169,7 @@ def server(settings: Settings) -> Iterator[Finding]:
         if isinstance(said, dict) and said.get("warning"):
             yield Finding("lanes", "warning", str(said["warning"]))
         try:
-            client.call("GET", "/v1/policies")  # which nothing has to be counted for
+            client.call("GET", "/v1/policies")  # a call that counts nothing
         except Refused as error:
             yield Finding("key", "wrong", error.detail, KEY_HINT)
             return

@@ -1,4 +1,4 @@
-"""Exit codes, and how an error reads: what, where, hint. No stack trace reaches a user.
+"""Exit codes, and errors as people read them: what, where, hint. No stack trace reaches a user.
 
 0 ok · 1 failed · 2 usage · 3 auth · 4 not found · 5 rejected or invalid · 6 cannot reach the server
 7 condition not met · 8 partly done · 130 interrupted
@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from surehook.cli import under_way
+from surehook.cli import pending_call
 from surehook.core.errors import LedgerError, LedgerFull, Problem, SettingsError, SurehookError
 
 OK: Final = 0
@@ -56,7 +56,7 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         return interrupted()
     if isinstance(error, BrokenPipeError):
-        # The reader (`| head`) has what it wanted. Python would complain again when it flushes at exit.
+        # The reader (`| head`) has read enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     what, hint, code = explain(error)
@@ -65,13 +65,13 @@ def report(error: BaseException, *, traceback: bool = False) -> int:
 
         traces.print_exception(error)
     _write(what, hint)
-    if is_doubtful(error) and (doubt := under_way.doubt()) is not None:
-        _hint(doubt)
+    if is_doubtful(error) and (advice := pending_call.advice()) is not None:
+        _hint(advice)
     return code
 
 
 def is_doubtful(error: BaseException) -> bool:
-    """Whether what was asked may have been done although there is no answer that says so."""
+    """True if the server may have done what was asked although no answer says so."""
     from surehook.client import calls
     from surehook.client.errors import Refused, Unreachable
 
@@ -79,10 +79,10 @@ def is_doubtful(error: BaseException) -> bool:
 
 
 def interrupted() -> int:
-    """Say what an interrupted command may have done, if anything."""
-    doubt = under_way.doubt()
-    if doubt is not None:
-        sys.stderr.write(f"interrupted; {doubt}\n")
+    """Say on stderr what an interrupted command may have done, if anything."""
+    advice = pending_call.advice()
+    if advice is not None:
+        sys.stderr.write(f"interrupted; {advice}\n")
     return INTERRUPTED
 
 
@@ -135,11 +135,11 @@ def _refused(error: object) -> tuple[str, str | None, int]:
     assert isinstance(error, Refused)
     hint = KEY_HINT if error.status in (401, 403) else _in_commands(error.hint)
     if error.code == "outcome_unknown":
-        hint = None  # a command knows the very words to look with, see `report`
+        hint = None  # `report` names the very command to look with
     return _problem(error.code, error.detail, error.field), hint, _code_of(error.status)
 
 
-# What the API's hints say to programs, for people at a terminal.
+# Commands in place of the calls that the API's hints name.
 _COMMANDS = {
     "POST /v1/tenants": "`surehook tenants create NAME --id ID`",
     "POST /v1/event-types": "`surehook event-types create NAME`",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from surehook.cli.faults import USAGE, CommandError
+from surehook.cli.errors import USAGE, CommandError
 from surehook.core.errors import Problem
 from surehook.core.instants import parse, parse_duration, render, say
 
@@ -35,7 +35,7 @@ def instant(written: str | None) -> str | None:
 
 
 def span(since: str | None, until: str | None) -> dict[str, str | None]:
-    """Both ends of a filter, of which the first comes first."""
+    """Both ends of a filter by time. Raises CommandError where they are out of order."""
     if since is not None and until is not None and instant_ms(since) >= instant_ms(until):
         raise CommandError(
             f"--since {since} is not before --until {until}",

@@ -1,5 +1,7 @@
-"""What a command has asked the server to change and not yet shown the answer of: whoever interrupts it there, or loses the
-server or its ledger there, is told how to find out whether it was done. What has been shown needs no word."""
+"""The change that a command has asked of the server and not yet shown the answer of.
+
+Whoever interrupts the command then, or loses the server or its ledger, is told how to find out whether it was done.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +10,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from surehook.client.calls import ApiCall
 
-SHOWN = frozenset({"endpoints", "deliveries", "events"})  # nouns whose commands show one by its id
+SHOWN = frozenset({"endpoints", "deliveries", "events"})  # nouns with a command that shows one by its id
 LISTED = frozenset({*SHOWN, "tenants", "event-types", "dead-letters", "replays"})
-LEAVES_NOTHING = ("/test",)  # a call that leaves nothing to be found, whether it was made or not
+LEAVES_NOTHING = ("/test",)  # calls that leave nothing to be found
 
 _call: ApiCall | None = None
 
 
-def begun(call: ApiCall) -> None:
-    """A request leaves now."""
+def began(call: ApiCall) -> None:
+    """Note a request that is about to be sent."""
     global _call
     if call.method != "GET" and not call.path.endswith(LEAVES_NOTHING):
         _call = call
 
 
-def ended() -> None:
-    """The command has printed an answer, the server has refused in no doubt, or another command begins."""
+def clear() -> None:
+    """Forget it: the answer was printed, the server has surely refused, or another command begins."""
     global _call
     _call = None
 
 
-def doubt() -> str | None:
-    """What may have been done, and how to find out; None where nothing is in doubt."""
+def advice() -> str | None:
+    """A sentence on what may have been done and how to find out; None where nothing is in doubt."""
     if _call is None:
         return None
     if _call.path == "/v1/events":

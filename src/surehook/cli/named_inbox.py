@@ -1,0 +1,45 @@
+"""The inbox that a command names by MODULE:INBOX, and its answers to one question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from surehook.cli.output import note
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from surehook.inbox import AsyncInbox, Inbox
+
+T = TypeVar("T")
+
+
+def inbox(place: str) -> Inbox | AsyncInbox:
+    from surehook.inbox.running import inbox_at
+
+    return inbox_at(place)
+
+
+def ask(place: str, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]]) -> T:
+    """The answer of the named inbox, which is closed then. Raises StoreError."""
+    from surehook.inbox.running import asked
+
+    found = inbox(place)
+    from surehook.inbox.sql.stores import translated
+
+    with translated():
+        return asked(found, question)
+
+
+def queued(place: str) -> dict[str, int] | None:
+    """Numbers of messages in front of the table; None: there is no queue, or it cannot be asked."""
+    from msgspec import structs
+
+    from surehook.inbox.queue.port import QueueAway
+
+    try:
+        found = ask(place, lambda inbox: inbox.queued())
+    except QueueAway as error:
+        note(f"how much waits in the queue is not known: {error}")
+        return None
+    return None if found is None else structs.asdict(found)
