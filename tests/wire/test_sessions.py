@@ -136,7 +136,7 @@ def test_a_server_that_forgot_the_session_gets_a_full_handshake(authority):
 
 
 def test_sessions_are_bounded(authority):
-    kept = sessions.Sessions(lambda: 0.0)
+    kept = sessions.SessionCache(lambda: 0.0)
     found = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     class Session:

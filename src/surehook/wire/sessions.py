@@ -27,8 +27,8 @@ VERIFIED_S = 600.0
 Key = tuple[object, ...]
 
 
-class Sessions:
-    """Sessions by key, aged on the client's boot clock."""
+class SessionCache:
+    """TLS sessions by key, aged on the client's boot clock."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot

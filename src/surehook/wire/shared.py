@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from surehook.wire.contexts import Contexts
 from surehook.wire.pool import ConnectionPool
-from surehook.wire.sessions import Sessions
+from surehook.wire.sessions import SessionCache
 from surehook.wire.settings import WireSettings
 from surehook.wire.wheel import Wheel
 
@@ -26,4 +26,4 @@ class SharedState:
         self.pool = ConnectionPool(settings, self.wheel)
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
         self.contexts = Contexts(ca_file=settings.ca_file, common=context)
-        self.sessions = Sessions(boot)
+        self.sessions = SessionCache(boot)
