@@ -51,11 +51,11 @@ lowest: $(READY) ## fast tests, and those of the ledgers, on the lowest versions
 	$(LOW)/bin/python -m pytest -n $(WORKERS) --dist worksteal -W ignore::DeprecationWarning tests/ledgers
 
 format: $(READY)
-	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff format src lab tests
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src lab tests
+	$(BIN)/ruff check src lab tests
 
 types: $(READY)
 	$(BIN)/mypy
@@ -64,18 +64,18 @@ contracts: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY) ## throughput, latency, isolation, lateness …: JSON and a table (a quarter of an hour)
-	$(BIN)/surehook bench all
+	$(BIN)/python -m lab bench all
 
 bench-wire: $(READY) ## CPU per POST of the wire client, beside others where they are installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check aiohttp pyreqwest
-	$(BIN)/python lab/bench/wire.py
-	$(BIN)/python lab/bench/wire_tls.py
+	$(BIN)/python -m lab.bench.wire
+	$(BIN)/python -m lab.bench.wire_tls
 
 bench-http: $(READY) ## CPU per request of the HTTP server, beside others (two minutes)
-	$(BIN)/python lab/bench/http_server.py
+	$(BIN)/python -m lab.bench.http_server
 
 bench-ledger: $(READY) ## CPU per row of the ledger's batches
-	$(BIN)/python lab/bench/ledger.py
+	$(BIN)/python -m lab.bench.ledger
 
 ROWS ?= 1000000
 bench-lists: $(READY) ## what every list costs over ROWS finished deliveries; LEDGER=pg for PostgreSQL (10 million: 4 or 7 GB, twenty minutes)
@@ -87,59 +87,59 @@ bench-dead-letters: $(READY) ## what ROWS dead letters cost a minute by lying th
 
 LEDGER ?= sqlite
 bench-configuration: $(READY) ## accepts beside fifty changes a second with 100,000 endpoints; LEDGER=pg for two nodes on PostgreSQL
-	$(BIN)/python lab/bench/configuration.py --ledger $(LEDGER) $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab.bench.configuration --ledger $(LEDGER) $(if $(RECORD),--record $(RECORD))
 
 PART ?=
 SECONDS ?= 8
 bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several processes, with RabbitMQ, with a past (an hour); PART=split,parked …
-	$(BIN)/python lab/bench/scale.py --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab.bench.scale --seconds $(SECONDS) --part '$(PART)' $(if $(RECORD),--record $(RECORD))
 
 bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 MiB, a crowd of endpoints, 50,000 and 1,000,000 due rows; PART=owed,deep … LEDGER=pg
 	$(BIN)/python -m lab.bench.fairness --seconds $(SECONDS) $(if $(PART),--part '$(PART)') $(if $(LEDGER),--ledger '$(LEDGER)')
 
 bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
-	$(BIN)/python lab/bench/inbox.py $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab.bench.inbox $(if $(RECORD),--record $(RECORD))
 
 bench-inbox-bounds: $(READY) ## what one handler of an inbox can do to others: hung, frozen and slow ones, each beside its bound (five minutes)
-	$(BIN)/python lab/bench/inbox_bounds.py $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab.bench.inbox_bounds $(if $(RECORD),--record $(RECORD))
 
 hostile: $(READY) ## hostile receivers: worst time over the deadline, worst bytes held
-	$(BIN)/python lab/bench/hostile.py
+	$(BIN)/python -m lab hostile
 
 INPUTS ?= 1000000
 fuzz: $(READY) ## noise against the readers of answers and URLs
-	$(BIN)/python lab/bench/fuzz.py --inputs $(INPUTS)
+	$(BIN)/python -m lab fuzz --inputs $(INPUTS)
 
 fuzz-verify: $(READY) ## near misses of every provider's messages against surehook.verify; INPUTS=10000000 is a campaign; RECORD=file
-	$(BIN)/python -m tests.inbox.fuzz --inputs $(INPUTS) $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab fuzz-verify --inputs $(INPUTS) $(if $(RECORD),--record $(RECORD))
 
 KILLS ?= 100
 kill9: $(READY) ## kill -9 under load, start again, and again: lost and duplicated
-	$(BIN)/python -m lab.bench.kills --kills $(KILLS)
+	$(BIN)/python -m lab bench kill9 --kills $(KILLS) --json
 
 POINTS ?= 5000
 powerloss: $(READY) ## power losses at any I/O call of the SQLite ledger, with negative controls
-	$(BIN)/python -m tests.ledgers.powerloss --points $(POINTS)
+	$(BIN)/python -m lab powerloss --points $(POINTS)
 
 SEEDS ?= 500
 WORLDS ?= 200
 sim: $(READY) ## simulated worlds: SEEDS on each ledger, of three nodes, with a broker, and WORLDS with an inbox that crashes as well
-	$(BIN)/surehook sim --seeds $(SEEDS) --ledger memory
-	$(BIN)/surehook sim --seeds $(SEEDS) --ledger sqlite
-	$(BIN)/surehook sim --seeds $(SEEDS) --nodes 3
-	$(BIN)/surehook sim --seeds $(SEEDS) --nodes 3 --broker
-	$(BIN)/surehook sim --seeds $(WORLDS) --inbox
+	$(BIN)/python -m lab sim --seeds $(SEEDS) --ledger memory
+	$(BIN)/python -m lab sim --seeds $(SEEDS) --ledger sqlite
+	$(BIN)/python -m lab sim --seeds $(SEEDS) --nodes 3
+	$(BIN)/python -m lab sim --seeds $(SEEDS) --nodes 3 --broker
+	$(BIN)/python -m lab sim --seeds $(WORLDS) --inbox
 
 CAMPAIGN ?= 5000
 campaign: $(READY) ## CAMPAIGN worlds in which sender and inbox crash, kept in lab/records/inbox-campaign.json (half an hour)
-	$(BIN)/surehook sim --inbox --seed 100000 --seeds $(CAMPAIGN) --record lab/records/inbox-campaign.json
+	$(BIN)/python -m lab sim --inbox --seed 100000 --seeds $(CAMPAIGN) --record lab/records/inbox-campaign.json
 
 mutants: $(READY) ## planted bugs: each must be found within 50 seeds; writes down which one found it; ONLY='names'
-	$(BIN)/python -m tests.sim.planting $(ONLY)
+	$(BIN)/python -m lab mutants $(ONLY)
 
 RUNS ?= 1
 faults: $(READY) ## faults on real processes and servers; RUNS=20 is a campaign, ONLY=fleet or names, RECORD=file
-	$(BIN)/python lab/bench/faults.py --runs $(RUNS) --only '$(ONLY)' $(if $(SHORT),--short) $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m lab faults --runs $(RUNS) --only '$(ONLY)' $(if $(SHORT),--short) $(if $(RECORD),--record $(RECORD))
 
 clean:
 	rm -rf $(VENV) $(LOW) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "tests", "bench", "docs", ".ci")
+FOLDERS = ("src", "lab", "tests", "docs", ".ci")
 CACHES = {"__pycache__", ".hypothesis"}
 SOURCE = ROOT / "src" / "surehook"
+LAB = ROOT / "lab"
 LINES_MAX = 400
 # Longer than that, each with the most it may have: it may shrink and not grow.
 LONG_FILES = {"delivery/engine.py": 600}  # ties a dozen parts; docs/design.md counts it among what is weak
@@ -42,21 +43,21 @@ WORLD = {
     "secrets.": "ports.Entropy.bits",
     "uuid.": "core.ids",
 }
-# Rooms (ending in /) and files under src/surehook that may reach for the world themselves.
+# Rooms (ending in /) and files, under src/surehook and of the lab, that may reach for the world themselves.
 ALLOWED = {
     "host/": "it is the clock and the chance",
-    "benches/": "measures real processes on the real clock",
     "demo/": "plays in real time with processes of its own",
     "cli/": "runs on a person's clock: waits, polls, prints the time of day",
     "client/": "runs inside other programs; all four are arguments with these defaults",
     "verify.py": "the public face of signing: the machine's clock unless told otherwise",
-    "sim/campaign.py": "how long worlds took, for the last line; no world sees it",
+    "lab/bench/": "measures real processes on the real clock",
+    "lab/sim/campaign.py": "how long worlds took, for the last line; no world sees it",
     "ledgers/postgres/lookback.py": "how often walks look over everything; nothing of the book depends on it",
     "ledgers/sqlite/file.py": "how often the disk is looked at; nothing of the ledger depends on it",
     "ledgers/common/count_cache.py": "how long a count took; switched off in a simulated world",
 }
 # Chance from a seed is no chance: the simulated world draws everything from one.
-SEEDED = {"random.Random": "sim/"}
+SEEDED = {"random.Random": "lab/sim/"}
 # Tests wait for what happens, not for time to pass.
 SLEEPING_TESTS = {
     "tests/demo/test_play.py": "polls a process of its own",
@@ -94,7 +95,7 @@ def read(path: Path) -> str:
 
 FILES = files()
 PYTHON = [path for path in FILES if path.suffix == ".py"]
-PRODUCT = [path for path in PYTHON if path.is_relative_to(SOURCE)]
+PRODUCT = [path for path in PYTHON if path.is_relative_to(SOURCE) or path.is_relative_to(LAB)]
 
 
 @cache
@@ -146,7 +147,8 @@ def is_in(name: str, places: dict[str, str]) -> bool:
 
 
 def inside(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
+    """A file of the package from its folder, one of the lab from the checkout."""
+    return path.relative_to(SOURCE if path.is_relative_to(SOURCE) else ROOT).as_posix()
 
 
 def test_the_walk_sees_what_it_is_for():

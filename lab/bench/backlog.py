@@ -31,9 +31,11 @@ POLICY: dict[str, Any] = {
 
 
 def run(
-    setup: Setup, sizes: tuple[int, ...] = SIZES, kind: Kind = "parked", burst: int = BURST
+    setup: Setup, largest: int = SIZES[-1], *, future: bool = False, burst: int = BURST
 ) -> list[dict[str, Any]]:
-    """One result per size; `ratio` is to the first."""
+    """One result per size up to the largest; `ratio` is to the first. They wait parked, or for a retry far in the future."""
+    sizes = tuple(size for size in SIZES if size <= largest) or (largest,)
+    kind: Kind = "future" if future else "parked"
     results: list[dict[str, Any]] = []
     with stage(setup) as scene:
         waiting_endpoint(scene, kind)

@@ -1,4 +1,4 @@
-"""Accepts beside a configuration that changes: `python lab/bench/configuration.py [--ledger sqlite|pg] [--endpoints N]`.
+"""Accepts beside a configuration that changes: `python -m lab.bench.configuration [--ledger sqlite|pg] [--endpoints N]`.
 
 A ledger is filled with endpoints of a thousand tenants by itself. Then servers start on it, and what that takes of time
 and memory is taken down: one on SQLite, two API nodes on PostgreSQL. Publishers on kept connections post single events
@@ -21,16 +21,12 @@ import argparse
 import asyncio
 import json
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from configuration_fill import TENANTS, fill_postgres, fill_sqlite
-from configuration_load import cpu_s, resident, window
-
+from lab.bench.configuration_fill import TENANTS, fill_postgres, fill_sqlite
+from lab.bench.configuration_load import cpu_s, resident, window
 from lab.bench.server import Launch, Server
 from tests.servers import Postgres
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from configuration_fill import TENANTS, endpoint_id
-
+from lab.bench.configuration_fill import TENANTS, endpoint_id
 from lab.bench.server import KEY, Server
 from surehook.core import ids
 

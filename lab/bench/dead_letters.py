@@ -1,4 +1,4 @@
-"""What a million dead letters cost by lying there: `python -m lab.bench.dead_letters --ledger sqlite|pg [--rows N] [--minutes M]`.
+"""Cost of a million dead letters that lie: `python -m lab.bench.dead_letters [--ledger sqlite|pg] [--rows N] [--minutes M]`.
 
 A ledger is filled with dead letters that are ten to twenty days beyond their retention, as a receiver leaves them that was
 away: each with its event, its history and a body of 600 bytes. Then retention has its rounds, one for each minute of a

@@ -1,6 +1,6 @@
 """Faults on real processes, again and again: kill -9, signals, full disks, frozen processes, lost servers.
 
-    python lab/bench/faults.py [--runs 1] [--seed 1] [--only fleet | --only kill9,node-kill] [--short] [--record FILE]
+    python -m lab faults [--runs 1] [--seed 1] [--only fleet | --only kill9,node-kill] [--short] [--record FILE]
 
 Each play of a fault has a seed of its own and judges itself; what it saw is added up. One run is the short form, as is
 each with --short; with more, each takes its longer form. `alone` are the faults of one server on SQLite, `fleet` those of
@@ -9,7 +9,7 @@ in one fleet, one after another: each fault is judged by itself, and where one d
 failed. Prints one JSON document on stdout (and into FILE) and a table on stderr. Status 1 if a promise did not hold; a
 fault that this machine does not allow is skipped, with its reason, and where SERVICES=required, a missing server fails.
 """
-# ruff: noqa: T201, E402 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from lab.bench.figures import percentile, spread
 from tests.e2e.faults.listed import FAULTS, GROUPS, P99_S
@@ -180,9 +177,9 @@ def campaign(chosen: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(args: list[str]) -> int:
     """Run the campaign and print it."""
-    options = argparse.ArgumentParser(prog="python lab/bench/faults.py", description=__doc__)
+    options = argparse.ArgumentParser(prog="python -m lab faults", description=__doc__)
     options.add_argument("--runs", type=int, default=1, help="runs of each fault")
     options.add_argument("--seed", type=int, default=1, help="seed of the first run; the next has the next")
     options.add_argument("--only", default="", help="faults or groups by name, with commas between")
@@ -191,7 +188,7 @@ def main() -> None:
         "--side-by-side", type=int, default=SIDE_BY_SIDE, help="faults of one server at a time"
     )
     options.add_argument("--record", type=Path, help="a file for the document")
-    chosen = options.parse_args()
+    chosen = options.parse_args(args)
     try:
         names = named(chosen.only)
     except KeyError as unknown:
@@ -211,8 +208,4 @@ def main() -> None:
         chosen.record.write_text(text + "\n")
     verdict = "all held" if passed else f"FAILED (logs: {kept})"
     print(f"\n{table(document['faults'])}\n\n{verdict} in {document['seconds']} s", file=sys.stderr)
-    sys.exit(0 if passed else 1)
-
-
-if __name__ == "__main__":
-    main()
+    return 0 if passed else 1

@@ -1,12 +1,12 @@
 """Noise against the two readers of foreign text: answers and URLs.
 
-    python lab/bench/fuzz.py [--inputs 1000000] [--seed 1]
+    python -m lab fuzz [--inputs 1000000] [--seed 1]
 
 Inputs are the cases of the test tables, cut, spliced, repeated and damaged. An answer must end as a status
 or a named failure, within the caps, however it is segmented; a URL as itself or as a Problem. Anything
 else stops the run with the input and its seed.
 """
-# ruff: noqa: T201, E402, E501, PT018 (a program that prints, run from its file)
+# ruff: noqa: T201, E501, PT018 (a program that prints)
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ import json
 import random
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
+from lab import ROOT
 from surehook.core.errors import Problem
 from surehook.core.http1.answer import DONE, STRANGERS, AnswerReader
 from surehook.core.http1.answer_head import HEADERS_KEPT_BYTES, kept_headers
@@ -89,11 +86,12 @@ def check_url(text: str) -> None:
     assert (again.origin, again.path) == (read.origin, read.path)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
+def main(args: list[str]) -> int:
+    """Feed so many inputs; the first that breaks a reader is raised with its seed."""
+    parser = argparse.ArgumentParser(prog="python -m lab fuzz", description=__doc__)
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = parser.parse_args(args)
     answers = [case.data[:3000] for case in CASES]
     core = ROOT / "tests" / "core"
     urls = [json.loads(line)[1] for line in (core / "ssrf_urls.jsonl").read_text().splitlines()]
@@ -115,7 +113,4 @@ def main() -> None:
         if count and count % 100_000 == 0:
             print(f"{count:,} inputs, {time.perf_counter() - began:.0f} s", flush=True)
     print(f"{options.inputs:,} inputs, 0 foreign exceptions, {time.perf_counter() - began:.0f} s")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,28 +1,24 @@
 """Hostile receivers on real sockets: how long each can hold an attempt, and how many bytes it makes us hold.
 
-    python lab/bench/hostile.py [--attempts 20] [--timeout 0.5] [--json]
+    python -m lab hostile [--attempts 20] [--timeout 0.5] [--json]
 
 Every attempt has one deadline; its slot is free when `done` is called. Printed per receiver: the outcomes, the
 worst time beyond the deadline (negative: decided earlier), the worst number of response bytes one attempt
 held (what its reader keeps and the segment being read; TLS buffers apart). Exit status 1 where an attempt
 outlived its deadline by more than 50 ms or held more than 256 KiB.
 """
-# ruff: noqa: T201, E402 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvloop
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from surehook.wire.connection import Connection
 from tests.wire.answers import answer, chunked
@@ -148,12 +144,13 @@ async def run(options: argparse.Namespace) -> list[dict[str, object]]:
         return rows
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
+def main(args: list[str]) -> int:
+    """Print what each receiver did; 1 where a bound was broken."""
+    parser = argparse.ArgumentParser(prog="python -m lab hostile", description=__doc__)
     parser.add_argument("--attempts", type=int, default=20)
     parser.add_argument("--timeout", type=float, default=0.5)
     parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(args)
     rows = uvloop.run(run(options))
     over = max(float(str(row["over_ms"])) for row in rows)
     held = max(int(str(row["held"])) for row in rows)
@@ -165,7 +162,3 @@ def main() -> int:
             print(f"{row['receiver']:<32}{row['over_ms']:>12} ms{row['held']:>12}  {row['outcomes']}")
         print(f"worst: {over} ms over the deadline, {held:,} bytes held by one attempt")
     return int(over > OVER_MAX_S * 1000 or held > HELD_MAX)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

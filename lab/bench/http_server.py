@@ -1,6 +1,6 @@
 """What a request costs the HTTP server: CPU microseconds of its whole process per POST of 600 bytes on 32 kept connections.
 
-    python lab/bench/http_server.py [--seconds 0.7] [--rounds 9] [--only own,uvicorn]
+    python -m lab.bench.http_server [--seconds 0.7] [--rounds 9] [--only own,uvicorn]
 
     own       surehook's server
     uvicorn   uvicorn with httptools
@@ -11,7 +11,7 @@ All run the same trivial ASGI application on uvloop and answer the same generato
 absolute figures drift. The ratio is the median over rounds.
 """
 
-# ruff: noqa: T201 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+
+from lab import ROOT
 
 CONNECTIONS = 32
 START_S = 15.0
@@ -147,11 +149,11 @@ SERVERS = {"own": serve_own, "uvicorn": serve_uvicorn, "extended": serve_extende
 
 def command(kind: str, port: int) -> list[str]:
     if kind != "granian":
-        return [sys.executable, __file__, "--serve", kind, "--port", str(port)]
+        return [sys.executable, "-m", "lab.bench.http_server", "--serve", kind, "--port", str(port)]
     told = (
         "--interface asginl --host 127.0.0.1 --workers 1 --http 1 --loop uvloop --no-ws --log-level warning"
     )
-    return [sys.executable, "-m", "granian", *told.split(), "--port", str(port), f"{Path(__file__).stem}:app"]
+    return [sys.executable, "-m", "granian", *told.split(), "--port", str(port), "lab.bench.http_server:app"]
 
 
 # -- the generator ------------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ def measure(kind: str, seconds: float) -> float:
     """CPU microseconds per request."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    process = subprocess.Popen(command(kind, port), cwd=Path(__file__).parent, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(kind, port), cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START_S
         while time.monotonic() < end:

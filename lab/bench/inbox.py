@@ -1,8 +1,8 @@
 """Durable accepts of the inbox beside a plain FastAPI handler that commits each request by itself, and processing.
 
-    python lab/bench/inbox.py [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 256] [--record FILE]
+    python -m lab.bench.inbox [--seconds 4] [--rounds 3] [--databases sqlite,postgresql] [--connections 256] [--record FILE]
 
-Both receivers (`inbox_receivers.py`) run on one uvicorn process with a FastAPI application, in which the plain handler is a route
+Both receivers (`inbox_receivers`) run on one uvicorn process with a FastAPI application, in which the plain handler is a route
 and in front of which the inbox stands (`inbox.before(app)`); both have the same engine settings, verify the same
 signed messages of about 1 KB, store them under a unique key in the same durable database (fsync at every commit), and
 answer after the commit. The load comes from this process over kept-alive connections, one request at a time on each, signed
@@ -34,18 +34,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
+import uvloop
 
-import uvloop  # noqa: E402
-from inbox_receivers import inbox_on, prepare  # noqa: E402
-
-from surehook.inbox import Inbox  # noqa: E402
-from surehook.inbox.work import AsyncWorker, Worker  # noqa: E402
-from surehook.verify import sign  # noqa: E402
-from tests import servers  # noqa: E402
-from tests.inbox.house import SECRET  # noqa: E402
-from tests.inbox.programs.table import STORY  # noqa: E402
+from lab import ROOT
+from lab.bench.inbox_receivers import inbox_on, prepare
+from surehook.inbox import Inbox
+from surehook.inbox.work import AsyncWorker, Worker
+from surehook.verify import sign
+from tests import servers
+from tests.inbox.house import SECRET
+from tests.inbox.programs.table import STORY
 
 FIRST_PORT, LAST_PORT = 23_000, 23_499
 # Messages signed for a second of load; the load ends with them.
@@ -153,7 +151,7 @@ class Ground:
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
         if self._server is None:
-            with tempfile.TemporaryDirectory(dir=ROOT / "bench") as folder:
+            with tempfile.TemporaryDirectory(dir=ROOT / "lab") as folder:
                 yield f"sqlite:///{folder}/inbox.db"
         else:
             with self._server.database() as url:
@@ -173,9 +171,9 @@ class Ground:
 @contextlib.contextmanager
 def receiver(kind: str, url: str, port: int) -> Iterator[int]:
     """A receiver that listens; its process id."""
-    process = subprocess.Popen([
-        sys.executable, str(Path(__file__).with_name("inbox_receivers.py")), kind, url, str(port)
-    ])  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab.bench.inbox_receivers", kind, url, str(port)], cwd=ROOT
+    )
     try:
         end = time.monotonic() + START_S
         while True:

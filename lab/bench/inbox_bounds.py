@@ -1,6 +1,6 @@
 """What one handler of an inbox can do to others, with real processes and databases: each figure beside its bound.
 
-    python lab/bench/inbox_bounds.py [--only hangs,frozen,rows,sqlite] [--kinds sync,async] [--record FILE]
+    python -m lab.bench.inbox_bounds [--only hangs,frozen,rows,sqlite] [--kinds sync,async] [--record FILE]
 
 hangs   five handlers that never end on two processes of two workers (PostgreSQL, timeout 5 s): how long a quick event waits for
         its effect, at most; then SIGTERM while they hang: until both processes are gone
@@ -29,15 +29,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
+from sqlalchemy import text
 
-from inbox_bounds_app import SECRET, blocking, inbox_of  # noqa: E402
-from sqlalchemy import text  # noqa: E402
-
-from surehook.inbox.receive import Call  # noqa: E402
-from surehook.verify import sign  # noqa: E402
-from tests import servers  # noqa: E402
+from lab import ROOT
+from lab.bench.inbox_bounds_app import SECRET, blocking, inbox_of
+from surehook.inbox.receive import Call
+from surehook.verify import sign
+from tests import servers
 
 ROWS = 100
 PATIENCE_S = 120.0
@@ -52,9 +50,7 @@ class Ground:
         for name in ("TIMEOUT_S", "LEASE_MS"):
             os.environ.pop(name, None)
         os.environ.update({name: str(value) for name, value in rules.items()})
-        self.environment = {
-            **os.environ, "DATABASE": url, "KIND": kind, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'bench'}",
-        }  # fmt: skip
+        self.environment = {**os.environ, "DATABASE": url, "KIND": kind}
         self.inbox: Any = inbox_of("sync", url)
         self.inbox.create_tables()
         self.count = 0
@@ -90,11 +86,11 @@ class Ground:
 
     @contextlib.contextmanager
     def working(self, processes: int, workers: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-        command = [
-            sys.executable, "-m", "surehook", "inbox", "work", "inbox_bounds_app:inbox", "--workers", str(workers),
-        ]  # fmt: skip
+        named = ["lab.bench.inbox_bounds_app:inbox", "--workers", str(workers)]
+        command = [sys.executable, "-m", "surehook", "inbox", "work", *named]
         made = [
-            subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE) for _ in range(processes)
+            subprocess.Popen(command, env=self.environment, cwd=ROOT, stderr=subprocess.PIPE)
+            for _ in range(processes)
         ]
         try:
             for one in made:

@@ -56,4 +56,7 @@ async def waiting(event: Any, tx: Any) -> None:
 
 if "DATABASE" in os.environ:
     inbox = inbox_of(os.environ["KIND"], os.environ["DATABASE"])
-    inbox.on("partner")(blocking if isinstance(inbox, Inbox) else waiting)
+    if isinstance(inbox, Inbox):
+        inbox.on("partner")(blocking)
+    else:
+        inbox.on("partner")(waiting)

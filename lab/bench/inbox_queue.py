@@ -1,9 +1,9 @@
 """Accepts of the inbox with a queue in front of its table, beside the table alone, and how fast a mover takes them over.
 
-    python lab/bench/inbox_queue.py [--seconds 4] [--connections 256] [--record FILE]
+    python -m lab.bench.inbox_queue [--seconds 4] [--connections 256] [--record FILE]
 
 One uvicorn process with an `AsyncInbox` on PostgreSQL (fsync at every commit), without workers; the load is that of
-`lab/bench/inbox.py`. Redis has an append-only file with `appendfsync always`, RabbitMQ is one node with a quorum queue. "moved" is
+`lab.bench.inbox`. Redis has an append-only file with `appendfsync always`, RabbitMQ is one node with a quorum queue. "moved" is
 what `inbox.move()` in this process then makes of what waits. One run each: figures of a machine with other work drift by a third.
 """
 # ruff: noqa: T201 (a program that prints)
@@ -17,22 +17,20 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
 
-import uvicorn  # noqa: E402
-import uvloop  # noqa: E402
-from starlette.applications import Starlette  # noqa: E402
-
-from inbox import FIRST_PORT, Figures, Ground, load, requests, seconds_of  # noqa: E402
-from surehook.inbox import AsyncInbox, Inbox  # noqa: E402
-from tests import servers  # noqa: E402
-from tests.inbox.house import partner  # noqa: E402
-from tests.servers import ports  # noqa: E402
+from lab import ROOT
+from lab.bench.inbox import FIRST_PORT, Figures, Ground, load, requests, seconds_of
+from surehook.inbox import AsyncInbox, Inbox
+from tests import servers
+from tests.inbox.house import partner
+from tests.servers import ports
 
 MOST_A_SECOND = 12_000  # messages signed for a second of load
 
@@ -45,8 +43,9 @@ class Broker:
     """One of the brokers, or none, and the CPU time of its server."""
 
     def __init__(self, name: str) -> None:
-        self.pids: Any = list
-        self.url, self.close = "", lambda: None
+        self.url = ""
+        self.pids: Callable[[], list[int]] = list
+        self.close: Callable[[], None] = lambda: None
         if name == "redis":
             redis = servers.Redis.new(keeping=True, always=True)
             self.url, self.pids, self.close = redis.url, redis.pids, redis.close
@@ -60,7 +59,9 @@ class Broker:
 
 @contextlib.contextmanager
 def receiver(url: str, queue: str, port: int) -> Iterator[int]:
-    process = subprocess.Popen([sys.executable, __file__, "--serve", url, queue, str(port)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab.bench.inbox_queue", "--serve", url, queue, str(port)], cwd=ROOT
+    )
     try:
         end = time.monotonic() + 20
         while not ports.open_at(port):

@@ -1,4 +1,4 @@
-"""The two receivers that `lab/bench/inbox.py` compares, each one uvicorn process: `python inbox_receivers.py KIND URL PORT`."""
+"""Receivers that `lab.bench.inbox` compares, one uvicorn process: `python -m lab.bench.inbox_receivers KIND URL PORT`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ import contextlib
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import create_async_engine
 
-import uvicorn  # noqa: E402
-from fastapi import FastAPI, Request, Response  # noqa: E402
-from sqlalchemy import text  # noqa: E402
-from sqlalchemy.exc import IntegrityError  # noqa: E402
-from sqlalchemy.ext.asyncio import create_async_engine  # noqa: E402
-
-from surehook.inbox import AsyncInbox, Inbox  # noqa: E402
-from surehook.inbox.sql import engines  # noqa: E402
-from surehook.verify import verify  # noqa: E402
-from tests.inbox.house import SECRET, partner  # noqa: E402
-from tests.inbox.programs.table import TABLE  # noqa: E402
+from surehook.inbox import AsyncInbox, Inbox
+from surehook.inbox.sql import engines
+from surehook.verify import verify
+from tests.inbox.house import SECRET, partner
+from tests.inbox.programs.table import TABLE
 
 PLAIN = "create table plain (event_id varchar(255) primary key, body {blob} not null, headers text not null)"
 EFFECTS = "create table effects (event_id varchar(255) not null, state varchar(64))"

@@ -3,7 +3,7 @@
 The publisher makes its own event ids and posts what got no 202 again until it gets one, as a careful
 publisher does; so events that were on disk without an answer are told apart from new ones by the server alone.
 
-    python -m lab.bench.kills --kills 100
+    python -m lab bench kill9 --kills 100
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 import time
 from typing import Any
 
-from lab.bench.interruptions import Kill, account
+from lab.bench.interruptions import Kill, account, passed
 from lab.bench.records import Sent
 from lab.bench.stage import BenchFailed, Load, Setup, Stage, stage
 
@@ -51,6 +51,7 @@ def run(
         arrivals = scene.sink.report()
     result = account(done, sent, arrivals, bound=slots + window_rows)
     result["rate"] = rate
+    result["passed"] = passed(result)
     return [result]
 
 
@@ -79,31 +80,3 @@ def _end(scene: Stage, load: Load) -> Sent:
     sent = load.stop()
     scene.drain(sent.deliveries)
     return sent
-
-
-def main() -> None:
-    """Run a campaign, print its document; status 1 if anything was lost or too much was sent twice."""
-    import argparse
-    import shlex
-    import sys
-
-    import msgspec
-
-    from lab.bench.interruptions import passed
-    from lab.bench.report import terminal
-
-    options = argparse.ArgumentParser(prog="python -m lab.bench.kills", description=__doc__)
-    options.add_argument("--kills", type=int, default=KILLS)
-    options.add_argument("--rate", type=float, default=RATE, help="events/s")
-    options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--server", default="", help="command that starts the server, else surehook serve")
-    chosen = options.parse_args()
-    with terminal() as say:
-        setup = Setup(say=say, command=tuple(shlex.split(chosen.server)))
-        result = run(setup, kills=chosen.kills, rate=chosen.rate, seed=chosen.seed)[0]
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
-    sys.exit(0 if passed(result) else 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What the hot calls of the SQLite ledger cost: `python lab/bench/ledger.py [batch …]`.
+"""What the hot calls of the SQLite ledger cost: `python -m lab.bench.ledger [batch …]`.
 
 Three tables. CPU: microseconds of the calling thread per delivery, everything inline, the disk's own CPU
 included (and without it: `synchronous=off`, for comparison only). Waiting: milliseconds a call takes on

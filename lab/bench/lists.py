@@ -64,7 +64,7 @@ def questions(now: int) -> Iterator[Question]:
         "none": b"n" * 16,
     }
     types = ("type.7", RARE_TYPE, "type.none")
-    ranges = {
+    ranges: dict[str, dict[str, Any]] = {
         "since": {"since": since},
         "until": {"until": since},
         "hour": {"since": since, "until": since + HOUR_MS},
@@ -78,8 +78,8 @@ def questions(now: int) -> Iterator[Question]:
         **{f"receipt {one}": {"receipt": one} for one in STAGES},
         **ranges,
     }  # fmt: skip
-    subjects = {f"subject {one}": {"subject": one} for one in ("doc_7", "none")}
-    states = {f"state {one}": {"state": one} for one in STATES}
+    subjects: dict[str, dict[str, Any]] = {f"subject {one}": {"subject": one} for one in ("doc_7", "none")}
+    states: dict[str, dict[str, Any]] = {f"state {one}": {"state": one} for one in STATES}
     for name, where in {**of_deliveries, **states, **subjects}.items():
         yield Question(f"deliveries: {name}", "deliveries", DeliveryFilter(**where))
     del of_deliveries["outcome delivered"]  # of a dead letter: a contradiction
@@ -91,21 +91,23 @@ def questions(now: int) -> Iterator[Question]:
         "correlation": {"correlation_id": "c4000"}, "correlation none": {"correlation_id": "none"},
     }.items():  # fmt: skip
         yield Question(f"events: {name}", "events", EventFilter(**where))
-    for name, where in {
+    of_notices: dict[str, dict[str, Any]] = {
         "all": {}, **{f"tenant {one}": {"tenant": one} for one in tenants},
         **{f"endpoint {one}": {"endpoint": id} for one, id in endpoints.items()},
         "kind rare": {"kind": "delivery.rare"}, "kind none": {"kind": "none"},
         "since": {"since": since}, "since today": {"since": now},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, where in of_notices.items():
         yield Question(f"notices: {name}", "notices", NoticeFilter(**where))
-    for name, where in {
+    of_two: dict[str, dict[str, Any]] = {
         "dead of a tenant": {"state": "dead", "tenant": "tenant_199"},
         "garbled of a type": {"outcome": "garbled", "type": RARE_TYPE},
         "delivered of the rare type": {"state": "delivered", "type": RARE_TYPE},
         "receipts of a tenant": {"receipt": "finalized", "tenant": "tenant_199"},
         "subject of a tenant": {"subject": "doc_7", "tenant": "tenant_0"},
         "type of a tenant": {"type": "type.7", "tenant": "tenant_199"},
-    }.items():
+    }
+    for name, where in of_two.items():
         yield Question(f"deliveries: {name}", "deliveries", DeliveryFilter(**where), True)
 
 
@@ -217,7 +219,9 @@ async def on_sqlite(path: Path, shown: dict[str, dict[str, Any]]) -> float:
 
 def worst_of(beside: dict[str, Any]) -> float:
     """What is promised of answers: counting goes on after them."""
-    return max(one.cpu_ms for name, one in beside.items() if not name.startswith(lists_beside.UNJUDGED))
+    return max(
+        float(one.cpu_ms) for name, one in beside.items() if not name.startswith(lists_beside.UNJUDGED)
+    )
 
 
 async def on_postgres(url: str, shown: dict[str, dict[str, Any]]) -> float:
@@ -228,7 +232,7 @@ async def on_postgres(url: str, shown: dict[str, dict[str, Any]]) -> float:
     print(f"opened in {time.monotonic() - began:.2f} s")
     await ledger.deliveries(DeliveryFilter(), limit=1, after=None)
     connection = await asyncpg.connect(url)
-    (lister,) = await connection.fetchrow(
+    lister = await connection.fetchval(
         "select pid from pg_stat_activity where application_name = 'surehook list' and datname = current_database()"
     )
     worst = 0.0

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from lab import ROOT
+
 TICKS = os.sysconf("SC_CLK_TCK")
 PROC = pathlib.Path("/proc")
 STOP_S = 15.0  # a child that has not ended by then is killed; the server's own grace time is 10 s
@@ -69,6 +71,7 @@ def bench_process(module: str, *arguments: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", f"lab.bench.{module}", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        cwd=ROOT,
         env=plain_environment(),
         start_new_session=True,  # Ctrl-C in the terminal is for the bench, which ends its processes
     )

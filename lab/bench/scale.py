@@ -1,4 +1,4 @@
-"""What a delivery costs beyond one process: `python lab/bench/scale.py [--part …] [--seconds N]`.
+"""What a delivery costs beyond one process: `python -m lab.bench.scale [--part …] [--seconds N]`.
 
 Private servers (a PostgreSQL that writes through to the disk, a RabbitMQ), the product's own processes, and the
 benches' generator and receiver; events of 600 bytes, one a request and fifty a request, as fast as they are taken, and
@@ -18,7 +18,7 @@ ratios: drift of the machine cancels. Prints one JSON document on stdout (and in
 Status 1 where anything was lost or a ratio is below what is asked for. On a machine with few cores the generator, the
 receiver, the database and the product share them: then CPU a delivery tells more than deliveries a second.
 """
-# ruff: noqa: T201, E402 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
@@ -34,12 +34,8 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from scale_fill import park, remember
-from scale_fleet import MODES, SHAPES, Fleet, held_snapshot, rest
-
+from lab.bench.scale_fill import park, remember
+from lab.bench.scale_fleet import MODES, SHAPES, Fleet, held_snapshot, rest
 from lab.bench.stage import receiver
 from tests.servers import Postgres, Rabbits, folder, missing
 
@@ -240,7 +236,7 @@ def measure(chosen: argparse.Namespace, document: dict[str, Any]) -> None:
 def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(
-        prog="python lab/bench/scale.py",
+        prog="python -m lab.bench.scale",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -6,8 +6,7 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from scale_fleet import TYPE, Fleet
-
+from lab.bench.scale_fleet import TYPE, Fleet
 from lab.bench.stage import TENANT
 from surehook.core.instants import DAY_MS
 from surehook.ledgers.postgres.connecting import connect_to

@@ -1,4 +1,4 @@
-"""Write what `scale.py` recorded into docs/scaling.md: `python lab/bench/scale_page.py FILE…`.
+"""Write what `scale.py` recorded into docs/scaling.md: `python -m lab.bench.scale_page FILE…`.
 
 A later file's figures stand in place of an earlier one's, but for those of pasts, which are listed together. The tables
 between the page's marks are made anew, each of which has something to be made of.
@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/scaling.md"
+from lab import ROOT
+
+PAGE = ROOT / "docs/scaling.md"
 QUIET_CORES = 0.3  # used by others: beyond it a speed is theirs as much as ours
 SHAPES = ("one", "split", "broker", "workers", "processes")
 LOADS = ("single", "batch50", "paced")
@@ -147,11 +149,17 @@ def _two(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
+def put(text: str, mark: str, table: str) -> tuple[str, int]:
+    """The text with the table between the mark and its end, and how many such marks there are."""
+    pattern = rf"(<!-- measured: {mark} -->\n).*?(\n<!-- end -->)"
+    return re.subn(pattern, lambda hit: hit[1] + table + hit[2], text, flags=re.DOTALL)
+
+
 def main() -> None:
     """Make the tables anew."""
     text = PAGE.read_text(encoding="utf-8")
     documents = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
-    made = {}
+    made: dict[str, str] = {}
     for document in documents:
         if any(one["part"] == "shapes" for one in document["ratios"]):
             made |= {"cost": cost(document), "idle": idle(document), "sizing": sizing(document)}
@@ -160,10 +168,7 @@ def main() -> None:
     ]:
         made["past"] = past(pasts)
     for mark, table in made.items():
-        pattern = rf"(<!-- measured: {mark} -->\n).*?(\n<!-- end -->)"
-        text, found = re.subn(
-            pattern, lambda hit, table=table: hit[1] + table + hit[2], text, flags=re.DOTALL
-        )
+        text, found = put(text, mark, table)
         print(f"{mark}: {'written' if found else 'the page has no such mark'}")
     PAGE.write_text(text, encoding="utf-8")
 

@@ -1,13 +1,13 @@
 """What a POST costs: CPU microseconds per request at concurrency 64 on kept-alive loopback connections.
 
-    python lab/bench/wire.py [--seconds 2] [--rounds 3] [--only surehook] [--json]
+    python -m lab.bench.wire [--seconds 2] [--rounds 3] [--only surehook] [--json]
 
 The sink is a process of its own, so the CPU time of this process is the client's alone. The clients take
 turns within one run, since absolute figures drift between runs and machines; compare within a run.
 aiohttp and pyreqwest are measured where they are installed.
 """
 
-# ruff: noqa: T201, E402 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
@@ -18,16 +18,12 @@ import os
 import resource
 import ssl
 import statistics
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvloop
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request

@@ -1,6 +1,6 @@
 """What TLS costs the sender: handshakes in full and gone on from a session, and a thousand https endpoints.
 
-    python lab/bench/wire_tls.py [--seconds 2] [--rounds 2] [--endpoints 1000] [--json]
+    python -m lab.bench.wire_tls [--seconds 2] [--rounds 2] [--endpoints 1000] [--json]
 
 Handshakes: every answer closes its connection, so a POST is a TCP connection, a handshake and a request. The sink
 is a process of its own: its CPU time per POST is what the receiver pays. The two ways take turns.
@@ -11,7 +11,7 @@ endpoints with the common authorities and for endpoints with an authority and cl
 Exit status 1 where a bound is broken: 100 KiB an endpoint, or a descriptor left over.
 """
 
-# ruff: noqa: T201, E402 (a program that prints, run from its file)
+# ruff: noqa: T201 (a program that prints)
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ from typing import Any
 
 import uvloop
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
-
+from lab.bench.wire import ANSWER, BODY, LINES, Boot, Sink
 from surehook.core.model import EndpointTls
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
@@ -42,7 +40,6 @@ from surehook.wire.client import WireClient
 from surehook.wire.sessions import Sessions
 from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
-from wire import ANSWER, BODY, LINES, Boot, Sink
 
 CONCURRENCY = 64
 KIB_MAX = 100  # an endpoint, with its connection open
@@ -188,7 +185,7 @@ def held() -> tuple[int, int]:
     return pages * resource.getpagesize() // 1024, len(os.listdir("/proc/self/fd"))
 
 
-async def endpoints(port: int, ca: str, number: int, own: list[EndpointTls] | None) -> dict[str, int]:
+async def endpoints(port: int, ca: str, number: int, own: list[EndpointTls] | None) -> dict[str, float]:
     wire = client(ca_file=ca)
     warm = wire.stored(
         f"https://warm.company.com:{port}/", tenant="bench", tls=None if own is None else own[0]

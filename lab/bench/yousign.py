@@ -30,6 +30,11 @@ PUBLISHED = {
 AFTERWARDS_S = 180.0  # how long after the last publish we wait for the two that answer
 
 
+def run(setup: Setup, *, real: bool = False, adaptive: bool = False) -> list[dict[str, Any]]:
+    """The case on virtual time, or on the wall clock."""
+    return run_real(setup, adaptive=adaptive) if real else run_virtual(setup)
+
+
 def run_real(setup: Setup, *, adaptive: bool = False) -> list[dict[str, Any]]:
     """The case on the wall clock, and the model of a single queue with the same slots beside it. `adaptive`: with that
     policy, and three times as much."""

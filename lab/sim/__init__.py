@@ -22,7 +22,7 @@ The faults that must be survived, each drawn by the seed (`swarm`):
 - publishers hang up, and say the same thing again
 
 What must hold meanwhile and afterwards is the list at the top of `checkers`; `book` keeps a second account of
-every committed call. `run` plays one seed, `campaign` many, `surehook sim` both.
+every committed call. `run` plays one seed, `campaign` many, `python -m lab sim` both.
 
 Outside: power failure under SQLite (its own tests on a simulated file system), PostgreSQL, TLS, and slowness:
 simulated time hides it, benches show it.

@@ -45,8 +45,8 @@ class Report(Struct):
     def replay(self) -> str:
         """The one line that shows this run again."""
         if self.inbox:
-            return f"surehook sim --seed {self.seed} --inbox --trace"
-        return f"surehook sim --seed {self.seed} --ledger {self.ledger} --trace"
+            return f"python -m lab sim --seed {self.seed} --inbox --trace"
+        return f"python -m lab sim --seed {self.seed} --ledger {self.ledger} --trace"
 
 
 def run(

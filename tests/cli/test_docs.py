@@ -44,7 +44,7 @@ def test_every_exit_code_is_documented() -> None:
 def test_every_command_and_every_verb_of_a_noun_is_documented(name: str) -> None:
     assert f"surehook {name}" in CLI
     command = get_command(app).get_command(None, name)  # type: ignore[attr-defined]
-    if isinstance(command, TyperGroup) and name not in ("bench", "sim"):
+    if isinstance(command, TyperGroup):
         for verb in command.commands:
             assert re.search(
                 rf"surehook {name}[^|\n]*\b{verb}\b|`{name} {verb}|deliveries {verb}|`surehook {verb}", CLI

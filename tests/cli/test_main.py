@@ -31,7 +31,7 @@ def test_help_lists_every_command_with_its_sentence(surehook: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("serve",), ("send",), ("endpoints", "create"), ("deliveries", "list"), ("bench",), ("sim",)],
+    [(), ("serve",), ("send",), ("endpoints", "create"), ("deliveries", "list")],
 )
 def test_help_loads_nothing_heavy(words: tuple[str, ...]) -> None:
     program = (

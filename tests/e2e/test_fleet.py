@@ -12,10 +12,10 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from tests.benches.making import arrivals, sent
 from tests.e2e.faults.fleet import PER_NODE, running
 from tests.e2e.faults.judging import SLACK_NS, Hit, judge
 from tests.e2e.faults.nodes import judge_waits, kill_nodes
+from tests.lab.bench.making import arrivals, sent
 
 S = 1_000_000_000
 KILL = Hit(10 * S, 10 * S, 11 * S, "again")

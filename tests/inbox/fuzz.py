@@ -1,6 +1,6 @@
 """Noise against `surehook.verify`: near misses of every provider's messages, and only VerifyError may come out.
 
-    python -m tests.inbox.fuzz --inputs 10000000 --seed 1
+    python -m lab fuzz-verify --inputs 10000000 --seed 1
 
 Each input is a genuine request with some of its parts mutated: bytes flipped, cut, doubled, other values, other types.
 """
@@ -117,12 +117,12 @@ def judged(name, given):
     return "believed"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(args):
+    parser = argparse.ArgumentParser(prog="python -m lab fuzz-verify", description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", type=Path, help="write the figures to this file, JSON")
-    asked = parser.parse_args()
+    asked = parser.parse_args(args)
     inputs, counts, begun = Inputs(asked.seed), {}, time.perf_counter()
     for number in range(asked.inputs):
         name, given = inputs.next()
@@ -149,7 +149,4 @@ def main():
     for verdict in sorted(counts):
         print(f"{verdict:22}{counts[verdict]:>12,}")
     print(f"fuzz-verify: inputs={asked.inputs} foreign=0 seconds={seconds}")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

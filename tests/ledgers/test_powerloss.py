@@ -1,4 +1,4 @@
-"""A short campaign of `tests.ledgers.powerloss`; the long one is run by hand and by the release."""
+"""A short campaign of `tests.ledgers.powerloss`; the long one is `make powerloss`."""
 
 from __future__ import annotations
 

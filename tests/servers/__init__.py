@@ -1,7 +1,7 @@
 """Private servers for tests, benches and fault campaigns: PostgreSQL, MariaDB, Redis, RabbitMQ, and a proxy that cuts.
 
 They lie beside the tests and not in the product, because they start other people's programs, which the product never
-does; programs under `bench/` import them as `tests.servers` after putting the checkout on their path.
+does; programs of the lab import them as `tests.servers`.
 
 - Binaries are the installed ones (`make services`); what is not installed is `Missing`, which a test turns into a skip.
 - Each server listens on loopback, on a free port below the ephemeral range, so that after a restart the port is still its

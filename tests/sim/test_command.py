@@ -1,4 +1,4 @@
-"""`surehook sim`: figures on stdout, exit code 1 with a line to replay where something was found."""
+"""`python -m lab sim`: figures on stdout, exit code 1 with a line to replay where something was found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from surehook.cli.main import run
+from lab.__main__ import run
 
 
 def test_worlds_that_hold_end_with_a_line_of_figures(capsys: pytest.CaptureFixture[str]):
@@ -38,12 +38,14 @@ def test_a_finding_names_its_seed_its_story_and_how_to_see_it_again(
     assert run(["sim", "--seed", "1", "--seeds", "1", "--ledger", "memory"]) == 1
     told = capsys.readouterr()
     assert "does not verify" in told.out
-    assert "replay: surehook sim --seed 1 --ledger memory --trace" in told.out
+    assert "replay: python -m lab sim --seed 1 --ledger memory --trace" in told.out
     assert "FINDING" in told.err
 
 
 def test_an_unknown_ledger_is_a_usage_error():
-    assert run(["sim", "--ledger", "paper"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        run(["sim", "--ledger", "paper"])
+    assert ended.value.code == 2
 
 
 @pytest.mark.slow

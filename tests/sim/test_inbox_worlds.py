@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from lab.__main__ import run as command
 from lab.sim.campaign import MUST_FIRE_INBOX, campaign
 from lab.sim.inbox import plan
 from lab.sim.run import run
-from surehook.cli.main import run as command
 from tests.budget import every
 
 
@@ -68,4 +68,4 @@ def test_the_command_plays_both_halves_and_keeps_the_figures(tmp_path, capsys):
 def test_a_finding_is_one_line_to_replay(monkeypatch, capsys):
     monkeypatch.setattr("surehook.inbox.ends.Ends.well", lambda self, run, called: self.end(run, "ignored"))
     assert command(["sim", "--inbox", "--seed", "3", "--seeds", "1"]) == 1
-    assert "replay: surehook sim --seed 3 --inbox --trace" in capsys.readouterr().out
+    assert "replay: python -m lab sim --seed 3 --inbox --trace" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Noise against the reader of answers: a bounded run; the long one is lab/bench/fuzz.py."""
+"""Noise against the reader of answers: a bounded run; the long one is `lab.bench.fuzz`."""
 
 from __future__ import annotations
 

@@ -30,8 +30,6 @@ class Commands(LazyGroup):
         Entry("Start", "version", "surehook.cli.version", "Print versions."),
         Entry("Try", "send", "surehook.cli.send", "Publish an event."),
         Entry("Try", "listen", "surehook.cli.listen", "Receive, verify and print webhooks on this machine."),
-        Entry("Try", "bench", "lab.commands.bench", "Measure speed, latency and isolation."),
-        Entry("Try", "sim", "lab.commands.sim", "Run the simulated world from a seed."),
         Entry("Look", "events", "surehook.cli.events", "Events: list, show."),
         Entry("Look", "deliveries", "surehook.cli.deliveries", "Deliveries: list, show the whole story, resend, cancel."),
         Entry("Look", "notices", "surehook.cli.notices", "What an operator should know."),

@@ -1,4 +1,4 @@
-"""What the memory ledger has beyond the contract: hooks, its own rows, orders that are never scanned."""
+"""Parts of the memory ledger beyond the contract: hooks, its own rows, orders that are never scanned."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from lab.ledger.ledger import MemoryLedger
 from lab.ledger.sorted_keys import BLOCK_KEYS_MAX, SortedKeys
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
-
-from .desk import ALL, Desk
-from .making import NOW, Maker
+from tests.ledgers.desk import ALL, Desk
+from tests.ledgers.making import NOW, Maker
 
 
 class Faults:

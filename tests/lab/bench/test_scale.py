@@ -1,18 +1,14 @@
-"""What lab/bench/scale.py makes of its runs; the runs themselves need servers and minutes."""
+"""Ratios and verdicts that `lab.bench.scale` makes of its runs; the runs themselves need servers and minutes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = str(Path(__file__).parents[2] / "bench")
-sys.path.insert(0, BENCH)
-import scale  # noqa: E402 (a program, not a module of ours)
-
-sys.path.remove(BENCH)
+from lab import ROOT
+from lab.bench import scale
 
 
 def run(
@@ -63,7 +59,8 @@ def test_a_lost_delivery_of_one_run_is_told_among_medians():
 
 def test_an_unknown_part_is_refused_before_anything_starts():
     ended = subprocess.run(
-        [sys.executable, f"{BENCH}/scale.py", "--part", "spilt"],
+        [sys.executable, "-m", "lab.bench.scale", "--part", "spilt"],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,4 +1,4 @@
-"""`python -m tests.ledgers.powerloss`: a long campaign, and the controls that show it can see.
+"""`python -m lab powerloss`: a long campaign, and the controls that show it can see.
 
 Exit status 0: nothing acknowledged was lost, and both controls were caught within their ten seeds. A seed
 that was caught is one line; `--seed N --points 1` replays it.
@@ -7,7 +7,6 @@ that was caught is one line; `--seed N --points 1` replays it.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from .campaign import LIVES, Control, campaign
@@ -17,12 +16,12 @@ WORDS_MAX = 2_000  # of a catch; two whole books are longer
 CONTROLS: tuple[Control, ...] = ("normal", "lies")
 
 
-def main() -> int:
-    asked = argparse.ArgumentParser(prog="powerloss", description=__doc__)
+def main(args: list[str]) -> int:
+    asked = argparse.ArgumentParser(prog="python -m lab powerloss", description=__doc__)
     asked.add_argument("--points", type=int, default=5_000, help="power losses to survive (5000)")
     asked.add_argument("--seed", type=int, default=0, help="the first world's seed (0)")
     asked.add_argument("--no-controls", action="store_true", help="leave the negative controls out")
-    options = asked.parse_args()
+    options = asked.parse_args(args)
     failed = not _run("full", points=options.points, seed=options.seed)
     for control in () if options.no_controls else CONTROLS:
         failed |= not _control(control, seed=options.seed)
@@ -49,7 +48,3 @@ def _control(control: Control, *, seed: int) -> bool:
     found = f"caught at seed {caught[0][0]}: {caught[0][1].splitlines()[0]}" if caught else "NOT CAUGHT"
     print(f"control {control}: {found} ({tally.worlds + 1} seeds)")
     return bool(caught)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

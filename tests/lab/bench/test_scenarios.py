@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
+from lab.__main__ import run
 from lab.bench import isolation, kills, latency, lateness, throughput
 from lab.bench.interruptions import passed
 from lab.bench.stage import Setup
-from surehook.cli.main import run
 
 pytestmark = pytest.mark.slow
 STANDIN = str(pathlib.Path(__file__).with_name("standin.py"))
