@@ -1,13 +1,15 @@
-"""Plant a bug: apply a patch of `mutants/` to a copy of the package, and hunt it with worlds in a process of its own.
+"""Plant a bug: apply a patch of `mutants/` to a copy of the sources, and hunt it with worlds in a process of its own.
 
 The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
 processes it needs, whether it needs a broker, and the world that found it last, which is tried first. Worlds change with the package, so that is a hint and no more: where it fails,
 the hunt goes through all of them. `make mutants` hunts without hints and writes them anew, all or those that `ONLY`
-names. Hunks are found by their lines, not their numbers, so that the package may move under them.
+names. Hunks are found by their lines, not their numbers, so that the sources may move under them. Files are named from
+the package's folder, or from the checkout where they begin with `lab/`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -20,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-import surehook
+from lab import ROOT
 from lab.sim.campaign import cores
 
 PATCHES = Path(__file__).parent / "mutants"
@@ -85,17 +87,18 @@ def _read(path: Path) -> Mutant:
 
 
 def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = True) -> Hunt:
-    """Plant the bug in a copy of the package under `folder` and run worlds from 0 on until one finds it."""
-    package = folder / "surehook"
-    shutil.copytree(Path(surehook.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    apply(mutant.patch, package)
+    """Plant the bug in a copy of the sources under `folder` and run worlds from 0 on until one finds it."""
+    for name in ("src/surehook", "lab"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "records"))
+    apply(mutant.patch, folder)
     hint = mutant.world if hinted else -1
     told = (
         str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, mutant.broker,
     )  # fmt: skip
     ran = subprocess.run(
         [sys.executable, "-c", _HUNT, *told],
-        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ
+        | {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}", "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -106,15 +109,16 @@ def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = Tru
 
 
 def touched(patch: str) -> list[str]:
-    """The files that a patch changes, from the package's folder."""
-    return re.findall(r"^\+\+\+ b/(\S+)", patch, flags=re.MULTILINE)
+    """The files that a patch changes, from the checkout."""
+    named = re.findall(r"^\+\+\+ b/(\S+)", patch, flags=re.MULTILINE)
+    return [name if name.startswith("lab/") else f"src/surehook/{name}" for name in named]
 
 
-def apply(patch: str, package: Path) -> None:
-    """Apply a unified diff to the files under `package`. A hunk must fit in exactly one place."""
+def apply(patch: str, checkout: Path) -> None:
+    """Apply a unified diff to the files of a checkout. A hunk must fit in exactly one place."""
     for part, name in zip(re.split(r"^--- ", patch, flags=re.MULTILINE)[1:], touched(patch), strict=True):
         _, *hunks = re.split(r"^@@.*@@.*\n", part, flags=re.MULTILINE)
-        path = package / name
+        path = checkout / name
         text = path.read_text()
         assert hunks, f"no hunk of {path.name} was read"
         for hunk in hunks:
@@ -126,8 +130,13 @@ def apply(patch: str, package: Path) -> None:
         path.write_text(text)
 
 
-def main(only: list[str]) -> int:
+def main(args: list[str]) -> int:
     """Hunt planted bugs from world 0 on, all or those named, and write down which world found each."""
+    asked = argparse.ArgumentParser(
+        prog="python -m lab mutants", description="Planted bugs, hunted by worlds."
+    )
+    asked.add_argument("only", nargs="*", metavar="NAME", help="of a patch in tests/sim/mutants (all)")
+    only = asked.parse_args(args).only
     chosen = [mutant for mutant in mutants() if not only or mutant.name in only]
     if unknown := set(only) - {mutant.name for mutant in chosen}:
         print(f"no planted bug is named {', '.join(sorted(unknown))}")
@@ -153,7 +162,3 @@ def _write_down(mutant: Mutant, found: Hunt) -> None:
     at = next(number for number, line in enumerate(lines) if not line.startswith("# "))
     hint = [] if found.world is None else [f"# world: {found.world}\n"]
     (PATCHES / f"{mutant.name}.patch").write_text("".join(lines[:at] + hint + lines[at:]))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

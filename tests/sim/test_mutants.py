@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import surehook
+from lab import ROOT
 from tests.sim.planting import SEEDS, Mutant, apply, hunt, mutants, touched
 
 MUTANTS = mutants()
@@ -18,10 +18,10 @@ def test_there_are_at_least_ten():
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_planted_bug_fits_the_package(mutant: Mutant, tmp_path: Path):
+def test_a_planted_bug_fits_the_sources(mutant: Mutant, tmp_path: Path):
     for name in touched(mutant.patch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(surehook.__file__).parent / name, tmp_path / name)
+        shutil.copy(ROOT / name, tmp_path / name)
     apply(mutant.patch, tmp_path)
     for path in tmp_path.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
