@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
+from importlib.util import find_spec
 
 import pytest
 import typer
 
+from lab.__main__ import COMMANDS
+from lab.bench import command as bench
+from lab.sim import command as sim
 from surehook.api.codes import CODES
 from surehook.api.notices import KINDS
 from surehook.cli.main import app
@@ -96,10 +101,22 @@ def test_every_command_that_is_named_exists(page):
                 assert name in options | {"--help"}, f"{page}: surehook {line}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_the_lab_that_is_named_exists(page):
+    for line in re.findall(r"`python -m lab ([^`\n]+)`", prose(page)):
+        name, *words = line.split()
+        assert name in {*COMMANDS, "--help"}, f"{page}: python -m lab {line}"
+        if words and name in LAB:
+            LAB[name].parse_args(words)
+    for name in re.findall(r"`python -m lab\.([a-z_.]+)", prose(page)):
+        assert find_spec(f"lab.{name}") is not None, f"{page}: python -m lab.{name}"
+
+
 NOT_OURS = {
     "--help", "--url",  # of every command; of none, as the pages say
     "--timeout", "--rounds", "--part",  # gunicorn's; of benches that are no commands
 }  # fmt: skip
+LAB = {"bench": bench.parser(), "sim": sim.parser()}
 
 
 def _options(command) -> set[str]:
@@ -111,7 +128,16 @@ def _options(command) -> set[str]:
     return found
 
 
-OPTIONS = _options(typer.main.get_command(app))
+def _words(parser: ArgumentParser) -> set[str]:
+    """The options of a command line and of all commands beneath it."""
+    found = set(parser._option_string_actions)
+    for action in parser._actions:
+        for one in action.choices.values() if isinstance(action.choices, dict) else ():
+            found |= _words(one)
+    return found
+
+
+OPTIONS = _options(typer.main.get_command(app)).union(*map(_words, LAB.values()))
 
 
 @pytest.mark.parametrize("page", PAGES)
