@@ -121,7 +121,7 @@ class Facts:
 
 
 class House:
-    """The engine with its world. `faults` may raise inside the ledger (see ledgers/memory/hooks.py)."""
+    """The engine with its world. `faults` may raise inside the ledger (see lab/ledger/hooks.py)."""
 
     def __init__(
         self, loop: SimLoop, settings: EngineSettings, ledger: type[MemoryLedger] = MemoryLedger
