@@ -1,4 +1,4 @@
-"""What the product does under load, counted from outside.
+"""Measurements of the product under load, counted from outside.
 
 A bench is a door like the command line: it starts `surehook serve` as a child process, calls the HTTP
 API that everybody calls, and believes nobody but its own receiver.

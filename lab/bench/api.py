@@ -60,7 +60,7 @@ class Api:
         self._connection.close()
 
     def ready(self) -> bool:
-        """Whether /readyz says yes."""
+        """True where /readyz says yes."""
         try:
             return self.raw("GET", "/readyz")[0] == 200
         except OSError:
@@ -96,7 +96,7 @@ class Api:
             query["cursor"] = page["next"]
 
     def open_breakers(self) -> int:
-        """How many breakers let nothing, or one probe, through."""
+        """Count breakers that let nothing, or one probe, through."""
         return sum(row["state"] != "closed" for row in self.pages("/v1/breakers"))
 
     def attempts(self, delivery: str) -> list[dict[str, Any]]:

@@ -138,6 +138,6 @@ def main(args: list[str]) -> int:
 
 
 def _told(given: argparse.Namespace, scenario: Scenario) -> dict[str, object]:
-    """What was given of a scenario's options; the others are as its `run` has them."""
+    """Options of the scenario that were given; the others are as its `run` has them."""
     named = {option.name: getattr(given, option.name, None) for option in scenario.options}
     return {name: value for name, value in named.items() if value is not None}

@@ -97,7 +97,7 @@ def holds(
     bare: Any,
     given: argparse.Namespace,
 ) -> list[dict[str, Any]]:
-    """What must hold: the figure, its bound, and whether it is kept."""
+    """Promises: each figure, its bound, and whether it is kept."""
     speeds = _pairs(full, "accepts_per_s")
     ratio = statistics.median(beside / alone for alone, beside in speeds)
     worse = statistics.median(beside - alone for alone, beside in _pairs(full, "p99_ms"))

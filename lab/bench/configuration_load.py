@@ -120,7 +120,7 @@ def resident(pid: int) -> int:
 
 
 def late(server: Server) -> dict[float, float]:
-    """How many timers fired at most so late, by seconds."""
+    """Timers that fired at most so late, by seconds."""
     _, text = server.api.raw("GET", "/metrics")
     return {float(bound): float(count) for bound, count in BUCKET.findall(text.decode())}
 

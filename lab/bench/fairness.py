@@ -1,4 +1,4 @@
-"""What one tenant notices of what another is owed: `python -m lab.bench.fairness [--part owed,crowd …] [--ledger sqlite,pg]`.
+"""Effects of what one tenant is owed on another: `python -m lab.bench.fairness [--part owed,crowd …] [--ledger sqlite,pg]`.
 
 A tenant publishes 10 events/s to a receiver that answers at once; accept to arrival is measured alone and then beside
 
@@ -59,7 +59,7 @@ def publish(port: int, tenant: str, **plan: Any) -> Load:
 
 
 def arrivals(port: int, sink: Sink, **plan: Any) -> Joined:
-    """What the measured tenant's events experience."""
+    """Experience of the measured tenant's events."""
     sink.reset()
     sent = publish(port, OTHER, connections=CONNECTIONS, **plan).wait()
     until = time.monotonic() + LATE_S

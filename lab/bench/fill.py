@@ -30,7 +30,7 @@ def waiting_endpoint(scene: Stage, kind: Kind, path: str = "/ok/waiting") -> str
 
 
 def waiting(scene: Stage) -> int:
-    """How many deliveries stand parked or scheduled."""
+    """Count deliveries that stand parked or scheduled."""
     return sum(int(lane["parked"]) + int(lane["scheduled"]) for lane in scene.api.lanes())
 
 

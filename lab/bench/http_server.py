@@ -1,4 +1,4 @@
-"""What a request costs the HTTP server: CPU microseconds of its whole process per POST of 600 bytes on 32 kept connections.
+"""Cost of a request at the HTTP server: CPU microseconds of its whole process per POST of 600 bytes on 32 kept connections.
 
     python -m lab.bench.http_server [--seconds 0.7] [--rounds 9] [--only own,uvicorn]
 

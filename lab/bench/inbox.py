@@ -223,7 +223,7 @@ async def turns(worker: Any, end: float) -> None:
 
 
 async def waited(value: Any) -> Any:
-    """What either kind of inbox gives."""
+    """Result of a call of an inbox of either kind."""
     return await value if inspect.isawaitable(value) else value
 
 

@@ -1,4 +1,4 @@
-"""What one handler of an inbox can do to others, with real processes and databases: each figure beside its bound.
+"""Harm that one handler of an inbox can do to others, with real processes and databases: each figure beside its bound.
 
     python -m lab.bench.inbox_bounds [--only hangs,frozen,rows,sqlite] [--kinds sync,async] [--record FILE]
 
@@ -107,7 +107,7 @@ class Ground:
                 one.wait()
 
     def effect(self, row: int, since: float) -> float:
-        """When the row was written after this moment."""
+        """Instant at which the row was written after this moment."""
         ends = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends:
             ((at,),) = self.sql("select at from bench_rows where id = :id", id=row)

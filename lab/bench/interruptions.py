@@ -1,4 +1,4 @@
-"""What a series of kills did, from three logs: kills, acknowledgements, arrivals. Pure.
+"""Account of a series of kills, from three logs: kills, acknowledgements, arrivals. Pure.
 
 A delivery is *interrupted* by a kill when it was acknowledged, or had already arrived, before the kill
 and its (next) arrival comes after. It is charged to the first kill that stood between the two, so a straggler
@@ -27,7 +27,7 @@ class Kill(msgspec.Struct, kw_only=True):
 
 
 class Toll(msgspec.Struct, kw_only=True):
-    """What one kill cost."""
+    """Cost of one kill."""
 
     first_send_s: float | None = None  # from the start to the first arrival after it
     interrupted: int = 0
@@ -36,7 +36,7 @@ class Toll(msgspec.Struct, kw_only=True):
 
 
 def tolls(kills: list[Kill], sent: Sent, arrivals: Arrivals) -> tuple[list[Toll], int]:
-    """What each kill cost, and how many repeated requests no kill explains."""
+    """Cost of each kill, and the number of repeated requests that no kill explains."""
     ids, _, accepted_at = sent.rows()
     accepted = dict(zip(ids, accepted_at, strict=True))
     # What the old process sent may be read a moment after the signal; nothing of the new one comes before its start.
@@ -115,7 +115,7 @@ def account(kills: list[Kill], sent: Sent, arrivals: Arrivals, bound: int) -> di
 
 
 def passed(result: dict[str, Any]) -> bool:
-    """Whether nothing was lost, every duplicate has a kill to explain it, and no kill had too many."""
+    """True where nothing was lost, every duplicate has a kill to explain it, and no kill had too many."""
     return bool(
         result["lost"] == 0
         and result["unexplained_repeats"] == 0

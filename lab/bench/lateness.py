@@ -82,7 +82,7 @@ def wall_minus_monotonic() -> int:
 
 
 def second_arrivals(arrivals: Arrivals) -> dict[bytes, int]:
-    """When each delivery's second request came."""
+    """Instant of each delivery's second request."""
     first: set[bytes] = set()
     second: dict[bytes, int] = {}
     for delivery, _, at, _ in zip(*arrivals.rows(), strict=True):

@@ -1,4 +1,4 @@
-"""What the hot calls of the SQLite ledger cost: `python -m lab.bench.ledger [batch …]`.
+"""Cost of the hot calls of the SQLite ledger: `python -m lab.bench.ledger [batch …]`.
 
 Three tables. CPU: microseconds of the calling thread per delivery, everything inline, the disk's own CPU
 included (and without it: `synchronous=off`, for comparison only). Waiting: milliseconds a call takes on
@@ -167,7 +167,7 @@ async def timed_ms(into: list[float], work: object) -> None:
 
 
 def spin(stop: threading.Event) -> None:
-    """What a busy event loop does to the other threads: it keeps the interpreter as long as it may."""
+    """Keep the interpreter as long as one may, as a busy event loop does to the other threads."""
     number = 0
     while not stop.is_set():
         for _ in range(2_000):

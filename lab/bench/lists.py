@@ -1,4 +1,4 @@
-"""What every list costs over many finished deliveries: `python -m lab.bench.lists --ledger sqlite|pg [--rows N]`.
+"""Cost of every list over many finished deliveries: `python -m lab.bench.lists --ledger sqlite|pg [--rows N]`.
 
 A file, or a private server, is filled by itself: thirty days of finished deliveries of 200 tenants and 2,000 endpoints, few of
 which have most, four deliveries to an event, one in a hundred with a retry; one in a hundred is open, one in fifty a dead
@@ -112,7 +112,7 @@ def questions(now: int) -> Iterator[Question]:
 
 
 class Cost(NamedTuple):
-    """What one list took, from its first page until it was full or at its end, and its dearest page; milliseconds."""
+    """Cost of one list, from its first page until it was full or at its end, and of its dearest page; milliseconds."""
 
     rows: int
     pages: int
@@ -218,7 +218,7 @@ async def on_sqlite(path: Path, shown: dict[str, dict[str, Any]]) -> float:
 
 
 def worst_of(beside: dict[str, Any]) -> float:
-    """What is promised of answers: counting goes on after them."""
+    """Dearest of the answers that have a promise: counting goes on after them."""
     return max(
         float(one.cpu_ms) for name, one in beside.items() if not name.startswith(lists_beside.UNJUDGED)
     )

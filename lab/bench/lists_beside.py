@@ -1,4 +1,4 @@
-"""What else a person, a program or a scraper asks beside so many rows: through the API, as a serving process would answer.
+"""Further questions of a person, a program or a scraper beside so many rows: through the API, as a serving process would answer.
 
 Dry runs of replays (their answer, and the whole count where that is short), lists while one of them counts, resending and
 cancelling one delivery, `/metrics`, what waits in the lanes, and what `doctor` reads. The engine is there and

@@ -142,7 +142,7 @@ class Generator:
     # -- requests ---------------------------------------------------------------------------------
 
     def wants_more(self) -> bool:
-        """Whether the plan has events left."""
+        """True while the plan has events left."""
         limit = self.plan.events
         return self.open and (limit is None or self.publisher.made < limit)
 
@@ -243,7 +243,7 @@ class Generator:
                 task.cancel()
 
     def report(self, started: int, cpu: float) -> Sent:
-        """What happened."""
+        """Log of the run."""
         lag = sorted(self.lag)
         return Sent(
             ids=b"\n".join(self.ids),

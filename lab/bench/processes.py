@@ -1,4 +1,4 @@
-"""What the kernel says about a process and everything below it, and how the benches start their own."""
+"""Facts of the kernel about a process and everything below it, and the start of the benches' own processes."""
 
 from __future__ import annotations
 

@@ -74,5 +74,5 @@ class Publisher:
         return Hand(meant_ns, self.per_request, b"%b%d\r\n\r\n%b" % (self.head, len(body), body))
 
     def answers(self, body: bytes) -> list[Item]:
-        """What a 202 says, event by event."""
+        """Deliveries that a 202 promises, event by event."""
         return [ONE.decode(body)] if self.plan.mode == "single" else MANY.decode(body)

@@ -1,4 +1,4 @@
-"""What the generator and the sink write down, and how it travels to the process that joins the two.
+"""Logs of the generator and of the sink, and their way to the process that joins the two.
 
 Instants are nanoseconds of the machine's monotonic clock, in arrays of eight bytes; ids are kept as
 they stood on the wire and travel as one block of lines. A million arrivals are about 90 MB.
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a generator is asked to do."""
+    """Order to a generator."""
 
     port: int
     key: str
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """What a generator saw. Row i of the arrays is event i that was answered 202."""
+    """Log of a generator. Row i of the arrays is event i that was answered 202."""
 
     ids: bytes  # event ids, one a line
     sent: bytes  # array('q'): when the request was meant to leave

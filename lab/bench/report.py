@@ -1,4 +1,4 @@
-"""How results reach people and programs: progress on stderr, a table or one JSON document on stdout."""
+"""Output for people and programs: progress on stderr, a table or one JSON document on stdout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Terminal:
             self._status.update(text)
 
     def tick(self, text: str) -> None:
-        """How the step stands; of no use in a log file."""
+        """State of the step; of no use in a log file."""
         if self._status is not None:
             self._status.update(text)
 

@@ -1,4 +1,4 @@
-"""What a delivery costs beyond one process: `python -m lab.bench.scale [--part …] [--seconds N]`.
+"""Cost of a delivery beyond one process: `python -m lab.bench.scale [--part …] [--seconds N]`.
 
 Private servers (a PostgreSQL that writes through to the disk, a RabbitMQ), the product's own processes, and the
 benches' generator and receiver; events of 600 bytes, one a request and fifty a request, as fast as they are taken, and
@@ -197,7 +197,7 @@ def table(lines: list[dict[str, Any]]) -> str:
 
 
 def verdicts(document: dict[str, Any]) -> list[str]:
-    """What does not hold."""
+    """Promises that do not hold."""
     wrong = [
         f"{line['fleet']} {line['mode']}: {line['lost']} lost"
         for line in document["medians"]

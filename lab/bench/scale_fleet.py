@@ -74,7 +74,7 @@ SHAPES = {
 
 
 class Reading(NamedTuple):
-    """What the meters say at one moment. CPU in seconds."""
+    """Readings of the meters at one moment. CPU in seconds."""
 
     cpu: dict[str, float]
     wal: int

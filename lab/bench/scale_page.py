@@ -33,7 +33,7 @@ HISTORY_BYTES, OUTSIDE_BYTES, INSIDE_BYTES = 1_200, 1_900, 2_000  # a delivery's
 
 
 def cost(document: dict[str, Any]) -> str:
-    """What a delivery costs, for each set-up and load."""
+    """Cost of a delivery, for each set-up and load."""
     lines = {(line["fleet"], line["mode"]): line for line in document["medians"]}
     ratios = {(one["fleet"], one["mode"]): one for one in document["ratios"] if one["part"] == "shapes"}
     rows = [
@@ -82,7 +82,7 @@ def idle(document: dict[str, Any]) -> str:
 
 
 def past(documents: list[dict[str, Any]]) -> str:
-    """What a past costs, of all files that tell of one."""
+    """Cost of a past, of all files that tell of one."""
     rows = [
         "| past | set-up | load | speed | CPU, ours | CPU, PostgreSQL | rounds | lost |",
         "|---|---|---|---|---|---|---|---|",
@@ -105,7 +105,7 @@ def past(documents: list[dict[str, Any]]) -> str:
 
 
 def sizing(document: dict[str, Any]) -> str:
-    """What rates need, by arithmetic."""
+    """Needs of rates, by arithmetic."""
     (line,) = [line for line in document["medians"] if (line["fleet"], line["mode"]) == ("split", "single")]
     ours, database, log = (round(line[name]) for name in ("product_cpu_us", "database_cpu_us", "wal_bytes"))
     rows = [
@@ -124,7 +124,7 @@ def sizing(document: dict[str, Any]) -> str:
 
 
 def origin(document: dict[str, Any], runs: list[dict[str, Any]]) -> str:
-    """Where and how the figures were taken."""
+    """Place and manner of the measurement."""
     machine, foreign = document["machine"], sorted(run["foreign_cores"] for run in runs)
     others = foreign[len(foreign) // 2]
     said = (

@@ -26,7 +26,7 @@ class NotReady(SurehookError):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How to start a server. `command` empty is this environment's `surehook serve`."""
+    """Parameters of a server's start. `command` empty is this environment's `surehook serve`."""
 
     folder: pathlib.Path  # for the ledger and the log
     command: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Server:
         return self.process.pid
 
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """True while the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> int:

@@ -16,7 +16,7 @@ WAITS_S = (120.0, 360.0, 1800.0, 3600.0)  # the first of Yousign's; the later on
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How the model went."""
+    """Result of the model."""
 
     delivered: int  # to endpoints that answer in time, within the horizon
     of: int

@@ -54,7 +54,7 @@ def respond(status: int, body: bytes = b"", extra: bytes = b"") -> bytes:
 
 
 class Book:
-    """What the receiver knows. One per process."""
+    """State of the receiver. One per process."""
 
     def __init__(self) -> None:
         self.dice = random.Random(7)  # chance of /flaky, the same in every run

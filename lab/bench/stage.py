@@ -23,13 +23,13 @@ LOOK_S = 0.02  # between two looks at the sink while the last deliveries arrive
 
 
 class Say(Protocol):
-    """Where progress goes: lines for steps, a moving line for what changes while a step runs."""
+    """Output for progress: lines for steps, a moving line for what changes while a step runs."""
 
     def step(self, text: str) -> None:
         """A new step begins."""
 
     def tick(self, text: str) -> None:
-        """How the step stands."""
+        """State of the step."""
 
 
 class BenchFailed(SurehookError):
@@ -47,7 +47,7 @@ class Silent:
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What every bench is told: whom to start, where, how long, and where progress goes."""
+    """Parameters of every bench: whom to start, where, how long, and where progress goes."""
 
     say: Say = msgspec.field(default_factory=Silent)
     seconds: float | None = None  # None: the scenario's own length
@@ -94,7 +94,7 @@ class Sink:
         self._connection.close()
 
     def due(self, instant_ns: int) -> None:
-        """When /late begins to answer 200."""
+        """Set the instant at which /late begins to answer 200."""
         self._call("POST", "/due", str(instant_ns).encode())
 
 
@@ -121,7 +121,7 @@ class Load:
         self._process.stdin.flush()
 
     def wait(self) -> Sent:
-        """What it saw, when it is done."""
+        """Wait for its end; its log."""
         status = self._process.wait()
         self._close()
         answer = self._report.read_bytes() if self._report.exists() else b""

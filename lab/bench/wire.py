@@ -1,4 +1,4 @@
-"""What a POST costs: CPU microseconds per request at concurrency 64 on kept-alive loopback connections.
+"""Cost of a POST: CPU microseconds per request at concurrency 64 on kept-alive loopback connections.
 
     python -m lab.bench.wire [--seconds 2] [--rounds 3] [--only surehook] [--json]
 

@@ -1,4 +1,4 @@
-"""What TLS costs the sender: handshakes in full and gone on from a session, and a thousand https endpoints.
+"""Cost of TLS for the sender: handshakes in full and gone on from a session, and a thousand https endpoints.
 
     python -m lab.bench.wire_tls [--seconds 2] [--rounds 2] [--endpoints 1000] [--json]
 

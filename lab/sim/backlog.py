@@ -33,7 +33,7 @@ ENDED_S = 40.0  # after all is mended: a start, a look, and the steps; at 200 ro
 
 
 class Backlog(Struct, frozen=True):
-    """How many deliveries wait."""
+    """Count the deliveries that wait."""
 
     rows: int
 

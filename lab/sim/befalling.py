@@ -1,4 +1,4 @@
-"""What befalls the names, the broker, the shared health and the probes of a world, at the instants that its plan names."""
+"""Faults of names, of the broker, of shared health and of probes, at the instants that a world's plan names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turn
 
 
 def befall(world: World) -> list[Coroutine[Any, Any, None]]:
-    """What goes on during the storm."""
+    """Coroutines of everything that befalls a world during the storm."""
     return [
         befall_storage(world), befall_names(world), befall_broker(world), befall_health(world),
         befall_configuration(world), stalls.befall(world), dial_plans.befall(world),

@@ -259,7 +259,7 @@ class Book:
                 self.breakers[key] = breaker
 
     def overtaken(self, breakers: Sequence[BreakerRow]) -> list[BreakerRow]:
-        """What was written before of these breakers, where that is older."""
+        """Earlier states of these breakers, where they are older."""
         before = ((self._words.get((row.tenant, row.key)), row) for row in breakers)
         return [word for word, row in before if word is not None and word.generation < row.generation]
 

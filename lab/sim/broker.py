@@ -105,7 +105,7 @@ class SimBroker:
             await self._moves.wait()
 
     def copies(self, lane: Lane) -> dict[bytes, int]:
-        """How often each id stands in the queue."""
+        """Count of each id in the queue."""
         counts: dict[bytes, int] = {}
         for message in self.queues[lane]:
             content = parcel.decode(message.body)

@@ -49,7 +49,7 @@ MUST_FIRE_INBOX = (
 
 
 class Campaign(Struct):
-    """What a campaign came to. `never` are faults that should have fired and did not."""
+    """Result of a campaign. `never` are faults that should have fired and did not."""
 
     ledger: str
     runs: int
@@ -113,7 +113,7 @@ def campaign(
 
 
 def cores() -> int:
-    """How many processes find a core of their own."""
+    """Number of processes that find a core of their own."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -149,7 +149,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _begin_process(ours: Connection) -> None:
-    """What is imported stays, and worlds leave little behind: look for garbage seldom. `ours` ends when nobody waits for
+    """Look for garbage seldom: what is imported stays, and worlds leave little behind. `ours` ends when nobody waits for
     worlds any more."""
     threading.Thread(target=_end_with, args=(ours,), daemon=True).start()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What must hold in every world, checked as it happens and at the end.
+"""Rules that hold in every world, checked as it happens and at the end.
 
     accepted is never lost        an event that was answered with success is in the ledger with all its deliveries
     one end state                 each delivery ends once, in one of the four end states (`book`)
@@ -232,7 +232,7 @@ class Checkers:
         return tenant, f"{scheme}://{rest.partition('/')[0]}{seen.path.partition('?')[0]}"
 
     def _set_back(self, seen: Seen, breaker: BreakerRow, since: float) -> bool:
-        """Whether the clock was set back after the breaker opened: a probe is never further away than its wait from then on.
+        """True where the clock was set back after the breaker opened: a probe is never further away than its wait from then on.
         Nor that far, by the watch, where the clock was set ahead again: what it shows is all that is known."""
         clock = self.senders[seen.sender].clock
         at = clock.set_back(since - DIAL_S, seen.wrote_at)
@@ -282,7 +282,7 @@ class Checkers:
             self._find(f"the history of {row.name} lacks {missing} and has {extra} too much")
 
     def settle(self) -> None:
-        """What the book and the receivers' records must agree on once every machine has stopped."""
+        """Compare the book with the receivers' records once every machine has stopped."""
         for row in self._book.rows.values():
             requests = self.seen.get(row.id, [])
             self._settle_counts(row, requests)
@@ -330,7 +330,7 @@ class Checkers:
     # -- coming to rest ------------------------------------------------------------------------------------
 
     def restless(self, now: int, statuses: dict[bytes, str]) -> list[str]:
-        """What still has to move, each with its sentence; empty once the world is at rest.
+        """Everything that still has to move, each with its sentence; empty once the world is at rest.
 
         `now` is the wall clock that judges due times (or a later instant, to hear what would move until
         then), `statuses` the endpoints that still exist.

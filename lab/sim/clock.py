@@ -53,9 +53,9 @@ class SimClock:
         return max([shown, *(before for at, before in self._steps if since <= at <= until)])
 
     def set_back(self, since: float, until: float) -> float | None:
-        """When it was first set back between two loop times, or None."""
+        """Instant at which it was first set back between two loop times, or None."""
         return next((at for at in self._set_back if since <= at <= until), None)
 
     def advanced(self, since: float, until: float) -> bool:
-        """Whether it was set ahead between two loop times."""
+        """True where it was set ahead between two loop times."""
         return any(since <= at <= until for at in self._advanced)

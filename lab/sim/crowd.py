@@ -29,7 +29,7 @@ QUIET = "quiet"
 
 
 class Crowd(Struct, frozen=True):
-    """What a crowded world has beside the others."""
+    """Additions of a crowded world to the others."""
 
     endpoints: int  # of the busy tenant
     publishes: list[tuple[float, str, str, int]]
@@ -99,7 +99,7 @@ class Passing:
         self._waiting.get(process, {}).pop(digest, None)
 
     def forgotten(self, process: str, tenant: str) -> bool:
-        """Whether a process has given a tenant no turn for a long time."""
+        """True where a process has given a tenant no turn for a long time."""
         now = asyncio.get_running_loop().time()
         return now - self._turns.get((process, tenant), float("-inf")) > FORGOTTEN_S
 

@@ -1,4 +1,4 @@
-"""Whether a request is what it says: the signature, checked by somebody who did not write the signer."""
+"""Check of a request's signature by somebody who did not write the signer."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class SimHealth:
     # -- the watch ---------------------------------------------------------------------------------------
 
     def changed(self, views: list[View]) -> None:
-        """What the store says in the step of an exchange."""
+        """Take in what the store says in the step of an exchange."""
         for view in views:
             place = (view.tenant, view.key)
             if view.state == "closed":

@@ -195,7 +195,7 @@ class SimLedger:
         await asyncio.sleep(delay)
 
     def _strikes(self, plan: dict[str, int], name: str) -> bool:
-        """Whether the process dies at this call: `plan[name]` calls go through before."""
+        """True where the process dies at this call: `plan[name]` calls go through before."""
         left = plan.get(name)
         if left is None:
             return False
@@ -332,7 +332,7 @@ class SimLedger:
             self._loop.create_task(self._come_late(before, node, rest["now"]))
 
     async def _come_late(self, breakers: Sequence[BreakerRow], node: bytes, now: int) -> None:
-        """What was said of breakers before comes once more, behind what was decided since: a node that was cut off has kept
+        """Say once more what was said of breakers before, behind what was decided since: a node that was cut off has kept
         it, or a statement that was given up reaches the server after all."""
         assert self._late is not None
         await asyncio.sleep(LATE_WORD_S * self._late.random())

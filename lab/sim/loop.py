@@ -58,7 +58,7 @@ class ThreadRefused(SimulationError):
 
 
 class ProcessDied(Exception):
-    """What somebody outside learns who was waiting for a process that is gone."""
+    """Answer to somebody outside who was waiting for a process that is gone."""
 
 
 class Process:
@@ -84,7 +84,7 @@ PROCESS: ContextVar[Process | None] = ContextVar("surehook_sim_process", default
 
 
 class _Instant(float):
-    """When a timer is due. A heap compares plain numbers, many times over for each timer."""
+    """Due time of a timer. A heap compares plain numbers, many times over for each timer."""
 
     __slots__ = ("timer",)
     timer: events.TimerHandle
@@ -159,7 +159,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 return
 
     def _collect(self) -> None:
-        """What the last step scheduled becomes one strand."""
+        """Make one strand of what the last step scheduled."""
         ready = self._ready
         self._strands.append(ready[0] if len(ready) == 1 else deque(ready))
         ready.clear()

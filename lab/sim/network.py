@@ -33,7 +33,7 @@ Anyone = asyncio.Protocol | asyncio.BufferedProtocol
 
 
 class Link(Struct):
-    """How one connection behaves. Seconds and bytes; None: never."""
+    """Behaviour of one connection. Seconds and bytes; None: never."""
 
     connect: str = "open"  # open, refused, unreachable, blackhole
     connect_s: float = 0.002
@@ -48,7 +48,7 @@ class Listener(Protocol):
     """Whoever listens at an address."""
 
     def link(self) -> Link:
-        """How the next connection to it behaves."""
+        """Behaviour of the next connection to it."""
         ...
 
     def owner(self) -> Process | None:
@@ -61,7 +61,7 @@ class Listener(Protocol):
 
 
 class SimNetwork:
-    """Who listens where, and every connection alive."""
+    """Register of who listens where, and of every connection alive."""
 
     def __init__(self, loop: SimLoop, chance: random.Random) -> None:
         self.loop = loop
@@ -114,7 +114,7 @@ class SimNetwork:
 
 
 class _Wire:
-    """What both directions of a connection share: the byte count and what becomes of it."""
+    """State that both directions of a connection share: the byte count and what becomes of it."""
 
     def __init__(self, network: SimNetwork, number: int, link: Link) -> None:
         self.network = network
@@ -125,7 +125,7 @@ class _Wire:
         self.reset = False
 
     def carries(self, data: bytes) -> bytes:
-        """How much of `data` still gets through before the connection's fate."""
+        """Bytes of `data` that still get through before the connection's fate."""
         room = len(data)
         if self.link.silent_after is not None:
             room = min(room, max(0, self.link.silent_after - self.bytes_passed))

@@ -153,7 +153,7 @@ class Machine:
 
 
 def sim_host(machine: Machine, place: tuple[str, str]) -> LocalHost:
-    """Who the running process of a machine is: `place` is the machine's name and boot id, the number of its start is the
+    """Identity of a machine's running process: `place` is the machine's name and boot id, the number of its start is the
     pid. A machine has one process at a time, so that no other one is there."""
     name, boot_id = place
     return LocalHost(name=name, boot_id=boot_id, pid=machine.starts, runs=lambda pid: False)

@@ -1,4 +1,4 @@
-"""What people do in a world and what strikes its machines, as its plan names it."""
+"""Acts of people in a world, and blows that strike its machines, as its plan names them."""
 
 from __future__ import annotations
 

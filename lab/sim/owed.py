@@ -17,7 +17,7 @@ LATE_S = 6.0
 
 
 class Debt(Struct, frozen=True):
-    """What such a world has."""
+    """Parameters of such a world."""
 
     endpoints: int  # of the tenant that is owed
     publishes: list[tuple[float, str, str, int]]
@@ -50,7 +50,7 @@ def draw(chance: random.Random, storm_s: float) -> Debt | None:
 
 
 def padding(tenant: str, number: int) -> str:
-    """What makes the bodies of this tenant's events large."""
+    """Filler that makes the bodies of this tenant's events large."""
     return "x" * (4_000 + 1_000 * (number % 9)) if tenant == OWED else ""
 
 

@@ -30,7 +30,7 @@ FLAWS = ("500", "503", "503-later", "404", "408", "hang", "reset", "eof", "half"
 
 
 class Mood(Struct, frozen=True):
-    """How a receiver behaves: `treatment` with its numbers."""
+    """Behaviour of a receiver: `treatment` with its numbers."""
 
     treatment: str = "healthy"
     answer_s: tuple[float, float] = (0.001, 0.030)  # until it answers, drawn per request
@@ -66,7 +66,7 @@ class Seen(Struct):
     answered_at: float | None = None
 
     def shows_life(self, by: float) -> bool:
-        """Whether the receiver had answered by loop time `by`, in a way that closes a breaker."""
+        """True where the receiver had answered by loop time `by`, in a way that closes a breaker."""
         if self.answered is None or self.answered_at is None or self.answered_at > by:
             return False
         return self.answered < 500 and self.answered != 429
@@ -253,7 +253,7 @@ _PROBLEM = (("content-type", "application/problem+json"),)
 
 
 def _words(treated: str, receiver: Receiver) -> tuple[int | None, bytes]:
-    """What is written for a treatment: the status that counts (None: no complete answer) and the bytes."""
+    """Answer for a treatment: the status that counts (None: no complete answer) and the bytes."""
     if treated == "late":  # an answer with `connection: close` and a body that breaks off: the status decides
         return 200, b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\nconnection: close\r\n\r\nhalf a body"
     if treated == "hints":

@@ -23,7 +23,7 @@ TAIL_LINES = 60  # of a failing run's story, for people
 
 
 class Report(Struct):
-    """What became of a seed. `finding` None: everything held. The same seed gives the same `digest`."""
+    """Result of a seed. `finding` None: everything held. The same seed gives the same `digest`."""
 
     seed: int | str
     ledger: str

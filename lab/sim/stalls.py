@@ -35,7 +35,7 @@ SLOW = Mood(answer_s=(0.8, 1.4))  # of receivers beside such a worker, so that i
 
 
 class Stalls(Struct, frozen=True):
-    """When commits stand still, as (instant, seconds), and how much a look back over everything walks over."""
+    """Times at which commits stand still, as (instant, seconds), and how much a look back over everything walks over."""
 
     spans: tuple[tuple[float, float], ...]
     publishes: tuple[tuple[float, str, str, int], ...]
@@ -45,7 +45,7 @@ class Stalls(Struct, frozen=True):
     tells: bool  # nodes tell of what they make ready late; those of a version before do not
 
     def well_s(self, begin: float, end: float) -> float:
-        """How much of this time commits went through."""
+        """Part of this time in which commits went through."""
         stood = (min(end, at + long) - max(begin, at) for at, long in self.spans)
         return end - begin - sum(max(0.0, part) for part in stood)
 

@@ -41,7 +41,7 @@ class Customer(Struct):
 
 
 class BrokerPlan(Struct, frozen=True):
-    """What befalls the broker: shares of messages, and acts as (instant, what, lane)."""
+    """Faults of the broker: shares of messages, and acts as (instant, what, lane)."""
 
     trouble: Trouble
     acts: tuple[tuple[float, str, Lane], ...]
@@ -88,7 +88,7 @@ class Options(Struct):
     dial_freeze_s: float | None = None  # so long after it first dials a certain receiver, a machine freezes
 
     def has(self, *faults: str) -> bool:
-        """Whether any of these faults exists in this world."""
+        """True where any of these faults exists in this world."""
         return any(fault in self.faults for fault in faults)
 
 

@@ -1,4 +1,4 @@
-"""What happened, in order: a digest over everything, and the last lines for people."""
+"""Record of what happened, in order: a digest over everything, and the last lines for people."""
 
 from __future__ import annotations
 

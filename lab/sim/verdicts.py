@@ -1,4 +1,4 @@
-"""What is said of a URL was found out there: breakers and statuses against the calls that were answered.
+"""Check that what is said of a URL was found out there: breakers and statuses against the calls that were answered.
 
 breaker    it opens on no more calls than were answered at its URL since it last opened (one process: with
            several, a row may be another process's word), and, where a window is known, on no more than were ever

@@ -1,4 +1,4 @@
-"""How long an open breaker waits for its probe where its policy changes meanwhile.
+"""Bounds of an open breaker's wait for its probe where its policy changes meanwhile.
 
 A breaker has the numbers of the policy that holds now. So one that opened for five minutes is not kept that long by a policy
 that says five seconds: they are counted from the next look for what is parked. What the ledger shows was written by
@@ -20,14 +20,14 @@ DRIFT = 0.001  # no clock gains as large a part of its time
 
 
 class Wait(Struct):
-    """What a policy says from the moment it was asked for, until another one was answered. Loop times."""
+    """Policy from the moment it was asked for, until another one was answered. Loop times."""
 
     asked_at: float
     seconds: float
     until: float = inf
 
     def may_be_over(self, at: float, clock: SimClock) -> bool:
-        """Whether a breaker may probe at `at` by this policy."""
+        """True where a breaker may probe at `at` by this policy."""
         return at - self.asked_at >= self.seconds * (1 - DRIFT) or clock.advanced(self.asked_at, at)
 
 

@@ -130,7 +130,7 @@ class World:
         return Publishers(self)
 
     def _befall(self, publishers: Publishers) -> list[Any]:
-        """What goes on during the storm."""
+        """Coroutines of the storm: publishers, people, moods, blows and whatever else befalls the world."""
         return [
             publishers.run(), People(self).run(), self._moods(), self._blows(), *befalling.befall(self),
         ]  # fmt: skip
@@ -330,7 +330,7 @@ class World:
         return self._assemble(self, machine, process, ledger)
 
     async def _gone(self, machine: Machine, process: Process, power: bool) -> None:
-        """What the operating system does when a process is gone: sockets and files are closed."""
+        """Do as the operating system does when a process is gone: close sockets and files."""
         self.network.cut(process, power=power)
         if (ledger := self.ledgers.get(process.name)) is not None:
             await self.close_ledger(ledger.inner)

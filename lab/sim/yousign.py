@@ -219,7 +219,7 @@ class Meter:
 
 
 def _answered(receiver: Receiver) -> dict[str, float]:
-    """When each event was first answered with a success."""
+    """Instant at which each event was first answered with a success."""
     first: dict[str, float] = {}
     for seen in receiver.seen:
         if seen.answered_at is not None and seen.event not in first:

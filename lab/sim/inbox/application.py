@@ -27,11 +27,11 @@ _WRITE = "insert into effects (event_id, replay, handler, document, sequence, be
 
 
 class Broken(Exception):
-    """What a handler meets in the world."""
+    """Failure of a handler."""
 
 
 class Tempers:
-    """How handlers take each event; `mend` ends all that."""
+    """Behaviour of handlers towards each event; `mend` ends all that."""
 
     def __init__(self, plan: Plan, chance: random.Random) -> None:
         self._chance = chance
@@ -58,7 +58,7 @@ class Tempers:
             raise Broken("undo")
 
     def early(self) -> bool:
-        """Whether a handler says what it has to say before it writes."""
+        """True where a handler says what it has to say before it writes."""
         return self._chance.random() < 0.5
 
 

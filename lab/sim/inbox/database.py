@@ -50,7 +50,7 @@ class Database:
         self._connection.deserialize(empty)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a statement of the world's own finds between two transactions."""
+        """Result of a statement of the world's own between two transactions."""
         return self._connection.execute(statement, values).fetchall()
 
     def count(self, statement: str, *values: Any) -> int:

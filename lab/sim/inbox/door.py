@@ -1,4 +1,4 @@
-"""Where the sender's requests arrive: a proxy with moods, and behind it a living process of the application."""
+"""Entry of the sender's requests: a proxy with moods, and behind it a living process of the application."""
 
 from __future__ import annotations
 

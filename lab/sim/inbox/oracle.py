@@ -1,4 +1,4 @@
-"""What must hold at the receiver's end, judged from its tables by statements of the world's own.
+"""Rules that hold at the receiver's end, judged from its tables by statements of the world's own.
 
 2xx means stored        when the application answers with a success, the event and these very bytes are committed
 no forgery              what was tampered with on its way is answered with no success, and leaves no row
@@ -87,7 +87,7 @@ class Oracle:
     # -- coming to rest ------------------------------------------------------------------------------------------
 
     def open(self) -> int:
-        """How many runs and documents still move by themselves, but for documents that wait longer than any world."""
+        """Count the runs and documents that still move by themselves, but for documents that wait longer than any world."""
         runs = self._database.count(
             "select count(*) from surehook_inbox_runs where state = 'accepted' or (state <> 'held' and due_at is not null)"
         )
@@ -108,7 +108,7 @@ class Oracle:
         return sorted({state for state, code in found if not self._is_at_its_end(state, code)})
 
     def _is_at_its_end(self, state: str, code: str | None) -> bool:
-        """What was taken back is decided on anew, and may contradict what has happened since, however often it is replayed."""
+        """True at an end; what was taken back is decided on anew, and may contradict what happened since."""
         return state in _ENDED or (self._plan.undo and (state, code) == ("rejected", "conflict"))
 
     # -- at the end ----------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Oracle:
             self._find(f"{document} is left {state} instead of {last}")
 
     def _floating(self, owed: dict[str, Given]) -> dict[str, Line]:
-        """What has no number. Where no pattern of `follow` fits it, it is no matter of its document."""
+        """Events without a number that are a matter of the document: none where no pattern of `follow` fits them."""
         found = {name: one.line for name, one in owed.items() if one.sequence is None and one.line}
         return {} if self._plan.narrow else found
 
@@ -277,7 +277,7 @@ class Oracle:
             self._patience(document, journal)
 
     def _undone(self, document: str, journal: list[Step]) -> None:
-        """Where moves are rejected no story says what comes of it: what counts is that both are as one."""
+        """Compare the two where moves are rejected and no story says what comes of it: both have to be as one."""
         for before, step in pairwise(journal):
             if step.before != before.after:
                 self._find(f"{document} went from {before.after} to {step.before} without a word")

@@ -92,7 +92,7 @@ class Echo(Struct, frozen=True):
 
 
 class Act(Struct, frozen=True):
-    """What people do at the inbox: `decide` on what waits for that, replay what fits, or `release` a document."""
+    """Acts of people at the inbox: `decide` on what waits for that, replay what fits, or `release` a document."""
 
     at: float
     what: str
@@ -124,12 +124,12 @@ class Plan(Struct):
 
     @property
     def exact(self) -> bool:
-        """Whether a document's journal must be its story: no number is ever given up."""
+        """True where a document's journal has to be its story: no number is ever given up."""
         return self.order.then != "skip" or self.patient
 
     @property
     def patient(self) -> bool:
-        """Whether no wait ends within the life of the world."""
+        """True where no wait ends within the life of the world."""
         return (self.order.wait_s or 0) > DAY_S / 2
 
 
@@ -144,7 +144,7 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
 
 
 def _ways_out(chance: random.Random, plan: Plan, storm_s: float) -> None:
-    """What keeps documents from being stuck; drawn apart, so that older seeds tell their stories on."""
+    """Means that keep documents from being stuck; drawn apart, so that older seeds tell their stories on."""
     plan.narrow = chance.random() < 0.5
     if plan.order.mode == "strict" and chance.random() < 0.3:
         plan.order = Order(wait_s=chance.choice((2.0, 8.0, 25.0)), count=plan.order.count)

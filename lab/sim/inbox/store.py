@@ -37,7 +37,7 @@ STALL_S = 3.0  # a stall takes up to this long: longer than the shortest leases
 
 
 class Faults(Struct):
-    """How the database treats transactions: delays in seconds, shares, and at which moments processes die."""
+    """Behaviour of the database towards transactions: delays in seconds, shares, and at which moments processes die."""
 
     late_s: float = 0.001
     stall_share: float = 0.0

@@ -1,4 +1,4 @@
-"""What documents go through, and what each event comes to when it has its turn: written by hand, knowing nothing of tables.
+"""Stories of documents, and what each event comes to when it has its turn: written by hand, knowing nothing of tables.
 
 In `strict` order, and in `buffer` where nothing is given up, a document's events have their turn by number, each once,
 whatever the order in which they arrive and however often. So its journal, without what came early or again, is its story.
