@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
+.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
