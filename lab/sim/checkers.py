@@ -238,16 +238,14 @@ class Checkers:
         at = clock.set_back(since - DIAL_S, seen.wrote_at)
         if at is None:
             return False
-        waited = seen.wrote_at - at >= wait_s(breaker)
-        return waited or clock.advanced(at, seen.wrote_at)
+        return seen.wrote_at - at >= wait_s(breaker) or clock.advanced(at, seen.wrote_at)
 
     # -- at the end --------------------------------------------------------------------------------------
 
     async def compare(self, ledger: Any) -> None:
         """The real ledger tells the same story as the world's book, and nothing accepted is missing."""
-        listed = len(
-            (await ledger.dead_letters(DeliveryFilter(), limit=len(self._book.rows) + 1, after=None)).data
-        )
+        letters = await ledger.dead_letters(DeliveryFilter(), limit=len(self._book.rows) + 1, after=None)
+        listed = len(letters.data)
         if (counted := await ledger.dead_letter_count()) != listed:
             self._find(f"{counted} dead letters are counted, and {listed} are listed")
         made = Counter(row.event for row in self._book.rows.values() if row.replay_of is None)
