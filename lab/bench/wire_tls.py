@@ -37,7 +37,7 @@ from surehook.core.model import EndpointTls
 from surehook.ports.resolver import Resolved
 from surehook.ports.transport import Answer, Request
 from surehook.wire.client import WireClient
-from surehook.wire.sessions import Sessions
+from surehook.wire.sessions import SessionCache
 from surehook.wire.settings import WireSettings
 from tests.wire.certificates import Authority
 
@@ -56,7 +56,7 @@ class ClosingSink(Sink):
             self.transport.close()
 
 
-class NoSessions(Sessions):
+class NoSessions(SessionCache):
     """Every handshake in full."""
 
     def find(self, key: object, context: ssl.SSLContext) -> None:
