@@ -20,7 +20,6 @@ from surehook.core.workflow.decide import (
     grant,
     is_undone,
 )
-from surehook.core.workflow_svg import draw_svg
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 from tests.budget import examples
 
@@ -265,7 +264,7 @@ def test_a_repeat_changes_nothing(table, stream, data):
 def test_every_table_goes_through_text_and_can_be_drawn(table):
     for form in ("json", "toml"):
         assert parse_table(render_table(table, form), form) == table
-    for drawn in (draw_text(table), draw_mermaid(table), draw_svg(table)):
+    for drawn in (draw_text(table), draw_mermaid(table)):
         assert all(state in drawn for state in table.states)
 
 

@@ -12,7 +12,7 @@
     document_id, arrival = contracts.read(event)
     decision = contracts.decide(document, arrival, now=now_ms)
 
-The rules are in `core/workflow*.py`; nothing here or there touches a clock or storage.
+The rules are in `core/workflow/`; nothing here or there touches a clock or storage.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from surehook.core.workflow.decide import (
 from surehook.core.workflow.explain import explain
 from surehook.core.workflow.read import arrival_of, document_of
 from surehook.core.workflow.signing import SIGNING
-from surehook.core.workflow_svg import draw_svg
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 
 __all__ = [
@@ -74,7 +73,6 @@ __all__ = [
     "Workflows",
     "decide",
     "draw_mermaid",
-    "draw_svg",
     "draw_text",
     "explain",
     "grant",

@@ -1,6 +1,6 @@
-"""A table as a diagram: text for a terminal, Mermaid for pages, SVG for a browser (workflow_svg.py).
+"""A table as a diagram: text for a terminal, Mermaid for pages.
 
-All three show the same: the moves, those of `*` once from "any open state", the ends, and dashed the ways out of ends.
+Both show the same: the moves, those of `*` once from "any open state", the ends, and dashed the ways out of ends.
 """
 
 from __future__ import annotations
