@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlalchemy import text
 
+from surehook.core import effects
 from surehook.inbox import AsyncInbox, Inbox, sources
 from surehook.inbox.receive import Call
+from surehook.inbox.worker import Worker
 from surehook.verify import sign
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -82,6 +84,12 @@ class House:
         if inspect.isawaitable(value):
             return self._runner.run(_wait(value))
         return value
+
+    def turn(self, worker: Worker) -> float | None:
+        """One turn of a worker."""
+        return (
+            effects.run(worker.turn()) if self.kind == "sync" else self.do(effects.run_async(worker.turn()))
+        )
 
     def prepare(self) -> House:
         self.do(self.inbox.create_tables())

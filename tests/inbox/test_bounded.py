@@ -8,7 +8,6 @@ from sqlalchemy import text
 from surehook.inbox import Inbox, Rules
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.pace import LONG_S, QUICK_S, Pace, Portion
-from surehook.inbox.work import AsyncWorker, Worker
 from surehook.ports.inbox import Contended
 from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
 from tests.inbox.test_documents import table
@@ -49,9 +48,8 @@ def test_a_document_that_is_followed_elsewhere_keeps_no_idle_worker_busy(house):
         "insert into surehook_inbox_documents (document_type, tenant, document, state, body, wake_at, updated_at)"
         " values ('old', '', 'd', 'sent', '{}', 1, 1)"
     )
-    make = AsyncWorker if house.kind == "async" else Worker
-    worker = make(house.inbox.store, house.inbox.steps, house.inbox.woken)
-    assert house.do(worker.turn()) == house.inbox.steps.rules.idle_s
+    worker = house.inbox.worker()
+    assert house.turn(worker) == house.inbox.steps.rules.idle_s
 
 
 @pytest.mark.parametrize(

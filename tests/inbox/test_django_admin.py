@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 import surehook.inbox.django as app
-from surehook.inbox import Backoff, desk
+from surehook.inbox import Backoff, operations
 from tests import servers
 from tests.inbox import djangos
 from tests.inbox.djangos import Inbox, looks
@@ -166,7 +166,7 @@ def test_pages_are_bounded_count_no_table_and_lose_nothing_of_one_millisecond(in
 
 
 def test_a_filter_that_few_events_fit_walks_so_far_and_says_how_far(inbox, monkeypatch):
-    monkeypatch.setattr(desk, "LOOKS", 5)
+    monkeypatch.setattr(operations, "LOOKS", 5)
     for n in range(12):
         arrived(inbox, f"evt_{n}", "invoice.paid" if n == 0 else "document.signed")
         inbox.clock.passes(1)

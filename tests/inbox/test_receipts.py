@@ -17,7 +17,7 @@ from surehook.core.receipt_message import ITEMS
 from surehook.core.verification import VerifyError
 from surehook.core.verification import verify as believe
 from surehook.inbox import Ignore, Inbox, Later, ReceiptsTo, Refuse, sources
-from surehook.inbox.letters import MOST_S
+from surehook.inbox.receipt_batches import MOST_S
 from surehook.inbox.sources import SourceError
 from tests.client.stand_in import Heard, StandIn, answer, stand_in
 from tests.inbox.house import NOW, SECRET, House, call, message, partner

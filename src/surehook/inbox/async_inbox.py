@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Unpack
@@ -10,28 +9,31 @@ from typing import Any, Unpack
 from sqlalchemy import URL, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from surehook.core import effects
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
-from surehook.inbox import desk
+from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed, Shown, Wanted
+from surehook.inbox.group_commit import AsyncLine
 from surehook.inbox.keeping import Keep
-from surehook.inbox.line import AsyncLine
+from surehook.inbox.operations import Listed, Shown, Wanted
+from surehook.inbox.pool import Job
 from surehook.inbox.queue.mover import Mover
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length, QueueAway
+from surehook.inbox.receipt_sender import AWAITING, Teller
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
+from surehook.inbox.signals import TaskEvent
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idling
 from surehook.inbox.sql.stores import AsyncSqlStore
-from surehook.inbox.tasks import WorkerTasks
-from surehook.inbox.telling import AsyncTeller
 from surehook.inbox.trouble import LOOKING
 from surehook.inbox.unworked import Unworked
-from surehook.inbox.work import AsyncWorker
+from surehook.inbox.worker import Left, Worker
+from surehook.inbox.worker_tasks import WorkerTasks
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import AsyncStore, Depth, Pruned, Request, Stored, StoreError
@@ -73,14 +75,14 @@ class AsyncInbox(Definitions):
             if made is engine:
                 idling.restore(self.store.engine.sync_engine)
             self.store.idle_ms = round(self.steps.rules.within_s * 1000)
-        self._line = AsyncLine(self.store.run)
-        self.woken = asyncio.Event()
-        self.tasks = WorkerTasks(
-            lambda left: AsyncWorker(self.store, self.steps, self.woken, left),
+        self._line = AsyncLine(self.store)
+        self.woken = TaskEvent()
+        self.pool = WorkerTasks(
+            self.worker,
             self.store.cut if isinstance(self.store, AsyncSqlStore) else lambda task: False,
             self.calls, stop_s=self.steps.rules.stop_s,
         )  # fmt: skip
-        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.tasks.crew.hands))
+        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.pool.members))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -129,12 +131,20 @@ class AsyncInbox(Definitions):
         """Process, and tell senders that asked, in tasks of this loop."""
         if isinstance(self.store, AsyncSqlStore):
             engines.suffices(self.store.engine.sync_engine.pool, workers)
-        also: list[AsyncTeller | Mover] = []
+        also: list[Job] = []
         if self.letters.are_wanted:
-            also.append(AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
+            also.append(self._receipt_sender())
         if self.ahead:
             also.append(self._mover())
-        self.tasks.start(workers, also)
+        self.pool.start(workers, also)
+
+    def worker(self, left: Left | None = None) -> Worker:
+        """A worker that nobody runs yet."""
+        return Worker(self.store, self.steps, self.woken, TaskEvent(), left)
+
+    def _receipt_sender(self) -> Teller:
+        idle_s, stopping = self.steps.rules.idle_s, TaskEvent()
+        return Teller(self.store, self.letters, AWAITING, stopping, idle_s, self.trouble)
 
     def _mover(self) -> Mover:
         return self.ahead.mover(self._line.put_all, self.stored)
@@ -142,14 +152,11 @@ class AsyncInbox(Definitions):
     async def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
         cancelled, told, and done anew."""
-        await self.tasks.stop()
+        await effects.run_async(self.pool.stopping())
 
     async def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""
-        worker, turns = AsyncWorker(self.store, self.steps, self.woken), 0
-        while await worker.turn() is None:
-            turns += 1
-        return turns
+        return await effects.run_async(self.worker().until_idle())
 
     async def move(self) -> int:
         """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
@@ -162,13 +169,7 @@ class AsyncInbox(Definitions):
 
     async def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
-        teller, tried = AsyncTeller(self.store, self.letters, self.steps.rules.idle_s, self.trouble), 0
-        try:
-            while self.letters.are_wanted and (count := await teller.turn()):
-                tried += count
-        finally:
-            teller.close()
-        return tried
+        return await effects.run_async(self._receipt_sender().until_done())
 
     def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
         """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
@@ -201,14 +202,18 @@ class AsyncInbox(Definitions):
     async def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
         return self.decided(
-            await self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
+            await self.store.run(
+                operations.deciding(ref, "finalized", None, note, self.clock.now(), self.owing)
+            )
         )
 
     async def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed. If it moved a
         document, that goes back, or where `rejected` of its table says."""
         rejected = self.decided(
-            await self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
+            await self.store.run(
+                operations.deciding(ref, "rejected", code, note, self.clock.now(), self.owing)
+            )
         )
         self.woken.set()
         return rejected
@@ -239,7 +244,7 @@ class AsyncInbox(Definitions):
 
     async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[Wanted]) -> int:
         """Process again what fits (see `Wanted`); how many events. Originals stay as they are."""
-        work = desk.replaying(
+        work = operations.replaying(
             wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
         )
         begun = await self.store.run(work)
@@ -248,29 +253,29 @@ class AsyncInbox(Definitions):
 
     async def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
-        found = await self.store.run(desk.unparking(self._source(source), self.clock.now()))
+        found = await self.store.run(operations.unparking(self._source(source), self.clock.now()))
         self.woken.set()
         return found
 
     async def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
         """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
-        return await self.store.run(desk.listing(wanted, limit))
+        return await self.store.run(operations.listing(wanted, limit))
 
-    async def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> desk.Looked:
+    async def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> operations.Looked:
         """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
-        return await self.store.run(desk.paging(wanted, limit))
+        return await self.store.run(operations.paging(wanted, limit))
 
     async def show(self, ref: str) -> Shown | None:
         """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
-        return await self.store.run(desk.showing(ref))
+        return await self.store.run(operations.showing(ref))
 
-    async def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[desk.Conflicting]:
+    async def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[operations.Conflicting]:
         """Other bodies under known ids, newest first; those that came before this one (`conflict` of the last)."""
-        return await self.store.run(desk.conflicting(limit, before))
+        return await self.store.run(operations.conflicting(limit, before))
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
-        return desk.by_source(await self.store.run(lambda book: book.counts()))
+        return operations.by_source(await self.store.run(lambda book: book.counts()))
 
     async def depth(self) -> Sequence[Depth]:
         """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
@@ -291,8 +296,8 @@ class AsyncInbox(Definitions):
         self, document: str, *, document_type: str | None = None, tenant: str = ""
     ) -> list[str]:
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""
-        return await self.store.run(desk.explaining(document, document_type, tenant))
+        return await self.store.run(operations.explaining(document, document_type, tenant))
 
     async def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished."""
-        return await self.store.run(desk.pruning(bodies_days, events_days, limit, self.clock.now()))
+        return await self.store.run(operations.pruning(bodies_days, events_days, limit, self.clock.now()))

@@ -24,14 +24,14 @@ from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.handlers import F, Handler, Handlers, named
 from surehook.inbox.keeping import Keep, Keeping
-from surehook.inbox.letters import Letters
 from surehook.inbox.oddities import Oddities
-from surehook.inbox.owing import Owing
 from surehook.inbox.pace import Pace
+from surehook.inbox.pending_receipts import Owing
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.queue.ahead import Ahead
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker
+from surehook.inbox.receipt_batches import Letters
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
 from surehook.inbox.rules import Rules, checked
@@ -41,7 +41,7 @@ from surehook.inbox.trouble import Trouble
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.unhandled import Unhandled
 from surehook.inbox.watch import Watch
-from surehook.inbox.work import Steps
+from surehook.inbox.worker import Steps
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy

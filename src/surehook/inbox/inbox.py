@@ -12,30 +12,33 @@ from typing import Any, Unpack
 from sqlalchemy import URL, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from surehook.core import effects
+from surehook.core.effects import Script
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
-from surehook.inbox import desk
+from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed, Shown, Wanted
+from surehook.inbox.group_commit import AsyncLine, Line
 from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.keeping import Keep
-from surehook.inbox.line import AsyncLine, Line
+from surehook.inbox.operations import Listed, Shown, Wanted
+from surehook.inbox.pool import Job
 from surehook.inbox.queue.blocking import Moving
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length, QueueAway
+from surehook.inbox.receipt_sender import BLOCKING, Teller
 from surehook.inbox.receive import Call
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idling
 from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
-from surehook.inbox.telling import Teller
-from surehook.inbox.threads import WorkerThreads
 from surehook.inbox.trouble import LOOKING
 from surehook.inbox.unworked import Unworked
-from surehook.inbox.work import Worker
+from surehook.inbox.worker import Left, Worker
+from surehook.inbox.worker_threads import WorkerThreads
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -86,11 +89,10 @@ class Inbox(Definitions):
         self.store.idle_ms = round(self.steps.rules.within_s * 1000)
         self._line = Line(self.store)
         self.woken = threading.Event()
-        self.threads = WorkerThreads(
-            lambda left: Worker(self.store, self.steps, self.woken, left),
-            self.labour, self.store.cut, self.calls, stop_s=self.steps.rules.stop_s,
-        )  # fmt: skip
-        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.threads.crew.hands))
+        self.pool = WorkerThreads(
+            self.worker, self.run_worker, self.store.cut, self.calls, stop_s=self.steps.rules.stop_s
+        )
+        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.pool.members))
         self._executor: ThreadPoolExecutor | None = None
         self._loop_store: LoopStore | None = None
         self._async_line: AsyncLine | None = None
@@ -164,7 +166,7 @@ class Inbox(Definitions):
             # One writer: batches, not threads, give speed.
             self._executor = ThreadPoolExecutor(1, "surehook-inbox")
             self._loop_store = LoopStore(self.store, self._executor, self.clock.boot)
-            self._async_line = AsyncLine(self._loop_store.run)
+            self._async_line = AsyncLine(self._loop_store)
         return self._async_line
 
     # -- handlers ------------------------------------------------------------------------------------------------
@@ -181,33 +183,38 @@ class Inbox(Definitions):
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
         engines.suffices(self.store.engine.pool, workers)
-        also: list[Teller | Moving] = []
+        also: list[Job] = []
         if self.letters.are_wanted:
-            also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
+            also.append(self._receipt_sender())
         if self.ahead:
             also.append(self._moving())
-        self.threads.start(workers, also)
+        self.pool.start(workers, also)
+
+    def worker(self, left: Left | None = None) -> Worker:
+        """A worker that nobody runs yet."""
+        return Worker(self.store, self.steps, self.woken, threading.Event(), left)
+
+    def _receipt_sender(self) -> Teller:
+        idle_s, stopping = self.steps.rules.idle_s, threading.Event()
+        return Teller(self.store, self.letters, BLOCKING, stopping, idle_s, self.trouble)
 
     def _moving(self) -> Moving:
         return Moving(
             lambda store: self.ahead.mover(store, self.stored), lambda requests: self._line.put_all(requests)
         )
 
-    def labour(self, worker: Worker | Teller | Moving) -> None:
-        """What each thread of `start` does: the place for what a thread has to let go at its end."""
-        worker.run()
+    def run_worker(self, script: Script[None]) -> None:
+        """Run one thread of `start`: overridden where a thread has something to let go at its end."""
+        effects.run(script)
 
     def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
         left behind, told, and done anew."""
-        self.threads.stop()
+        effects.run(self.pool.stopping())
 
     def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""
-        worker, turns = Worker(self.store, self.steps, self.woken), 0
-        while worker.turn() is None:
-            turns += 1
-        return turns
+        return effects.run(self.worker().until_idle())
 
     def move(self) -> int:
         """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
@@ -220,13 +227,7 @@ class Inbox(Definitions):
 
     def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
-        teller, tried = Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble), 0
-        try:
-            while self.letters.are_wanted and (count := teller.turn()):
-                tried += count
-        finally:
-            teller.close()
-        return tried
+        return effects.run(self._receipt_sender().until_done())
 
     def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
         """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
@@ -264,14 +265,14 @@ class Inbox(Definitions):
     def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
         return self.decided(
-            self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
+            self.store.run(operations.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
         )
 
     def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed. If it moved a
         document, that goes back, or where `rejected` of its table says."""
         rejected = self.decided(
-            self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
+            self.store.run(operations.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
         )
         self.woken.set()
         return rejected
@@ -302,7 +303,7 @@ class Inbox(Definitions):
 
     def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[Wanted]) -> int:
         """Process again what fits (see `Wanted`); how many events. Originals stay as they are."""
-        work = desk.replaying(
+        work = operations.replaying(
             wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
         )
         begun = self.store.run(work)
@@ -311,29 +312,29 @@ class Inbox(Definitions):
 
     def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
-        found = self.store.run(desk.unparking(self._source(source), self.clock.now()))
+        found = self.store.run(operations.unparking(self._source(source), self.clock.now()))
         self.woken.set()
         return found
 
     def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
         """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
-        return self.store.run(desk.listing(wanted, limit))
+        return self.store.run(operations.listing(wanted, limit))
 
-    def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> desk.Looked:
+    def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> operations.Looked:
         """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
-        return self.store.run(desk.paging(wanted, limit))
+        return self.store.run(operations.paging(wanted, limit))
 
     def show(self, ref: str) -> Shown | None:
         """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
-        return self.store.run(desk.showing(ref))
+        return self.store.run(operations.showing(ref))
 
-    def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[desk.Conflicting]:
+    def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[operations.Conflicting]:
         """Other bodies under known ids, newest first; those that came before this one (`conflict` of the last)."""
-        return self.store.run(desk.conflicting(limit, before))
+        return self.store.run(operations.conflicting(limit, before))
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
-        return desk.by_source(self.store.run(lambda book: book.counts()))
+        return operations.by_source(self.store.run(lambda book: book.counts()))
 
     def depth(self) -> Sequence[Depth]:
         """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
@@ -352,8 +353,8 @@ class Inbox(Definitions):
 
     def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""
-        return self.store.run(desk.explaining(document, document_type, tenant))
+        return self.store.run(operations.explaining(document, document_type, tenant))
 
     def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished."""
-        return self.store.run(desk.pruning(bodies_days, events_days, limit, self.clock.now()))
+        return self.store.run(operations.pruning(bodies_days, events_days, limit, self.clock.now()))

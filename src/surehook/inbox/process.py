@@ -24,7 +24,7 @@ from surehook.inbox.ends import Ends
 from surehook.inbox.event import Event
 from surehook.inbox.following import Decided, Desk, Following, out_of_line
 from surehook.inbox.gaps import Gaps
-from surehook.inbox.owing import Owing
+from surehook.inbox.pending_receipts import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import quoted
 from surehook.inbox.undoing import AGAIN_MS

@@ -119,7 +119,7 @@ def until_stopped(
         asyncio.run(_until_stopped(inbox, workers, order))
     else:
         inbox.start(workers)
-        while not order.stopped.wait(STUCK_S) and not inbox.threads.crew.is_stuck:
+        while not order.stopped.wait(STUCK_S) and not inbox.pool.is_stuck:
             pass
         order.ends()
         inbox.close()
@@ -130,7 +130,7 @@ async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     order.then = lambda: loop.call_soon_threadsafe(stopped.set)
     inbox.start(workers)
-    while not order.stopped.is_set() and not inbox.tasks.crew.is_stuck:
+    while not order.stopped.is_set() and not inbox.pool.is_stuck:
         with suppress(TimeoutError):
             async with asyncio.timeout(STUCK_S):
                 await stopped.wait()

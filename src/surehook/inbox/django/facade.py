@@ -7,20 +7,18 @@ from typing import TypeVar
 
 from django.db import router
 
+from surehook.core.effects import Script
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
+from surehook.inbox.group_commit import Line
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.keeping import Keep
-from surehook.inbox.line import Line
-from surehook.inbox.queue.blocking import Moving
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.telling import Teller
-from surehook.inbox.work import Worker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import Book
@@ -36,12 +34,6 @@ class _Durable:
 
     def run(self, work: Callable[[Book], T]) -> T:
         return self._store.durable(work)
-
-    def create(self) -> None:
-        self._store.create()
-
-    def close(self) -> None:
-        self._store.close()
 
 
 class Inbox(Blocking):
@@ -80,10 +72,10 @@ class Inbox(Blocking):
             it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep, queue=it.queue
         )
 
-    def labour(self, worker: Worker | Teller | Moving) -> None:
+    def run_worker(self, script: Script[None]) -> None:
         """Work, then close the thread's connection, which Django would not."""
         try:
-            super().labour(worker)
+            super().run_worker(script)
         finally:
             self.let_go()
 

@@ -12,9 +12,9 @@ from django.http import QueryDict
 from msgspec import Struct
 
 from surehook.core import ids, instants, redact
-from surehook.inbox.desk import ROWS, Listed, Tried
 from surehook.inbox.django.models import Steps
 from surehook.inbox.event import PREFIX
+from surehook.inbox.operations import ROWS, Listed, Tried
 from surehook.inbox.sql.tables import ID_CHARS, TENANT_CHARS
 from surehook.ports.inbox import State
 

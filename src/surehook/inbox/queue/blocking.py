@@ -10,7 +10,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from surehook.inbox.line import Outcome
+from surehook.core.effects import Script
+from surehook.inbox.group_commit import Outcome
 from surehook.inbox.queue.front import Front
 from surehook.inbox.queue.mover import Mover, Store
 from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S
@@ -86,9 +87,8 @@ class Moving:
             self._is_stopped = True
             self._stop()
 
-    def run(self) -> None:
-        """Until stopped."""
-        self._beside(lambda mover: mover.run())
+    def until_stopped(self) -> Script[None]:
+        yield self._beside(lambda mover: mover.run())
 
     def until_empty(self) -> int:
         """`Mover.until_empty`."""

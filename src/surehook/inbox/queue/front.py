@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from surehook.inbox.line import Gathering, Ticket
+from surehook.inbox.group_commit import Gathering, Ticket
 from surehook.inbox.queue import parcel
 from surehook.inbox.queue.port import Broker, Giving, QueueAway
 from surehook.inbox.queue.telling import Telling

@@ -7,18 +7,18 @@ takes others, is put aside: to wait for it would be for ever.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 
+from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
-from surehook.inbox.line import Ends, Outcome
+from surehook.inbox.group_commit import Ends, Outcome
 from surehook.inbox.queue import parcel
 from surehook.inbox.queue.port import Broker, Length, Message, Taking
 from surehook.inbox.queue.telling import Telling
+from surehook.inbox.signals import TaskEvent
 from surehook.inbox.trouble import MOVING, Away, Trouble
 from surehook.ports.inbox import Request, StoreUnavailable
 
@@ -68,13 +68,16 @@ class Mover:
         self._telling, self._away, self._boot = telling, Away(trouble, MOVING), boot
         self._held: list[Held] = []
         self._looked: float | None = None
-        self._stopping = asyncio.Event()
+        self._stopping = TaskEvent()
 
     def stop(self) -> None:
         self._stopping.set()
 
+    def until_stopped(self) -> Script[None]:
+        yield self.run()
+
     async def run(self) -> None:
-        """Until stopped."""
+        """Move until stopped."""
         wait_s = AWAY_S[0]
         while not self._stopping.is_set():
             try:
@@ -89,7 +92,7 @@ class Mover:
                 self._telling.met(error)
                 self._saw(None)
                 self._looked, self._held = None, []  # what was in hand comes again
-                await self._wait(wait_s)
+                await self._stopping.wait(wait_s)
                 wait_s = min(wait_s * 2, AWAY_S[1])
 
     async def until_empty(self) -> int:
@@ -113,7 +116,7 @@ class Mover:
         moved = await self._turn(taking, 0.0 if self._held else IDLE_S)
         error = next((held.error for held in self._held if held.error is not None), None)
         if error is not None and not moved:
-            await self._wait(self._away.wait_s(error))
+            await self._stopping.wait(self._away.wait_s(error))
 
     async def _turn(self, taking: Taking, wait_s: float) -> int:
         """Take, store, acknowledge; how many requests were stored."""
@@ -174,8 +177,3 @@ class Mover:
         if self._looked is None or not 0 <= now - self._looked < LOOK_S:
             self._looked = now
             self._saw(await taking.length())
-
-    async def _wait(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()

@@ -14,7 +14,7 @@ from surehook.core.workflow.explain import explain
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.keeping import Keep
-from surehook.inbox.owing import Owing
+from surehook.inbox.pending_receipts import Owing
 from surehook.inbox.sources.source import Source
 from surehook.inbox.words import take_back
 from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, StoreError, pairs

@@ -15,10 +15,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Protocol, TypeVar
 
+from surehook.core import effects
+from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
-from surehook.ports.inbox import Book, Clash, Contended, Request, Store, Stored, StoreError, StoreUnavailable
+from surehook.ports.inbox import Book, Clash, Contended, Request, Stored, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -31,6 +33,18 @@ CLASHES = 5  # times in a row that another process may be faster with the same e
 
 Ends = list[Stored]
 Outcome = Ends | Exception
+
+
+class BlockingRun(Protocol):
+    """The one method of a `Store` that is needed here."""
+
+    def run(self, work: Callable[[Book], T]) -> T: ...
+
+
+class AsyncRun(Protocol):
+    """The same of an `AsyncStore`."""
+
+    def run(self, work: Callable[[Book], T]) -> Awaitable[T]: ...
 
 
 class Ticket:
@@ -90,7 +104,7 @@ class _Waiting:
 class Line:
     """For callers that block. Whoever finds nobody writing writes for all who wait."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BlockingRun) -> None:
         self._store = store
         self._waiting = _Waiting()
         self._adding = threading.Lock()
@@ -120,15 +134,7 @@ class Line:
         return [ticket.error or ticket.ends for ticket in tickets]
 
     def _write(self, batch: list[Ticket]) -> None:
-        plan = _Plan(batch)
-        for part in plan:
-            try:
-                plan.well(part, self._store.run(persisting(part)))
-            except Exception as error:
-                plan.badly(part, error)
-            except BaseException as error:
-                plan.broken(error)
-                raise
+        effects.run(_write(self._store, batch))
 
 
 class Gathering(ABC):
@@ -177,11 +183,11 @@ class Gathering(ABC):
 
 
 class AsyncLine(Gathering):
-    """`Line` for an event loop. `run` is an asynchronous store's, or one that sends work to a thread."""
+    """`Line` for an event loop. The store is asynchronous, or sends work to a thread."""
 
-    def __init__(self, run: Callable[[Callable[[Book], list[Ends]]], Awaitable[list[Ends]]]) -> None:
+    def __init__(self, store: AsyncRun) -> None:
         super().__init__()
-        self._run = run
+        self._store = store
 
     async def put_all(self, requests: Sequence[Request]) -> list[Outcome]:
         """Store these with what else waits; what became of each."""
@@ -195,18 +201,24 @@ class AsyncLine(Gathering):
         return await asyncio.gather(*map(outcome, requests))
 
     async def _write(self, batch: list[Ticket]) -> None:
-        plan = _Plan(batch)
-        for part in plan:
-            try:
-                plan.well(part, await self._run(persisting(part)))
-            except Exception as error:
-                plan.badly(part, error)
-            except BaseException as error:
-                plan.broken(error)
-                raise
+        await effects.run_async(_write(self._store, batch))
 
 
-class Part(Generic[T]):
+def _write(store: BlockingRun | AsyncRun, batch: list[Ticket]) -> Script[None]:
+    """Finish every ticket of a batch, whatever happens."""
+    plan = _Plan(batch)
+    for part in plan:
+        try:
+            ends: list[Ends] = yield store.run(persisting(part))
+            plan.well(part, ends)
+        except Exception as error:
+            plan.badly(part, error)
+        except BaseException as error:
+            plan.broken(error)
+            raise
+
+
+class Part:
     """Tickets that are written together, and how often they clashed."""
 
     __slots__ = ("clashes", "tickets")
@@ -221,21 +233,21 @@ class _Plan:
 
     def __init__(self, batch: list[Ticket]) -> None:
         self._batch = batch
-        self._todo: deque[Part[Ticket]] = deque([Part(batch)])
+        self._todo: deque[Part] = deque([Part(batch)])
 
     def __iter__(self) -> _Plan:
         return self
 
-    def __next__(self) -> Part[Ticket]:
+    def __next__(self) -> Part:
         if not self._todo:
             raise StopIteration
         return self._todo.popleft()
 
-    def well(self, part: Part[Ticket], ends: Sequence[Ends]) -> None:
+    def well(self, part: Part, ends: Sequence[Ends]) -> None:
         for ticket, end in zip(part.tickets, ends, strict=True):
             ticket.finish(end)
 
-    def badly(self, part: Part[Ticket], error: Exception) -> None:
+    def badly(self, part: Part, error: Exception) -> None:
         if isinstance(error, Clash | Contended) and part.clashes < CLASHES:
             self._todo.appendleft(Part(part.tickets, part.clashes + 1))
         elif (
@@ -255,7 +267,7 @@ class _Plan:
                 ticket.finish(None, StoreUnavailable(f"stopped while storing ({error.__class__.__name__})"))
 
 
-def persisting(part: Part[Ticket]) -> Callable[[Book], list[Ends]]:
+def persisting(part: Part) -> Callable[[Book], list[Ends]]:
     requests = [ticket.request for ticket in part.tickets]
     careful = part.clashes > 0
     return lambda book: book.persist(requests, careful=careful)

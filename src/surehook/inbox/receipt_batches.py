@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from surehook.client.calls import ApiCall, ServerUrl, headers_of, retry_after_s
 from surehook.client.http1 import HttpAnswer
 from surehook.core import ids, receipt_message
-from surehook.inbox.owing import Owing
+from surehook.inbox.pending_receipts import Owing
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Book

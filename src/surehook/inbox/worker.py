@@ -1,6 +1,6 @@
 """Workers: claim what is due, process it, and wait for more.
 
-One text for threads and for tasks: what they do is a script of transactions, and only waiting is told apart. A worker that finds
+One text for threads and for tasks (`core/effects.py`). A worker that finds
 work looks again at once; one that finds none waits until something arrives in this process, the next run is due, or `idle_s` is
 over (another process may have stored something). When the database is away it waits a little longer each time; nothing is lost
 by that, leases lapse by themselves.
@@ -11,18 +11,18 @@ handler's run has failed, and what shared its transaction was not tried.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
+from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.pace import Pace, Portion
 from surehook.inbox.process import Done, Processor
 from surehook.inbox.rules import Rules
+from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away, Trouble
 from surehook.ports.inbox import (
     AsyncStore,
@@ -36,9 +36,6 @@ from surehook.ports.inbox import (
 )
 
 log = logging.getLogger("surehook.inbox")
-
-T = TypeVar("T")
-Script = Generator[Callable[[Book], Any], Any, T]  # of transactions
 
 BUSY_S = 0.1  # until the next look at what others have locked
 
@@ -181,21 +178,68 @@ class Steps:
         return min(wait if wait > 0 else BUSY_S, self.rules.idle_s)
 
 
-class _Working:
-    """What a worker does, whatever it waits with: a script that yields what is to be done in one transaction, and is sent what
-    that gave, or thrown what it raised. `left`: by the worker whose place it takes."""
+class Worker:
+    """Claims and processes until it is stopped, or given up: scripts that yield what the store's transactions gave.
 
-    def __init__(self, steps: Steps, left: Left | None) -> None:
-        self._steps, self._left = steps, left
+    woken    set when something arrived in this process; shared by its workers
+    stopped  this worker's own: what it waits on after a failure, which no arrival may shorten
+    left     by the worker whose place it takes
+    """
+
+    def __init__(
+        self,
+        store: Store | AsyncStore,
+        steps: Steps,
+        woken: Signal,
+        stopped: Signal,
+        left: Left | None = None,
+    ) -> None:
+        self._store, self._steps, self._left = store, steps, left
+        self._woken, self._stopped = woken, stopped
         self._portion = Portion(steps.rules.batch)
         self.in_hand = InHand()
         self.is_stopping = False
         self.is_given_up = False
 
-    def _turn(self) -> Script[float | None]:
+    def stop(self) -> None:
+        """Let it end after the handler that it is in."""
+        self.is_stopping = True
+        self._stopped.set()
+        self._woken.set()
+
+    def until_stopped(self) -> Script[None]:
+        """Work until stopped, or given up."""
+        away = Away(self._steps.trouble)
+        yield from self._taking_over()
+        while not self.is_stopping:
+            try:
+                idle = yield from self.turn()
+                away.over()
+            except Contended as error:
+                log.info("workers wanted the same rows, and this one waits: %s", error)
+                yield self._stopped.wait(BUSY_S)
+            except Exception as error:
+                if self._is_lost(error):
+                    return
+                yield self._stopped.wait(away.wait_s(error))
+            else:
+                if idle is not None:
+                    yield self._woken.wait(idle)
+                    # The others that are being stopped wait for the same signal.
+                    if not self.is_stopping:
+                        self._woken.clear()
+
+    def until_idle(self) -> Script[int]:
+        """Claim and process until nothing is due; how many turns it took."""
+        turns = 0
+        while (yield from self.turn()) is None:
+            turns += 1
+        return turns
+
+    def turn(self) -> Script[float | None]:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         steps, token = self._steps, self._steps.token()
-        claimed = yield steps.claiming(token, self._portion.size)
+        claimed: Claimed = yield self._store.run(steps.claiming(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
             return steps.idle_s(claimed)
         yield from self._handling(claimed.runs, token)
@@ -210,11 +254,12 @@ class _Working:
         self.in_hand = InHand(token, runs)
         try:
             if parted.first:
-                yield steps.releasing(parted.first, token)
+                yield self._store.run(steps.releasing(parted.first, token))
                 self.in_hand = InHand(token, parted.runs)
-            done = yield steps.processing(
+            work = steps.processing(
                 parted.runs, token, rest=parted.rest, is_stopping=lambda: self.is_stopping
             )
+            done: Done = yield self._store.run(work)
         except Exception as error:
             if self._is_lost(error):
                 raise
@@ -235,13 +280,13 @@ class _Working:
             try:
                 if len(runs) == 1:
                     raise error
-                done = yield self._steps.processing([run], token)
+                done: Done = yield self._store.run(self._steps.processing([run], token))
             except StoreUnavailable:
                 raise
             except Exception as own:
                 if self._is_lost(own):
                     raise
-                done = yield self._steps.failing(run, token, own)
+                done = yield self._store.run(self._steps.failing(run, token, own))
             self._steps.told(done)
 
     def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
@@ -252,13 +297,13 @@ class _Working:
         first = token[-1] % max(len(keys), 1)  # workers have the same list, and would wait for each other
         for key in () if self.is_stopping else (*keys[first:], *keys[:first]):
             try:
-                done = yield steps.processing((), b"", [key])
+                done: Done = yield self._store.run(steps.processing((), b"", [key]))
             except Contended as error:
                 log.info("%s %s goes on later: %s", key[0], key[2], error)
             except Exception as error:
                 if self._is_lost(error) or isinstance(error, StoreUnavailable):
                     raise
-                yield steps.putting_off(key, error)
+                yield self._store.run(steps.putting_off(key, error))
             else:
                 steps.told(done)
             if is_over():
@@ -271,7 +316,8 @@ class _Working:
         steps, left, token = self._steps, self._left, self._left.in_hand.token
         try:
             if left.late is not None and left.error is not None:
-                steps.told((yield steps.failing(left.late, token, left.error)))
+                done: Done = yield self._store.run(steps.failing(left.late, token, left.error))
+                steps.told(done)
         except StoreError as error:
             log.info("the lease of a run is left to lapse: %s", error)
         yield from self._giving_back(left.untried(), token)
@@ -280,121 +326,10 @@ class _Working:
         if not runs:
             return
         try:
-            yield self._steps.releasing(runs, token)
+            yield self._store.run(self._steps.releasing(runs, token))
         except StoreError:
             log.info("leases of %d runs are left to lapse", len(runs))
 
     def _is_lost(self, error: Exception) -> bool:
         """Whether what this worker was doing is another one's by now."""
         return self.is_given_up or isinstance(error, GivenUp)
-
-
-class Worker(_Working):
-    """One thread that processes. `stop` ends it after the handler it is in."""
-
-    def __init__(self, store: Store, steps: Steps, woken: threading.Event, left: Left | None = None) -> None:
-        super().__init__(steps, left)
-        self._store, self._woken = store, woken
-        self._stopped = threading.Event()
-
-    def stop(self) -> None:
-        self.is_stopping = True
-        self._stopped.set()
-        self._woken.set()
-
-    def run(self) -> None:
-        """Until stopped, or given up."""
-        away = Away(self._steps.trouble)
-        self._done(self._taking_over())
-        while not self.is_stopping:
-            try:
-                idle = self.turn()
-                away.over()
-            except Contended as error:
-                log.info("workers wanted the same rows, and this one waits: %s", error)
-                self._stopped.wait(BUSY_S)
-            except Exception as error:
-                if self._is_lost(error):
-                    return
-                self._stopped.wait(away.wait_s(error))
-            else:
-                if idle is not None and self._woken.wait(idle):
-                    self._woken.clear()
-
-    def turn(self) -> float | None:
-        """Claim and process once; None if there was something, else how long to wait, in seconds."""
-        return self._done(self._turn())
-
-    def _done(self, script: Script[T]) -> T:
-        try:
-            work = next(script)
-            while True:
-                try:
-                    found = self._store.run(work)
-                except Exception as error:
-                    work = script.throw(error)
-                else:
-                    work = script.send(found)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
-class AsyncWorker(_Working):
-    """One task that processes; the twin of `Worker`."""
-
-    def __init__(
-        self, store: AsyncStore, steps: Steps, woken: asyncio.Event, left: Left | None = None
-    ) -> None:
-        super().__init__(steps, left)
-        self._store, self._woken = store, woken
-
-    def stop(self) -> None:
-        self.is_stopping = True
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Until stopped, or given up."""
-        away = Away(self._steps.trouble)
-        await self._done(self._taking_over())
-        while not self.is_stopping:
-            try:
-                idle = await self.turn()
-                away.over()
-            except Contended as error:
-                log.info("workers wanted the same rows, and this one waits: %s", error)
-                await self._wait(BUSY_S)
-            except Exception as error:
-                if self._is_lost(error):
-                    return
-                await self._wait(away.wait_s(error))
-            else:
-                if idle is not None:
-                    await self._wait(idle)
-
-    async def turn(self) -> float | None:
-        """Claim and process once; None if there was something, else how long to wait, in seconds."""
-        return await self._done(self._turn())
-
-    async def _done(self, script: Script[T]) -> T:
-        try:
-            work = next(script)
-            while True:
-                try:
-                    found = await self._store.run(work)
-                except Exception as error:
-                    work = script.throw(error)
-                else:
-                    work = script.send(found)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        if not self.is_stopping:
-            self._woken.clear()
