@@ -25,7 +25,7 @@ from surehook.core.workflow.decide import (
 )
 from surehook.core.workflow.explain import explain
 from surehook.core.workflow.signing import SIGNING
-from surehook.core.workflow.table import STRICT_WAIT_S
+from surehook.core.workflow.table_values import STRICT_WAIT_S
 from tests.core.test_workflow_rules import BUFFER, NOW, STOP, Story, begun, says
 from tests.core.workflow_model import AGREED, arrivals, expected
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from surehook.core.workflow.flow import ANY
-from surehook.core.workflow.table import Parties, Table, Ways
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import Parties, Ways
 
 REMEDY = "newer version or token"
 
@@ -54,7 +55,7 @@ def draw_mermaid_parties(table: Table) -> str | None:
 
 
 def notes(table: Table) -> list[str]:
-    """What a diagram cannot show, one line each."""
+    """Describe what a diagram cannot show, one line each."""
     order = table.order
     waits = "" if order.wait_s is None else f", waits {order.wait_s:g} s, then {order.then}"
     lines = [f"order: {order.mode}{waits}, at most {order.count} waiting"]

@@ -23,7 +23,8 @@ from msgspec import structs
 from surehook.core.workflow.check import Flaw, WorkflowError
 from surehook.core.workflow.draft import digest_of, token_digest
 from surehook.core.workflow.queue import Turn
-from surehook.core.workflow.table import SUREHOOK, Fields, Order, Parties, Table
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import SUREHOOK, Fields, Order, Parties
 from surehook.core.workflow.values import (
     RULES,
     VERDICTS,
@@ -71,7 +72,7 @@ GRANTS_MAX = 8  # remediation tokens that a document holds at once
 
 
 def decide(table: Table, document: Document | None, event: Arrival | None, now: int) -> Decision:
-    """What `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
+    """Decide what `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
 
     With `event` None only time passes. Raises WorkflowError where the document stands in a state that the table lacks.
     """
@@ -105,7 +106,7 @@ def _aimed(document: Document, word: Word) -> Word:
 
 
 def is_undone(document: Document, event_id: str) -> bool:
-    """Whether what an event did was taken back, or is about to be: then it may have effect once more."""
+    """Tell whether an event's move was taken back, or is about to be: then it may have effect once more."""
     digest = digest_of(event_id)
     return any(one.undone and one.digest == digest for one in document.seen) or any(
         word.step is not None and word.step.event == event_id for word in document.words

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["move", "same", "past", "ahead", "locked", "other"]
-# Event type → state → next state; the state "*" is any that is not terminal.
+# event type → state → next state; the state "*" is any that is not terminal
 Moves = Mapping[str, Mapping[str, str]]
 
 ANY = "*"
 
 
 class Found(NamedTuple):
-    """What an event is to a state.
+    """The relation of an event to a state.
 
     move    it leads to `target`
     same    the state is where it leads
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class Flow:
-    """States and moves, ready to be asked. Nothing is checked here: `workflow_check` does that."""
+    """States and moves, ready to be asked. Nothing is checked here: check.py does that."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Flow:
         }
 
     def knows(self, kind: str) -> bool:
-        """Whether an event of this type can move anything here."""
+        """Tell whether an event of this type can move anything here."""
         return kind in self.moves or kind in self.remedies
 
     def judge(self, state: str, kind: str, *, permitted: bool) -> Found:
-        """What an event of type `kind` is to `state`. `permitted`: it may leave a terminal state as `remedies` say."""
+        """Relate an event of type `kind` to `state`. `permitted`: it may leave a terminal state as `remedies` say."""
         targets = self._targets.get(kind, ())
         if state in self.terminal:
             remedy = self.remedies.get(kind, {}).get(state)

@@ -1,4 +1,4 @@
-"""Whose turn it is: the line of events that came early, gaps, bounds, what people say, and what is remembered.
+"""The queue of a document's early events: gaps, bounds, operators' commands, and the events that are remembered.
 
 Every event ends in exactly one of three ways: settled (it has a verdict for good and is remembered), waiting (`early`,
 kept in the document), or handed back (not kept and not remembered: it can be handed in again).
@@ -27,7 +27,7 @@ class Turn:
         self.again = False
 
     def decision(self, own: Step | None) -> Decision:
-        """What follows, all told."""
+        """Close the turn and return its decision."""
         return Decision(
             document=self.draft.close(),
             steps=tuple(self.steps),
@@ -377,11 +377,11 @@ class Turn:
         return step
 
     def _party_state(self, event: Arrival) -> str | None:
-        """Where a signer stands of whom nothing is known yet."""
+        """The state of a signer of whom nothing is known yet."""
         flow = self.table.party_flow
         return None if flow is None or event.party is None else flow.initial
 
 
 def _said(by: str, why: str) -> str:
-    """Who said it and why, for a sentence."""
+    """Name who gave a command and why, for a sentence."""
     return (f" by {by}" if by else "") + (f": {why}" if why else "")

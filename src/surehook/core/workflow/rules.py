@@ -1,4 +1,4 @@
-"""What one event, whose turn it is, means for a document: the table is asked, nothing is changed.
+"""The meaning of one event, whose turn it is, for a document: the table is asked, nothing is changed.
 
 The questions are asked in this order, and the first that has an answer decides:
 readable? known type? informational? of an older version? caused in a branch that has ended? a signer's act, and what
@@ -61,7 +61,7 @@ def _judge(draft: Draft, event: Arrival, *, leap: bool) -> Ruling:
 
 
 def _late(draft: Draft, event: Arrival) -> Ruling | None:
-    """Whether the event belongs to a version, a branch or a signer's standing that is over."""
+    """Rule on an event of a version, a branch or a signer that is over; None: it is of none."""
     if version_key(event.version) is None:
         return Ruling("conflict", "flaw", f"the workflow version {event.version!r} cannot be compared")
     if event.version is not None and is_newer(draft.version, event.version):
@@ -157,7 +157,7 @@ def _with_party(
 
 
 def _of_document(draft: Draft, kind: str, found: Found, *, leap: bool) -> Ruling:
-    """What was found in the table, as a ruling on the document alone."""
+    """Turn what was found in the table into a ruling on the document alone."""
     state, target, is_final = draft.state, found.target, draft.state in draft.table.flow.terminal
     match found.kind:
         case "move":
@@ -184,7 +184,7 @@ def _of_document(draft: Draft, kind: str, found: Found, *, leap: bool) -> Ruling
 
 
 def _outranks(draft: Draft, target: str) -> bool:
-    """Whether `target` is an end that the table prefers to the end the document has."""
+    """Tell whether `target` is an end that the table prefers to the end the document has."""
     ranks = draft.table.precedence
     return draft.state in ranks and target in ranks and ranks.index(target) < ranks.index(draft.state)
 
