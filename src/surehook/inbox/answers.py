@@ -1,4 +1,4 @@
-"""What a sender is told: the source's own words for success, and problem+json for everything else.
+"""Answers to senders: the source's own words for success, and problem+json for everything else.
 
 Every problem says by machine whether the same bytes may be taken later (`retryable`), so that a sender neither gives up what
 would arrive nor repeats what never will. Refusals of one status look the same outside; the reason is in the counters.

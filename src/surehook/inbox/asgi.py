@@ -137,7 +137,7 @@ def _call(scope: Scope) -> Call:
 
 
 def _length(call: Call) -> int | None:
-    """What the sender says; a server has refused what is no number, and the body is counted in any case."""
+    """Read the sender's content length; a server has refused what is no number, and the body is counted in any case."""
     said = next((value for name, value in call.headers if name == "content-length"), "")
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 

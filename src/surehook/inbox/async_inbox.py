@@ -111,7 +111,7 @@ class AsyncInbox(Definitions):
         return judged.reply(ends)
 
     async def _look_for_workers(self) -> bool:
-        """Whether anything waits, as far as is known."""
+        """Tell whether anything waits, as far as is known."""
         try:
             waits = await self.store.run(self.unworked.look)
         except Exception as error:
@@ -164,7 +164,7 @@ class AsyncInbox(Definitions):
         return await self._mover().until_empty() if self.ahead else 0
 
     async def queued(self) -> Length | None:
-        """How many messages wait in the queue; None: there is none. Raises QueueAway."""
+        """Count the messages in the queue; None: there is no queue. Raises QueueAway."""
         return await self.ahead.length()
 
     async def send_receipts(self) -> int:
@@ -278,7 +278,7 @@ class AsyncInbox(Definitions):
         return operations.by_source(await self.store.run(lambda book: book.counts()))
 
     async def depth(self) -> Sequence[Depth]:
-        """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
+        """Count the runs that wait, by source, up to 10,000 of each kind. Cheap whatever the backlog."""
         return await self.store.run(self.looking())
 
     async def metrics(self) -> bytes:

@@ -74,11 +74,11 @@ class Calls:
         return now
 
     def mine(self) -> Call | None:
-        """What the calling thread or task is at."""
+        """The call that the current thread or task is making."""
         return self._under_way.get(self._this())
 
     def of(self, caller: int) -> Call | None:
-        """What this thread or task is at."""
+        """The call that this thread or task is making."""
         return self._under_way.get(caller)
 
     def give_up(self, call: Call) -> bool:
@@ -93,7 +93,7 @@ class Calls:
 
 
 def this_task() -> int:
-    """Which task is calling; 0 where none is: no thread calls handlers that must not block."""
+    """Identify the calling task; 0 where there is none: no thread calls handlers that must not block."""
     try:
         return id(asyncio.current_task())
     except RuntimeError:

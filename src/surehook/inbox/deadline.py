@@ -28,7 +28,7 @@ class Deadline:
         self._is_over = False
 
     async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-        """What it gives, if it ends in that time or does not mind being cancelled. Raises Over, and what it raises."""
+        """Return what it gives, if it ends in that time or does not mind being cancelled. Raises Over, and what it raises."""
         cancelling, around = self._task.cancelling(), self._until  # it may be within another one
         until = self._loop.time() + seconds
         self._until = until = until if around is None else min(until, around)

@@ -1,4 +1,4 @@
-"""What an inbox is before any database: its sources, its handlers, its rules, its clock."""
+"""The part of an inbox that needs no database: its sources, its handlers, its rules, its clock."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Definitions:
 
     @property
     def handles_nothing(self) -> bool:
-        """Whether no handler is defined, and no workflow: everything would wait."""
+        """True if no handler and no workflow is defined: everything would wait."""
         return not self.handlers and not list(self.following.workflows)
 
     def samples(self, source: str) -> list[Sample]:
@@ -297,7 +297,7 @@ class Definitions:
         )
 
     def unstored(self, taken: Taken, error: Exception) -> Reply:
-        """What to answer when nothing was committed, or nobody knows; counted as a refusal."""
+        """Answer a sender when nothing was committed, or nobody knows; counted as a refusal."""
         reply, code = self.trouble.unstored(error)
         self.receiver.refusals.count(taken.source.name, code)
         return reply
@@ -322,7 +322,7 @@ class Definitions:
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
     def _look(self, book: Book, idle: bool) -> bool:
-        """What a worker does while it is there, now and then: take up parked events that have a handler by now (whether
+        """Do a worker's chores, now and then: take up parked events that have a handler by now (whether
         there were any), look at depth, if somebody scrapes, and prune. What fails here keeps nobody from working."""
         taken = False
         if self.unhandled.is_due:

@@ -37,5 +37,5 @@ class Drawing:
             return self._entropy.bits(count)
 
     def token(self) -> bytes:
-        """What a lease is held by."""
+        """Make a token that identifies a lease."""
         return self.bits(16)

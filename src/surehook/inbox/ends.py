@@ -1,4 +1,4 @@
-"""How one run ends, by what its handlers did: the rules of success, of what handlers say, of failure."""
+"""The end of one run, by what its handlers did: the rules of success, of handlers' answers, of failure."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class HandlerTimeout(SurehookError):
 
     @classmethod
     def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
-        """What is said of one that nobody was able to cancel."""
+        """Make the error for a handler that nobody was able to cancel."""
         error = cls.after(round(seconds, 2))
         setattr(error, _HANDLER, handler)
         return error
 
     @classmethod
     def after(cls, seconds: float) -> HandlerTimeout:
-        """What is said, with what to do."""
+        """Make the error with its sentence and what to do."""
         return cls(
             f"not done after {seconds:g} seconds: give what it waits for a timeout of its own, or the handler more time "
             "(timeout_s= of on, or of Rules)"
@@ -146,7 +146,7 @@ class Ends:
         return next((one for one in own if one is not None), self.backoff)
 
     def attempts(self, run: Run) -> int:
-        """How many an event may have, whichever of its handlers fails."""
+        """Count the attempts that an event may have, whichever of its handlers fails."""
         handlers = self.handlers.fitting(run.source, run.type)
         return max(
             (one.retry or self.backoff for one in handlers), default=self.backoff, key=_attempts
@@ -198,7 +198,7 @@ class Ends:
 
 
 def _blamed(book: Book, call: Call, event: Event, seconds: float, deadlines: Deadlines) -> object:
-    """What the handler gives; what it raises goes on with its name on it."""
+    """Call the handler; mark an error with the handler's name."""
     try:
         result = _called(book, call.handler, event, seconds, deadlines)
         if call.forgotten is not None:

@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """What happened, and what is known of how it came.
+    """An event, with how it came and what proves it.
 
     ref             `inb_…`: its name in this inbox, for `finalize`, `reject`, `replay`
     id              the sender's event id

@@ -52,7 +52,7 @@ Hook = Callable[[Failure], object]
 
 
 class Failures:
-    """Who is told. A hook that fails is logged, and spoils nothing."""
+    """The hooks for dead events. A hook that fails is logged, and affects nothing else."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._lines = Steady(boot, LINES_S)

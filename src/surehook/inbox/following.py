@@ -74,7 +74,7 @@ class _Rule(NamedTuple):
 
 
 class Following:
-    """Which events go to which workflow, and who undoes. `identify()` makes an id of sixteen bytes."""
+    """The workflows by the events they follow, and the handlers that undo. `identify()` makes an id of sixteen bytes."""
 
     def __init__(self, identify: Callable[[], bytes], undoing: Undoing) -> None:
         self.undoing = undoing
@@ -337,7 +337,7 @@ class Desk:
         return None
 
     def _said_at(self, key: DocumentKey, step: Step) -> int:
-        """When somebody said what is carried out by this step."""
+        """The instant of the command that this step carries out."""
         document = self._standing[key]
         words = () if document is None else document.words
         return next((one.at for one in words if one.step and one.step.event == step.event), step.at)
@@ -355,7 +355,7 @@ class Desk:
         return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)
 
     def _hearing(self, workflow: Workflow, step: Step, run: Run) -> tuple[Handler, ...]:
-        """Who hears of a step."""
+        """Choose the handlers that hear of a step."""
         if not step.is_move and step.verdict != "informational":
             return ()
         fitting = self._ends.handlers.fitting(run.source, run.type)

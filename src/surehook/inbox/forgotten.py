@@ -36,7 +36,7 @@ def watch(calls: Calls) -> None:
 
 
 class _Noting:
-    """What `warnings` is asked, once the call under way has been told."""
+    """The hook that `warnings` calls for a coroutine nobody awaited: notes it at the call under way first."""
 
     def __init__(self, tell: Callable[[Any], object]) -> None:
         self._tell = tell

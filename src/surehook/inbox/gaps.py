@@ -1,4 +1,4 @@
-"""What keeps documents waiting, said aloud: waits that are over, numbers that were given up, lines that are full, moves that
+"""Log lines about documents that wait: waits that are over, numbers that were given up, queues that are full, moves that
 could not be taken back, and numbers that the sender gave to events which no workflow here follows.
 
 Bounded: ten lines a second for what happened, and one a minute for each type whose events are not counted.

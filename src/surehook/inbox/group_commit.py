@@ -229,7 +229,7 @@ class Part:
 
 
 class _Plan:
-    """What is still to be written of a batch: all at once; again with care after a clash; one by one after a failure."""
+    """The parts of a batch still to be written: all at once; again with care after a clash; one by one after a failure."""
 
     def __init__(self, batch: list[Ticket]) -> None:
         self._batch = batch

@@ -47,7 +47,7 @@ MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
 
 class Say(SurehookError):
-    """What a handler may say instead of being done."""
+    """A handler's answer other than success."""
 
 
 class Later(Say):

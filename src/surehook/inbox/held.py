@@ -21,7 +21,7 @@ HELD_S = 0.1
 
 
 class Held:
-    """Who was told of, once each. One for all workers of a loop: of them one takes a step at a time.
+    """Warns of each handler that held the loop, once. One for all workers of a loop: of them one takes a step at a time.
 
     began  the step that is taken just now, seconds since boot; None: none is
     """

@@ -144,7 +144,7 @@ class Inbox(Definitions):
         return judged.reply(ends)
 
     def _look_for_workers(self) -> bool:
-        """Whether anything waits, as far as is known."""
+        """Tell whether anything waits, as far as is known."""
         try:
             waits = self.store.run(self.unworked.look)
         except Exception as error:
@@ -222,7 +222,7 @@ class Inbox(Definitions):
         return self._moving().until_empty() if self.ahead else 0
 
     def queued(self) -> Length | None:
-        """How many messages wait in the queue; None: there is none. Raises QueueAway."""
+        """Count the messages in the queue; None: there is no queue. Raises QueueAway."""
         return self.ahead.length_now()
 
     def send_receipts(self) -> int:
@@ -337,7 +337,7 @@ class Inbox(Definitions):
         return operations.by_source(self.store.run(lambda book: book.counts()))
 
     def depth(self) -> Sequence[Depth]:
-        """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
+        """Count the runs that wait, by source, up to 10,000 of each kind. Cheap whatever the backlog."""
         return self.store.run(self.looking())
 
     def metrics(self) -> bytes:

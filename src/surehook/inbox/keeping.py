@@ -24,7 +24,7 @@ LATE_MS = 600_000  # a worker that always has something to do prunes all the sam
 
 
 class Keep(Struct, frozen=True):
-    """How long finished events are kept. Raises SettingsError.
+    """The retention of finished events. Raises SettingsError.
 
     bodies_days  bodies and headers
     events_days  dedupe records with their runs and tries: longer than any sender repeats
@@ -45,7 +45,7 @@ class Keep(Struct, frozen=True):
 
 
 class Keeping:
-    """When workers prune. `now` gives Unix milliseconds."""
+    """Decides when workers prune. `now` gives Unix milliseconds."""
 
     def __init__(self, keep: Keep | None, now: Callable[[], int]) -> None:
         self._keep = keep
@@ -53,7 +53,7 @@ class Keeping:
         self._due_at = now()
 
     def is_due(self, *, idle: bool) -> bool:
-        """Whether it is time for a step."""
+        """Tell whether it is time for a step."""
         if self._keep is None:
             return False
         late_ms = self._now() - self._due_at

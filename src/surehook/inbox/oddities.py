@@ -1,5 +1,7 @@
-"""What is odd and no failure: another body under a known id, another result of a replay. Told ten times a second at most for each
-kind, and then how many more there were: all of them are counted, listed and kept elsewhere.
+"""Anomalies that are no failures: another body under a known id, another result of a replay.
+
+Each kind is logged ten times a second at most, and then how many more there were: all of them are counted, listed and kept
+elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people and other processes ask of an inbox: the work of each question, for either kind of store."""
+"""Operations on an inbox, asked for by people and other processes: the work inside the transaction, for either kind of store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people,
 
 
 class Wanted(TypedDict, total=False):
-    """Which events are meant: what is None matters not. Times of arrival are RFC 3339 or Unix milliseconds, `until` exclusive."""
+    """A filter of events: None matches all. Times of arrival are RFC 3339 or Unix milliseconds, `until` exclusive."""
 
     ref: str | None
     source: str | None

@@ -1,4 +1,4 @@
-"""Which runs share a transaction: those whose handlers are known to be quick.
+"""The choice of runs that share a transaction: those whose handlers are known to be quick.
 
 What a handler writes stays locked until the commit: its rows on a server, all of the file on SQLite. So a slow one has a
 transaction to itself, and neither waits with the rows of others in its hands nor lets others wait with its own. How long a
@@ -22,7 +22,7 @@ SHARE = 0.1  # of one call in what a handler commonly takes
 
 
 class Pace:
-    """How long handlers take. `boot` counts seconds."""
+    """The times that handlers take. `boot` counts seconds."""
 
     def __init__(self, handlers: Handlers, boot: Callable[[], float]) -> None:
         self._handlers = handlers
@@ -38,7 +38,7 @@ class Pace:
             self._seen[id(handler)] = before + (seconds - before) * SHARE
 
     def together(self, runs: Sequence[Run]) -> int:
-        """How many of these, from the first on, share a transaction; none: the first one has it alone."""
+        """Count those, from the first on, that share a transaction; none: the first one has it alone."""
         for number, run in enumerate(runs):
             for handler in self._handlers.fitting(run.source, run.type):
                 if self._seen.get(id(handler), QUICK_S) >= QUICK_S:
@@ -47,7 +47,7 @@ class Pace:
 
 
 class Portion:
-    """How many runs a worker claims: what it has to give back another could have begun with."""
+    """The number of runs that a worker claims: those it has to give back another could have begun with."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""Which receipts are owed: what each change of state means for the sender that asked.
+"""Pending receipts: the meaning of each change of state for the sender that asked to be told.
 
 Called inside the transaction that changes the state, so that a receipt is owed if and only if the state changed. Whether
 anybody asked stands in the request's own headers, which were stored with it; where to tell is the source's setting alone,

@@ -114,7 +114,7 @@ class WorkerPool(ABC, Generic[M]):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether so many handlers hang that no more workers begin."""
+        """True if so many handlers hang that no more workers begin."""
         return len(self.abandoned) >= STUCK_MOST
 
     def start(self, workers: int, also: Sequence[Job]) -> None:

@@ -1,4 +1,4 @@
-"""What is done with claimed runs, in one transaction: effects, and the mark that they are done.
+"""Processing claimed runs in one transaction: their effects, and the mark that they are done.
 
 A batch of runs shares a transaction, as requests do on their way in; each has a savepoint of its own, so one that fails is
 undone alone and is still settled with the others. What makes the whole transaction fail is nobody's fault that can be named:
@@ -35,7 +35,7 @@ log = logging.getLogger("surehook.inbox")
 
 
 class Done(Struct):
-    """What a batch came to.
+    """The outcome of a batch.
 
     settlements  how each run was settled
     changed      runs that gave another result than the event gave before

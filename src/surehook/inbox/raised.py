@@ -1,4 +1,4 @@
-"""What handlers raise that would be taken for somebody else's, marked as theirs.
+"""Errors that handlers raise and that would be taken for somebody else's, marked as the handler's.
 
 An error of a store that a handler asked by itself, another inbox perhaps, says nothing of the store under the worker.
 `SystemExit`, and whatever else is no `Exception`, would end the worker; so would a coroutine's `CancelledError`, when it was not
@@ -41,7 +41,7 @@ def bare(error: Exception) -> BaseException:
 
 
 def _ends_the_worker(error: BaseException) -> bool:
-    """Whether it is meant for who called the handler: a person's Ctrl-C, a task that is cancelled, what is being thrown away."""
+    """Tell whether it is meant for the handler's caller: Ctrl-C, a task that is cancelled, a generator that is closed."""
     if isinstance(error, KeyboardInterrupt):
         return threading.current_thread() is threading.main_thread()
     if isinstance(error, asyncio.CancelledError):

@@ -60,7 +60,7 @@ class Letters:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether any source has receipts at all."""
+        """True if any source has receipts at all."""
         return bool(self._owing.told_sources())
 
     def to(self, source: str) -> ReceiptsTo:
@@ -110,7 +110,7 @@ class Letters:
         return call, headers_of(ServerUrl.of(self.to(letter.source).url), None, call)
 
     def answered(self, letter: Letter, answer: HttpAnswer) -> list[Owed]:
-        """Which of its receipts have to be told again, with the time for that."""
+        """Read an answer: the receipts that have to be sent again, with the time for that."""
         if 200 <= answer.status < 300:
             return []
         code = _code(answer.body)
@@ -140,5 +140,5 @@ def _code(body: bytes) -> str:
 
 
 def token_of(letters: Letters) -> bytes:
-    """What a teller's lease is known by."""
+    """Make a token that identifies a receipt sender's lease."""
     return ids.uuid7(letters.now(), letters.bits(10))

@@ -32,7 +32,7 @@ AWAITING: Connect = partial(Streams, connections=CONNECTIONS)
 
 
 class _Sent:
-    """What came of the letters of a turn."""
+    """The outcomes of a turn."""
 
     def __init__(self, letters: Letters) -> None:
         self._letters = letters

@@ -1,4 +1,4 @@
-"""What was refused leaves numbers and a few redacted samples in memory, never rows: forged traffic must not fill a database."""
+"""Refused requests: numbers and a few redacted samples in memory, never rows, so that forged traffic cannot fill a database."""
 
 from __future__ import annotations
 

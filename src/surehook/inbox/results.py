@@ -1,4 +1,4 @@
-"""What handlers return: a hash of it is kept with the run, and compared when an event is replayed.
+"""Results of handlers: a hash of what they return is kept with the run, and compared when an event is replayed.
 
 What JSON cannot hold (a cursor, a row of an ORM) is counted by the name of its type, and told once for each handler: an event
 must not fail for a value that nobody asked for, as `lambda event, tx: tx.execute(…)` gives one. Only what nobody has waited
@@ -25,7 +25,7 @@ class NotAwaited(SurehookError):
 
     @classmethod
     def of(cls, handler: Handler, coroutine: str) -> NotAwaited:
-        """What is said of a coroutine that was thrown away."""
+        """Make the error for a coroutine that nobody awaited."""
         if handler.is_async:
             return cls(f"{handler.name} has called {coroutine} and not awaited it: await {coroutine}(…)")
         return cls(

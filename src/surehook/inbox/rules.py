@@ -1,4 +1,4 @@
-"""How workers work: every bound of theirs, in the unit that runs out."""
+"""Settings of workers: every bound, in the unit that runs out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOUNDS: dict[str, tuple[float, float, str, str]] = {
 
 
 class Rules(Struct, frozen=True):
-    """How workers work. Raises SettingsError.
+    """The bounds of workers. Raises SettingsError.
 
     batch      runs that share a transaction, at most
     batch_s    seconds of work after which such a transaction is committed; what it did not come to, others may take
@@ -53,12 +53,12 @@ class Rules(Struct, frozen=True):
 
     @property
     def within_s(self) -> float:
-        """How long a handler may take at most. Half a lease: a transaction that began with it is over before the lease is,
+        """The longest time of a handler. Half a lease: a transaction that began with it is over before the lease is,
         also where its process freezes in the middle (sql/book.py)."""
         return self.lease_ms / 2_000
 
     def timeout(self, timeout_s: float | None) -> float:
-        """What a handler gets that wants this. Raises SettingsError."""
+        """Return the timeout of a handler that wants this one. Raises SettingsError."""
         if timeout_s is None:
             timeout_s = self.timeout_s
         if timeout_s is None:

@@ -1,4 +1,4 @@
-"""How often something may be said: seldom, that is once in so many seconds for each key, or steadily, so many a second."""
+"""Limits on log lines: once in so many seconds for each key, or so many a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Seldom:
         self._said: dict[Hashable, float] = {}
 
     def may(self, key: Hashable) -> bool:
-        """Whether it is time to say it again; then it counts as said."""
+        """Tell whether it is time to log it again; then it counts as logged."""
         now = self._boot()
         if key not in self._said and len(self._said) >= KEYS_MOST:
             self._said = {one: at for one, at in self._said.items() if now - at < self._every_s}
@@ -39,7 +39,7 @@ class Steady:
         self._count = self._left_out = 0
 
     def may(self) -> int | None:
-        """Whether one more may be said now: then how many were left out since the last that was; else None."""
+        """Return how many lines were left out since the last, if one more may be logged now; else None."""
         now = self._boot()
         if not 0 <= now - self._second < 1:
             self._second, self._count = now, 0

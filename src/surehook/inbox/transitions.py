@@ -80,7 +80,7 @@ Observer = Callable[[Transition], object]
 
 
 class Transitions:
-    """Who is told. An observer that fails is logged, and spoils nothing: what it hears of is committed."""
+    """The observers of committed transitions. One that fails is logged, and affects nothing else."""
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []
@@ -206,7 +206,7 @@ def _event(run: Run, ended: Settlement, before: str, at: int) -> Transition:
 
 
 def _traceparent(run: Run) -> str | None:
-    """What is no `traceparent` by its form is none; headers are read only where the word is in them."""
+    """Read the `traceparent`; None where its form is wrong. Headers are parsed only if the word is in them."""
     if run.headers is None or "traceparent" not in run.headers.lower():
         return None
     found = [value for name, value in pairs(run.headers) if name.lower() == "traceparent"]

@@ -54,17 +54,17 @@ _ASKED = [
 
 
 def next_step(text: str) -> str | None:
-    """What to do about what a database has said."""
+    """Suggest what to do about a database's error."""
     return _found(_MENDED, text) or _found(_ASKED, text)
 
 
 def is_connecting(text: str) -> bool:
-    """Whether it was said before anything was asked for."""
+    """Tell whether the error came before anything was asked for."""
     return _found([*_DOOR, *_ASKED], text) is not None
 
 
 def cure(error: BaseException) -> str | None:
-    """What to do about it, where only a person can."""
+    """Suggest what to do about it, where only a person can."""
     return _found(_MENDED, str(error))
 
 
@@ -74,7 +74,7 @@ def _found(words: Sequence[tuple[str, str]], text: str) -> str | None:
 
 
 class Trouble:
-    """What was told of it, by the kind of work that it keeps from going on. `boot` counts seconds."""
+    """Logs database trouble, by the kind of work that it keeps from going on. `boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot
@@ -116,7 +116,7 @@ class Trouble:
         log.warning("the inbox can use its database again %s, after %.0f s", work, lasted_s)
 
     def unstored(self, error: Exception) -> tuple[Reply, str]:
-        """What to answer a sender when nothing was committed, or nobody knows; and its code."""
+        """Answer a sender when nothing was committed, or nobody knows; with the answer's code."""
         if isinstance(error, Overloaded):
             return problem("overloaded"), "overloaded"
         self.met(error)

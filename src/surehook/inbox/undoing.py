@@ -4,7 +4,7 @@
     def unsigned(event, tx): …  # event.change: from where to where the document goes back
 
 An event that moved a document and is rejected afterwards (`inbox.reject`) is taken back with the document's next decision, as
-the table says (core/workflow_undo.py). The functions that fit the event are called for it then, in that transaction: that the
+the table says (core/workflow/undo.py). The functions that fit the event are called for it then, in that transaction: that the
 document goes back and what they do are one commit. Of a move that stays (`not_undone`) nobody hears; people are told.
 
 If one fails, nothing of the decision stands: the document keeps what was said of it, waits, and is looked at again. Its events

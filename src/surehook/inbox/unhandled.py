@@ -67,7 +67,7 @@ class Unhandled:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to look."""
+        """True if it is time to look."""
         return not 0 < self._looks_at - self._now() <= PASS_MS
 
     def look(self, book: Book) -> bool:

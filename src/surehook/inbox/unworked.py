@@ -28,7 +28,7 @@ ENDS_S = 5.0  # a look is one row by its index: one that takes longer hangs
 
 
 class Unworked:
-    """What was seen at the last look. `now` gives Unix milliseconds, `boot` seconds; `works` whether this process has workers."""
+    """Watches the oldest due run. `now` gives Unix milliseconds, `boot` seconds; `works` tells if this process has workers."""
 
     def __init__(self, now: Callable[[], int], boot: Callable[[], float], works: Callable[[], bool]) -> None:
         self._now, self._boot, self._works = now, boot, works

@@ -1,4 +1,4 @@
-"""What people say about a document: let it go on, grant a token, take back what a rejected event did.
+"""Operators' commands for a document: let it go on, grant a token, take back what a rejected event did.
 
 A release and a taking back are written into the document, and the worker that has it next carries them out, with its
 handlers: so they can be said from any process. A grant holds at once. Who said it, and why, is in the journal.

@@ -47,14 +47,14 @@ class Claimed(Struct):
 
 
 class InHand(Struct):
-    """What a worker has in its hands: runs that it claimed with this token, to be handled in one transaction."""
+    """The runs that a worker claimed with this token, to be handled in one transaction."""
 
     token: bytes = b""
     runs: Sequence[Run] = ()
 
 
 class Parted(Struct):
-    """What was claimed, as transactions will have it.
+    """Claimed runs, divided by transaction.
 
     first    given back at once: while a slow handler is at work, others may have them
     runs     of the next transaction
@@ -69,7 +69,7 @@ class Parted(Struct):
 
 
 class Left(Struct):
-    """What a worker leaves to who takes its place: what it had in hand, and the run whose handler took too long, if one did."""
+    """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
 
     in_hand: InHand
     late: Run | None = None
@@ -80,7 +80,7 @@ class Left(Struct):
 
 
 class Steps:
-    """What both kinds of worker do inside transactions, and what is told of it."""
+    """The transactions of workers, and what is reported of them."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Steps:
         return lambda book: self.processor.process(book, runs, token, waking, rest=rest, is_over=is_over)
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
-        """Whether enough was done at once, asked after each thing that is done."""
+        """Make a question to ask after each thing that is done: was enough done at once?"""
         # Set by the first that is through: before it, what others hold was waited for.
         until: float | None = None
 
@@ -170,7 +170,7 @@ class Steps:
         return lambda book: book.release(runs, token, due_at=self.now())
 
     def idle_s(self, claimed: Claimed) -> float:
-        """How long to wait when nothing is due."""
+        """Choose how long to wait when nothing is due."""
         if claimed.next_due is None:
             return self.rules.idle_s
         wait = (claimed.next_due - self.now()) / 1000
@@ -331,5 +331,5 @@ class Worker:
             log.info("leases of %d runs are left to lapse", len(runs))
 
     def _is_lost(self, error: Exception) -> bool:
-        """Whether what this worker was doing is another one's by now."""
+        """Tell whether another worker has taken over what this one was doing."""
         return self.is_given_up or isinstance(error, GivenUp)

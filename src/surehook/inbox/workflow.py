@@ -88,7 +88,7 @@ class NoDocument(WorkflowError):
 
 
 class Readable(Protocol):
-    """What an event must have to be read: a message of `verify`, or an event of the inbox."""
+    """The attributes that an event must have to be read: a message of `verify`, or an event of the inbox."""
 
     @property
     def id(self) -> str: ...
@@ -130,7 +130,7 @@ class Workflow:
         return self.table.document_type
 
     def concerns(self, type: str | None) -> bool:
-        """Whether the table names this event type. Others are judged by `on_unknown`, should they be handed in."""
+        """Tell whether the table names this event type. Others are judged by `on_unknown`, should they be handed in."""
         return type is not None and self.table.name(type) in self.table.types
 
     def read(self, event: Readable, *, source: str | None = None) -> tuple[str, Arrival]:

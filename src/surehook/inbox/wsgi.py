@@ -115,7 +115,7 @@ def call_of(environ: Mapping[str, Any]) -> Call:
 
 
 def length_of(environ: Mapping[str, Any]) -> int | None:
-    """How long the body is by the sender's word; None where it does not say."""
+    """Read the body's length by the sender's word; None where it does not say."""
     said = environ.get("CONTENT_LENGTH") or ""
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 

@@ -1,4 +1,4 @@
-"""What the admin's pages show, each of them bounded: a list by its rows, a body by its characters, a history by its lines."""
+"""The content of the admin's pages, each bounded: a list by its rows, a body by its characters, a history by its lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SKIP_MAX = ROWS - PAGE - 1  # the inbox lists no more than that at once
 
 
 class Look(forms.Form):
-    """What a list of events is asked for, and where its page begins."""
+    """The filter of a list of events, and the place where its page begins."""
 
     source = forms.ChoiceField(required=False)
     state = forms.ChoiceField(
@@ -75,7 +75,7 @@ class Found(Struct, frozen=True):
 
 
 def page(inbox: Inbox, look: Look) -> Found:
-    """What a list shows.
+    """Return the rows of a list.
 
     Pages begin at an instant and not at a count of rows, so that the last one costs what the first one does. What came in the
     same millisecond as the last row of a page (many events in one request) is counted, and passed over on the next page.
@@ -183,7 +183,7 @@ def readable(body: bytes) -> str:
 
 
 def _header(name: str, value: str) -> tuple[str, str]:
-    """What is kept is without credentials already; this goes to more people, so what is named like a secret is hidden too."""
+    """Hide values that are named like secrets: credentials were never kept, but this page is seen by more people."""
     return redact.printable(name), redact.HIDDEN if redact.is_secret(name) else redact.printable(value)
 
 

@@ -1,4 +1,4 @@
-"""What people say in the admin about events, and what came of it: the inbox's own words, with a reason each."""
+"""The actions of the admin on events and their outcomes: the inbox's own operations, with a reason each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Word(forms.Form):
 
 
 class Done(Struct, frozen=True):
-    """What came of it: the events that it changed something for, and a sentence."""
+    """The outcome of an action: the events that it changed, and a sentence."""
 
     refs: list[str]
     sentence: str

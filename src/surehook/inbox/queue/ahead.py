@@ -42,7 +42,7 @@ class Ahead:
         return self.broker is not None
 
     def confirmed(self, taken: Taken) -> bool:
-        """Whether a request is in the queue for sure, and may be answered. Raises Overloaded."""
+        """Put a request into the queue; True: it is there for sure, and may be answered. Raises Overloaded."""
         if not self._is_for(taken):
             return False
         return self._counted(taken, self._blocking.confirmed(taken.request))
@@ -64,7 +64,7 @@ class Ahead:
         )  # fmt: skip
 
     async def length(self) -> Length | None:
-        """How much waits, asked now; None: there is no queue. Raises QueueAway."""
+        """Count the messages now; None: there is no queue. Raises QueueAway."""
         if self.broker is None:
             return None
         self._watch.saw_queue(None)  # an old one is not shown for a new one
@@ -93,7 +93,7 @@ class Ahead:
         self._blocking.close()
 
     def _is_for(self, taken: Taken) -> bool:
-        """Who refuses conflicts has to look at the table before the answer."""
+        """Tell whether a request may go by the queue. To refuse conflicts, the table has to be looked at before the answer."""
         return self.broker is not None and taken.source.on_conflict != "refuse"
 
     def _counted(self, taken: Taken, is_in: bool) -> bool:

@@ -34,7 +34,7 @@ class BlockingFront:
         self._front: Front
 
     def confirmed(self, request: Request) -> bool:
-        """Whether the broker has it for sure. Raises Overloaded."""
+        """Put a request into the queue; True: the broker has it for sure. Raises Overloaded."""
         self._begin()
         answer = asyncio.run_coroutine_threadsafe(self._front.confirmed(request), self._loop)
         try:
@@ -123,7 +123,7 @@ class Moving:
                 self._stop = lambda: None
 
     async def _stored(self, requests: Sequence[Request]) -> list[Outcome]:
-        """What the other thread makes of them."""
+        """Have the other thread store them."""
         outcomes = concurrent.futures.Future[list[Outcome]]()
 
         def job() -> None:

@@ -1,4 +1,4 @@
-"""What doors ask: is this request in the queue, confirmed? If not, the table takes it.
+"""The queue as the doors use it: put a request in and wait for the confirmation. If there is none, the table takes it.
 
 Requests that wait at the same moment are handed over together, as in the line of arrivals, whose bounds these are. While the
 broker is away nobody waits for it: it is tried again in the background.
@@ -35,7 +35,7 @@ class Front(Gathering):
         self._wait_s = AWAY_S[0]
 
     async def confirmed(self, request: Request) -> bool:
-        """Whether the broker has it for sure. Raises Overloaded: too many wait to hear that."""
+        """Put a request into the queue; True: the broker has it for sure. Raises Overloaded: too many wait to hear that."""
         if len(request.body) > parcel.LARGE_BYTES or not self._may_be_asked():
             return False
         try:

@@ -42,7 +42,7 @@ def unpack(body: bytes) -> list[Request]:
 
 
 def shares(sizes: Sequence[tuple[T, int]]) -> list[list[T]]:
-    """What goes into one message each, in order; given with the bytes of each body."""
+    """Divide bodies into messages, in order; given with the bytes of each body."""
     made: list[list[T]] = []
     room = 0
     for one, size in sizes:

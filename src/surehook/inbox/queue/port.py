@@ -1,4 +1,4 @@
-"""What the inbox asks of a broker. One suite holds every adapter to it: `tests/inbox/queue/test_contract.py`.
+"""The port to a broker. One suite holds every adapter to it: `tests/inbox/queue/test_contract.py`.
 
 A giving and a taking are one connection each. They never mend themselves: after QueueAway the caller closes it and asks for
 another one. One way to be broken is easier to be sure of than several.
@@ -23,7 +23,7 @@ class QueueUnfit(QueueAway):
 
 
 class Message(Struct, frozen=True):
-    """What was taken: `tag` is the broker's name for it."""
+    """A message that was taken: `tag` is the broker's name for it."""
 
     tag: Any
     body: bytes

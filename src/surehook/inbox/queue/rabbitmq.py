@@ -127,7 +127,7 @@ class RabbitGiving:
 
 
 def _is_in(answer: object) -> bool:
-    """Whether the broker has a message on its disk."""
+    """Read a confirmation; True: the broker has the message on its disk."""
     if isinstance(answer, PublishError):
         raise QueueAway("RabbitMQ has no such queue any more")
     if isinstance(answer, DeliveryError):  # a nack: it is full

@@ -137,7 +137,7 @@ class RedisTaking:
         return _messages(found[0][1]) if found else []
 
     async def _abandoned(self, limit: int) -> list[Message]:
-        """What a taker holds that has not been heard of."""
+        """Claim the messages of a consumer that has not been heard of."""
         now = asyncio.get_running_loop().time()
         if self._looked is not None and now - self._looked < LOOK_S:
             return []
@@ -181,7 +181,7 @@ def _messages(entries: Any) -> list[Message]:
 
 
 async def _waits(client: Redis) -> bool:
-    """Whether WAITAOF is to be asked for. Raises QueueUnfit where a confirm would not mean that it is on the disk."""
+    """Tell whether to ask for WAITAOF. Raises QueueUnfit where a confirm would not mean that it is on the disk."""
     info: Any = await client.info()
     if info["aof_enabled"] != 1:
         raise QueueUnfit("Redis has its streams in memory alone: set `appendonly yes`")

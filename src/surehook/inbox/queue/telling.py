@@ -1,4 +1,4 @@
-"""What is said of a queue that cannot be used: when that begins, once a minute while it lasts, and when it is over."""
+"""Log lines about a queue that cannot be used: when that begins, once a minute while it lasts, and when it is over."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from surehook.core.errors import SettingsError
 
 
 class _Borrowed:
-    """What an owner does to a connection, left undone."""
+    """A connection of the application, protected from what an owner would do to it."""
 
     def on_connect(self) -> None:
         return None

@@ -134,7 +134,7 @@ def _quoted(dialect: Dialect, names: Sequence[str]) -> list[str]:
 
 
 def _places(dialect: Dialect, count: int, after: int = 0) -> list[str]:
-    """How the driver writes its places, `after` others; those with names (`pyformat`) take tuples too."""
+    """Write the driver's placeholders, `after` others; those with names (`pyformat`) take tuples too."""
     if dialect.paramstyle == "numeric_dollar":
         return [f"${place}" for place in range(after + 1, after + count + 1)]
     return ["?" if dialect.paramstyle == "qmark" else "%s"] * count

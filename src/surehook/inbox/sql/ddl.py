@@ -36,7 +36,7 @@ DIALECTS: dict[str, Any] = {
 
 
 def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
-    """What makes the tables and indexes: all, or those of these names. Raises SettingsError for a dialect that is not known."""
+    """Return the statements that make tables and indexes: all, or those named. Raises SettingsError for an unknown dialect."""
     if dialect not in DIALECTS:
         raise SettingsError("dialect", f"{dialect!r} is not known", hint=", ".join(DIALECTS))
     made = DIALECTS[dialect]()

@@ -1,4 +1,4 @@
-"""How much waits, by a look that costs the same whatever the backlog: at most `limit` rows of each kind are counted.
+"""The backlog, by a look that costs the same however large it is: at most `limit` rows of each kind are counted.
 
 Open runs are found by the index of what is due, the others by one that holds nothing else, so a healthy inbox of many million
 finished runs is looked at in a few pages.

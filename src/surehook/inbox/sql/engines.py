@@ -63,7 +63,7 @@ def rows(connection: Connection, statement: str, values: dict[str, Any]) -> list
 
 
 def no_engine(given: object) -> SettingsError:
-    """What is said of something that is neither an engine nor a URL."""
+    """Make the error for something that is neither an engine nor a URL."""
     return SettingsError(
         "engine",
         f"a {type(given).__name__} is neither an engine nor a URL",

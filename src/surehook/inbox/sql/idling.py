@@ -1,4 +1,4 @@
-"""How long the database keeps a transaction in which nothing is asked for: a process that freezes with rows locked would keep
+"""The bound on an idle transaction, which the database enforces: a process that freezes with rows locked would keep
 them from all others for ever.
 
 PostgreSQL is told in the transaction, which is safe behind a pooler. The statement that claims, or holds what was claimed, tells

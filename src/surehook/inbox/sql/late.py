@@ -224,6 +224,6 @@ def driver(connection: Connection) -> Any:
 
 
 def in_transaction(connection: Connection) -> bool:
-    """Whether SQLite has begun one, whoever asked for it."""
+    """True if SQLite has begun a transaction, whoever asked for it."""
     faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
     return any(getattr(face, "in_transaction", False) for face in faces)

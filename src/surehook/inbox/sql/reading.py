@@ -45,7 +45,7 @@ class Reading(ABC):
         return None if found is None else int(found)
 
     def _is_found_by_index(self, wanted: Filter, looks: int) -> bool:
-        """Whether an index of its own gives what fits, and little beside it."""
+        """Tell whether an index of its own gives what fits, and little beside it."""
         if wanted.event is not None or wanted.document is not None:
             return True
         if None not in (wanted.source, wanted.tenant, wanted.event_id):

@@ -94,7 +94,7 @@ class SqlStore:
 
     @property
     def commits_apart(self) -> bool:
-        """Whether one thread may commit what another has written: in a file of SQLite, whose connections are a queue's."""
+        """True if one thread may commit what another has written: in a file of SQLite, whose connections are a queue's."""
         dialect = self.engine.dialect
         return (dialect.name, dialect.driver) == ("sqlite", "pysqlite") and isinstance(
             self.engine.pool, QueuePool
@@ -213,7 +213,7 @@ def _cut(open_: Open | None) -> bool:
 
 
 def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T], writer: Writer | None) -> T:
-    """What `work` gives on this book, in a transaction of the connection that may be committed. Raises StoreError where that
+    """Do `work` on this book, in a transaction of the connection that may be committed. Raises StoreError where that
     was cut, and what `work` raises."""
     try:
         result = work(book)
@@ -259,7 +259,7 @@ def _ours(error: DBAPIError) -> type[StoreError]:
 
 
 def is_contended(error: DBAPIError) -> bool:
-    """Whether others wanted the same rows, so that the same transaction may do at once."""
+    """Tell whether others wanted the same rows, so that the same transaction may succeed at once."""
     state = _state(error)
     if state is not None:
         return state.startswith(_CONTENDED)
@@ -267,13 +267,13 @@ def is_contended(error: DBAPIError) -> bool:
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Whether another connection holds SQLite's file."""
+    """Tell whether another connection holds SQLite's file."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Whether the database, and not the statement, is what is wrong."""
+    """Tell whether the database, and not the statement, is at fault."""
     if error.connection_invalidated:
         return True
     if isinstance(error, IntegrityError):
