@@ -116,15 +116,15 @@ def test_the_transaction_that_is_cut_is_the_one_around_what_a_handler_asks(house
     store = house.inbox.store
     caller = threading.get_ident()
 
-    async def cut_in_a_loop(book):
-        await store.run(lambda book: book.counts())
+    async def cut_in_a_loop(transaction):
+        await store.run(lambda transaction: transaction.counts())
         assert store.cut(id(asyncio.current_task()))
 
-    def cut(book):
+    def cut(transaction):
         store.run(lambda inner: store.cut(caller))
 
-    def outer(book):
-        book.wait(cut_in_a_loop(book)) if kind == "async" else cut(book)
+    def outer(transaction):
+        transaction.wait(cut_in_a_loop(transaction)) if kind == "async" else cut(transaction)
 
     async def story():
         await store.run(outer)

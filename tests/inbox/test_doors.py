@@ -252,7 +252,7 @@ def test_wsgi_reads_what_was_announced_and_no_more(inbox, length, body, status):
 
 
 def test_a_full_line_is_503_and_asks_for_another_try(inbox, tmp_path):
-    waiting = group_commit._Waiting()
+    waiting = group_commit._PendingRequests()
     taken = inbox.receiver.judge(call(*message("evt_1"), at=NOW), now=NOW)
     for _ in range(group_commit.LINE_REQUESTS):
         waiting.add(group_commit.Ticket(taken.request))
@@ -279,7 +279,7 @@ def test_a_batch_says_of_every_request_what_one_by_one_would_have_said(picks, cu
     found, size = [], max(1, len(takens) // (cut + 1))
     for at in range(0, len(takens), size):
         tickets = [group_commit.Ticket(taken.request) for taken in takens[at : at + size]]
-        inbox._line._write(tickets)
+        inbox._group_commit._write(tickets)
         found += [ticket.result()[0].kind for ticket in tickets]
     assert found == expected
     assert sum(one.get("accepted", 0) for one in inbox.counts().values()) == len(first)
@@ -291,7 +291,7 @@ def test_one_that_cannot_be_stored_spoils_nothing_for_those_beside_it(inbox):
 
     good, bad = (inbox.receiver.judge(call(*message(f"evt_{n}"), at=NOW), now=NOW).request for n in (1, 2))
     tickets = [group_commit.Ticket(good), group_commit.Ticket(structs.replace(bad, headers=None))]
-    inbox._line._write(tickets)
+    inbox._group_commit._write(tickets)
     assert tickets[0].result()[0].kind == "new"
     assert tickets[1].error is not None
 
@@ -308,7 +308,7 @@ def test_a_database_that_is_away_is_told_to_all_who_wait_after_one_try(inbox):
         group_commit.Ticket(inbox.receiver.judge(call(*message(f"evt_{n}"), at=NOW), now=NOW).request)
         for n in range(5)
     ]
-    group_commit.Line(Away())._write(tickets)  # type: ignore[arg-type]
+    group_commit.GroupCommit(Away())._write(tickets)  # type: ignore[arg-type]
     assert len(tries) == 1
     assert all(isinstance(ticket.error, StoreUnavailable) for ticket in tickets)
 
@@ -331,7 +331,7 @@ def test_a_batch_that_lost_a_race_for_locks_is_written_again_and_not_for_ever(in
         ticket = group_commit.Ticket(
             inbox.receiver.judge(call(*message(f"evt_{losses}"), at=NOW), now=NOW).request
         )
-        group_commit.Line(Busy(losses))._write([ticket])  # type: ignore[arg-type]
+        group_commit.GroupCommit(Busy(losses))._write([ticket])  # type: ignore[arg-type]
         assert (ticket.error is None) == stored
         assert len(tries) == group_commit.CLASHES + 1
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Backoff, Rules, pool
-from surehook.inbox.calls import Calls, GivenUp
-from surehook.inbox.sql import engines, late
-from surehook.inbox.sql.late import Writer
+from surehook.inbox.calls import GivenUp, HandlerCalls
+from surehook.inbox.sql import deferred_begin, engines
+from surehook.inbox.sql.deferred_begin import Writer
 from surehook.ports.inbox import StoreError
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import table
@@ -89,7 +89,9 @@ def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, mo
     (event,) = house.events(id="hang")
     assert (event.code, event.error) == ("handler_timeout", f"not done after 20 seconds{NEXT}")
     (handler,) = house.inbox.handlers._all
-    assert house.inbox.steps.pace._seen[id(handler)] > 1, "it is slow from then on, and shares no transaction"
+    assert house.inbox.transactions.handler_times._seen[id(handler)] > 1, (
+        "it is slow from then on, and shares no transaction"
+    )
     assert house.inbox.store.engine.pool.checkedout() <= 1, "the connection it had is the pool's no more"
     hangs.go.set()
     assert hangs.came_back.wait(PATIENCE_S)
@@ -244,7 +246,7 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
         turn.connection = connection
         with pytest.raises(StoreError, match="ended from outside"):
             turn.writer.about_to(connection)
-        assert not late.in_transaction(connection)
+        assert not deferred_begin.in_transaction(connection)
         assert not turn.writer.has_begun
     turn.writer.end()
     assert turn.taken == 0
@@ -252,7 +254,7 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
 
 
 def test_a_call_comes_back_or_is_given_up_and_never_both():
-    calls = Calls(lambda: 0.0, lambda handler, seconds: None, threading.get_ident)
+    calls = HandlerCalls(lambda: 0.0, lambda handler, seconds: None, threading.get_ident)
     run: Any = SimpleNamespace(event=b"e" * 16)
     handler: Any = SimpleNamespace(name="slow")
     call = calls.begin(run, handler, 0.0, 1.0)
@@ -295,8 +297,8 @@ class TestDjango:
         house = houses()
         store, caller = house.inbox.store, threading.get_ident()
 
-        def work(book):
-            with book.tx(is_async=False) as tx:
+        def work(transaction):
+            with transaction.tx(is_async=False) as tx:
                 DjangoTx(tx).execute("", {"id": "evt_1"})
                 other = threading.Thread(target=store.cut, args=(caller,))
                 other.start()

@@ -256,7 +256,9 @@ def test_depth_tells_what_is_put_off_from_what_is_due(house):
 def test_depth_is_counted_up_to_a_bound(house):
     for n in range(5):
         house.receive(f"evt_{n}")
-    (depth,) = house.do(house.inbox.store.run(lambda book: book.depth(now=house.clock.at, limit=3)))
+    (depth,) = house.do(
+        house.inbox.store.run(lambda transaction: transaction.depth(now=house.clock.at, limit=3))
+    )
     assert depth.ready == 3
 
 
@@ -299,7 +301,7 @@ def test_a_look_that_fails_keeps_nobody_from_working(house):
     seen = house.on()
     house.inbox.collector()
     broken = text("select nothing from nowhere")
-    house.inbox.looking = lambda: lambda book: book.connection.execute(broken)
+    house.inbox.looking = lambda: lambda transaction: transaction.connection.execute(broken)
     house.receive("evt_1")
     house.work()
     assert [event.id for event in seen] == ["evt_1"]

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surehook.core import ids, instants
 from surehook.inbox.event import PREFIX
-from surehook.inbox.seldom import Steady
+from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.transitions import quoted
 from surehook.ports.inbox import Run, Settlement
 
@@ -55,7 +55,7 @@ class Failures:
     """The hooks for dead events. A hook that fails is logged, and affects nothing else."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
-        self._lines = Steady(boot, LINES_S)
+        self._lines = LinesPerSecond(boot, LINES_S)
         self._hooks: list[Hook] = []
         self._dead: list[Hook] = []
 
@@ -67,7 +67,7 @@ class Failures:
         """Tell of every event that was given up."""
         self._dead.append(hook)
 
-    def told(self, run: Run, ended: Settlement) -> None:
+    def report(self, run: Run, ended: Settlement) -> None:
         """Tell of one run, if it failed."""
         if ended.state == "dead" or (ended.state == "accepted" and ended.error_code not in SAID):
             self._tell(_failure(run, ended))

@@ -22,12 +22,21 @@ import msgspec
 from msgspec import structs
 
 from surehook.core.workflow.decide import Arrival, Decision, Document, Step, WorkflowError, is_undone
-from surehook.inbox.ends import Called, Ends
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches
+from surehook.inbox.result_policy import Called, ResultPolicy
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed, Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
-from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
+from surehook.ports.inbox import (
+    DocumentKey,
+    DocumentRow,
+    Run,
+    Settlement,
+    State,
+    StepRow,
+    StoreError,
+    Transaction,
+)
 
 log = logging.getLogger("surehook.inbox")
 
@@ -135,19 +144,19 @@ class Following:
         return next((one for one in self.workflows if one.document_type == document_type), None)
 
 
-class Desk:
+class DocumentBatch:
     """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
 
     def __init__(
         self,
-        book: Book,
-        ends: Ends,
+        transaction: Transaction,
+        ends: ResultPolicy,
         following: Following,
         read: Callable[[Run], Event],
         keys: Sequence[DocumentKey],
     ) -> None:
-        self._book, self._ends, self._following, self._read = book, ends, following, read
-        self._rows = book.documents(keys) if keys else {}
+        self._book, self._policy, self._following, self._read = transaction, ends, following, read
+        self._rows = transaction.documents(keys) if keys else {}
         self._standing = {
             key: None if row.body is None else _document.decode(row.body) for key, row in self._rows.items()
         }
@@ -179,12 +188,12 @@ class Desk:
     def wake(self, workflow: Workflow, key: DocumentKey) -> None:
         """Let time pass for a document, if it still waits for that."""
         wake_at = self._rows[key].wake_at
-        if wake_at is not None and wake_at <= self._ends.now() and self._standing[key] is not None:
+        if wake_at is not None and wake_at <= self._policy.now() and self._standing[key] is not None:
             self._decide(workflow, key, None, None)
 
     def keep(self, identify: Callable[[], bytes]) -> None:
         """Write the documents that were decided on, and the journal."""
-        now = self._ends.now()
+        now = self._policy.now()
         rows = []
         for key, wake_at in self._wake.items():
             document = self._standing[key]
@@ -222,7 +231,7 @@ class Desk:
         except StoreError:
             raise
         except Exception as error:
-            self.settle(run, self._ends.badly(run, error))
+            self.settle(run, self._policy.failed_with(run, error))
         else:
             self.settle(run, ended)
 
@@ -236,13 +245,13 @@ class Desk:
         said: dict[bytes, Settlement] = {}
         while True:  # once more for each waiting event whose handler fails: at most as often as events wait
             try:
-                decision = workflow.decide(document, arrival, now=self._ends.now())
+                decision = workflow.decide(document, arrival, now=self._policy.now())
             except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
                 if own is None:
                     log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
-                    self._wake[key] = self._ends.now() + UNREADABLE_MS
+                    self._wake[key] = self._policy.now() + UNREADABLE_MS
                     return
-                self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
+                self.settle(own[0], self._policy.failed_with(own[0], error, "workflow_error"))
                 return
             runs = self._concerned(key, decision, own)
             try:
@@ -284,7 +293,7 @@ class Desk:
         if own is None:
             return
         run = own[0]
-        later = self._ends.end(run, "accepted", code=UNDO_FAILED, error=str(error))
+        later = self._policy.end(run, "accepted", code=UNDO_FAILED, error=str(error))
         self.settle(run, structs.replace(later, due_at=error.ended.due_at, attempts=max(run.attempts - 1, 0)))
 
     def _handle(
@@ -309,7 +318,9 @@ class Desk:
             with self._book.savepoint():
                 for step in decision.steps:
                     if step.is_taking_back:
-                        undoing.hear(self._book, self._ends, self._read, key, step, self._said_at(key, step))
+                        undoing.hear(
+                            self._book, self._policy, self._read, key, step, self._said_at(key, step)
+                        )
                         continue
                     if step.event not in runs:
                         if step.is_move and step.event:
@@ -326,7 +337,7 @@ class Desk:
             raise
         except Exception as error:
             assert current is not None
-            settlement = self._ends.badly(current, error)
+            settlement = self._policy.failed_with(current, error)
             if is_information and isinstance(error, Ignore | Refuse):
                 said[current.id] = settlement
             else:
@@ -343,11 +354,11 @@ class Desk:
         return next((one.at for one in words if one.step and one.step.event == step.event), step.at)
 
     def _ended(self, workflow: Workflow, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
-        ends = self._ends
+        ends = self._policy
         hearing = self._hearing(workflow, step, run)
         if step.is_move or hearing:
             called: Called = ends.call(self._book, run, structs.replace(event, change=step), hearing)
-            return ends.well(run, called)
+            return ends.succeeded(run, called)
         if step.verdict == "early" and again:
             later = ends.end(run, "accepted", code="line_full", error=step.reason)
             return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
@@ -358,7 +369,7 @@ class Desk:
         """Choose the handlers that hear of a step."""
         if not step.is_move and step.verdict != "informational":
             return ()
-        fitting = self._ends.handlers.fitting(run.source, run.type)
+        fitting = self._policy.handlers.fitting(run.source, run.type)
         return fitting if step.is_move else self._following.asking(workflow, run, fitting)
 
 

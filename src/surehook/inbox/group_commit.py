@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
-from surehook.ports.inbox import Book, Clash, Contended, Request, Stored, StoreError, StoreUnavailable
+from surehook.ports.inbox import Clash, Contended, Request, Stored, StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
 
@@ -31,20 +31,20 @@ LINE_REQUESTS = 10_000  # waiting: two seconds' worth; more would be answered af
 LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
 CLASHES = 5  # times in a row that another process may be faster with the same events, or hold the same locks
 
-Ends = list[Stored]
-Outcome = Ends | Exception
+StoredEvents = list[Stored]
+StoreResult = StoredEvents | Exception
 
 
 class BlockingRun(Protocol):
     """The one method of a `Store` that is needed here."""
 
-    def run(self, work: Callable[[Book], T]) -> T: ...
+    def run(self, work: Callable[[Transaction], T]) -> T: ...
 
 
 class AsyncRun(Protocol):
     """The same of an `AsyncStore`."""
 
-    def run(self, work: Callable[[Book], T]) -> Awaitable[T]: ...
+    def run(self, work: Callable[[Transaction], T]) -> Awaitable[T]: ...
 
 
 class Ticket:
@@ -55,62 +55,62 @@ class Ticket:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.done = False
-        self.ends: Ends = []
+        self.ends: StoredEvents = []
         self.error: Exception | None = None
         self.waiter: asyncio.Future[None] | None = None
 
-    def finish(self, ends: Ends | None, error: Exception | None = None) -> None:
+    def finish(self, ends: StoredEvents | None, error: Exception | None = None) -> None:
         self.ends, self.error, self.done = ends or [], error, True
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
-    def result(self) -> Ends:
+    def result(self) -> StoredEvents:
         if self.error is not None:
             raise self.error
         return self.ends
 
 
-class _Waiting:
+class _PendingRequests:
     """The bounded line itself."""
 
     def __init__(self) -> None:
-        self._line: deque[Ticket] = deque()
+        self._group_commit: deque[Ticket] = deque()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._group_commit)
 
     def add(self, ticket: Ticket) -> None:
-        if len(self._line) >= LINE_REQUESTS or self._bytes >= LINE_BYTES:
+        if len(self._group_commit) >= LINE_REQUESTS or self._bytes >= LINE_BYTES:
             raise Overloaded("too many requests wait to be stored")
-        self._line.append(ticket)
+        self._group_commit.append(ticket)
         self._bytes += len(ticket.request.body)
 
     def take(self) -> list[Ticket]:
         """The next batch: the oldest, at least one."""
         taken: list[Ticket] = []
         events = size = 0
-        while self._line:
-            request = self._line[0].request
+        while self._group_commit:
+            request = self._group_commit[0].request
             events += len(request.events)
             size += len(request.body)
             if taken and (events > BATCH_EVENTS or size > BATCH_BYTES):
                 break
-            taken.append(self._line.popleft())
+            taken.append(self._group_commit.popleft())
             self._bytes -= len(request.body)
         return taken
 
 
-class Line:
+class GroupCommit:
     """For callers that block. Whoever finds nobody writing writes for all who wait."""
 
     def __init__(self, store: BlockingRun) -> None:
         self._store = store
-        self._waiting = _Waiting()
+        self._waiting = _PendingRequests()
         self._adding = threading.Lock()
         self._writing = threading.Lock()
 
-    def put(self, request: Request) -> Ends:
+    def put(self, request: Request) -> StoredEvents:
         """Store one request with others; returns after the commit. Raises Overloaded, StoreError."""
         ticket = Ticket(request)
         with self._adding:
@@ -122,10 +122,10 @@ class Line:
                 self._write(batch)
         return ticket.result()
 
-    def put_all(self, requests: Sequence[Request]) -> list[Outcome]:
+    def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
         """Store these, in as many batches as it takes, between which others have their turn; what became of each."""
         tickets = [Ticket(request) for request in requests]
-        waiting = _Waiting()
+        waiting = _PendingRequests()
         for ticket in tickets:
             waiting.add(ticket)
         while waiting:
@@ -137,18 +137,18 @@ class Line:
         effects.run(_write(self._store, batch))
 
 
-class Gathering(ABC):
+class LoopBatches(ABC):
     """For callers that must not block: those of one event loop that wait at the same moment make a batch."""
 
     def __init__(self) -> None:
-        self._waiting = _Waiting()
+        self._waiting = _PendingRequests()
         self._writer: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def _write(self, batch: list[Ticket]) -> None:
         """Finish every ticket."""
 
-    async def put(self, request: Request) -> Ends:
+    async def put(self, request: Request) -> StoredEvents:
         """Have one request written with others; returns when it is. Raises Overloaded, and what its ticket was finished with."""
         ticket = Ticket(request)
         loop = asyncio.get_running_loop()
@@ -156,9 +156,8 @@ class Gathering(ABC):
         self._waiting.add(ticket)
         if self._writer is None or self._writer.done():
             self._writer = loop.create_task(self._write_all())
-        await (
-            ticket.waiter
-        )  # a caller that is cancelled leaves its request in the batch: it may be stored, unanswered
+        # A caller that is cancelled leaves its request in the batch: it may be stored, unanswered.
+        await ticket.waiter
         return ticket.result()
 
     async def drained(self) -> None:
@@ -182,17 +181,17 @@ class Gathering(ABC):
                 return
 
 
-class AsyncLine(Gathering):
-    """`Line` for an event loop. The store is asynchronous, or sends work to a thread."""
+class AsyncGroupCommit(LoopBatches):
+    """`GroupCommit` for an event loop. The store is asynchronous, or sends work to a thread."""
 
     def __init__(self, store: AsyncRun) -> None:
         super().__init__()
         self._store = store
 
-    async def put_all(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
         """Store these with what else waits; what became of each."""
 
-        async def outcome(request: Request) -> Outcome:
+        async def outcome(request: Request) -> StoreResult:
             try:
                 return await self.put(request)
             except Exception as error:
@@ -206,15 +205,15 @@ class AsyncLine(Gathering):
 
 def _write(store: BlockingRun | AsyncRun, batch: list[Ticket]) -> Script[None]:
     """Finish every ticket of a batch, whatever happens."""
-    plan = _Plan(batch)
+    plan = _BatchPlan(batch)
     for part in plan:
         try:
-            ends: list[Ends] = yield store.run(persisting(part))
-            plan.well(part, ends)
+            ends: list[StoredEvents] = yield store.run(persist_work(part))
+            plan.stored(part, ends)
         except Exception as error:
-            plan.badly(part, error)
+            plan.failed(part, error)
         except BaseException as error:
-            plan.broken(error)
+            plan.stopped(error)
             raise
 
 
@@ -228,14 +227,14 @@ class Part:
         self.clashes = clashes
 
 
-class _Plan:
+class _BatchPlan:
     """The parts of a batch still to be written: all at once; again with care after a clash; one by one after a failure."""
 
     def __init__(self, batch: list[Ticket]) -> None:
         self._batch = batch
         self._todo: deque[Part] = deque([Part(batch)])
 
-    def __iter__(self) -> _Plan:
+    def __iter__(self) -> _BatchPlan:
         return self
 
     def __next__(self) -> Part:
@@ -243,11 +242,11 @@ class _Plan:
             raise StopIteration
         return self._todo.popleft()
 
-    def well(self, part: Part, ends: Sequence[Ends]) -> None:
+    def stored(self, part: Part, ends: Sequence[StoredEvents]) -> None:
         for ticket, end in zip(part.tickets, ends, strict=True):
             ticket.finish(end)
 
-    def badly(self, part: Part, error: Exception) -> None:
+    def failed(self, part: Part, error: Exception) -> None:
         if isinstance(error, Clash | Contended) and part.clashes < CLASHES:
             self._todo.appendleft(Part(part.tickets, part.clashes + 1))
         elif (
@@ -260,14 +259,14 @@ class _Plan:
             for ticket in part.tickets:
                 ticket.finish(None, error)
 
-    def broken(self, error: BaseException) -> None:
+    def stopped(self, error: BaseException) -> None:
         """The writer itself was stopped: whoever waits hears of it."""
         for ticket in self._batch:
             if not ticket.done:
                 ticket.finish(None, StoreUnavailable(f"stopped while storing ({error.__class__.__name__})"))
 
 
-def persisting(part: Part) -> Callable[[Book], list[Ends]]:
+def persist_work(part: Part) -> Callable[[Transaction], list[StoredEvents]]:
     requests = [ticket.request for ticket in part.tickets]
     careful = part.clashes > 0
-    return lambda book: book.persist(requests, careful=careful)
+    return lambda transaction: transaction.persist(requests, careful=careful)

@@ -46,11 +46,11 @@ LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was wa
 MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
 
-class Say(SurehookError):
+class HandlerOutcome(SurehookError):
     """A handler's answer other than success."""
 
 
-class Later(Say):
+class Later(HandlerOutcome):
     """Try again after `wait` (`30s`, `5m`, or seconds); the attempt is not counted. Raises SettingsError for no duration."""
 
     def __init__(self, wait: str | float, reason: str = "") -> None:
@@ -63,14 +63,14 @@ class Later(Say):
             raise SettingsError("wait", "more than 0 and at most 30 days")
 
 
-class Ignore(Say):
+class Ignore(HandlerOutcome):
     """There is nothing to do; recorded as that."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
 
 
-class Refuse(Say):
+class Refuse(HandlerOutcome):
     """Never: the event is rejected with this code (`[a-z0-9_]`, for machines) and sentence."""
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -82,7 +82,7 @@ class Refuse(Say):
 # tells one.
 Returned: TypeAlias = (
     bool | int | float | str | bytes | date | time | timedelta | Decimal | Enum
-    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | Say | None
+    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | HandlerOutcome | None
 )  # fmt: skip
 B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 

@@ -11,13 +11,13 @@ from surehook.core import ids, instants
 from surehook.core.errors import Problem, SettingsError
 from surehook.core.meant import meant
 from surehook.core.workflow.explain import explain
+from surehook.inbox.document_commands import take_back
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import document_of, steps_of
-from surehook.inbox.keeping import Keep
-from surehook.inbox.pending_receipts import Owing
+from surehook.inbox.pending_receipts import PendingReceipts
+from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
-from surehook.inbox.words import take_back
-from surehook.ports.inbox import Book, Entry, Filter, Pruned, State, StoreError, pairs
+from surehook.ports.inbox import Entry, Filter, Pruned, State, StoreError, Transaction, pairs
 from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_tries import Try
 
@@ -28,7 +28,7 @@ LOOKS = 20_000  # events that are looked at for one page: some tens of milliseco
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
 
 
-class Wanted(TypedDict, total=False):
+class EventFilter(TypedDict, total=False):
     """A filter of events: None matches all. Times of arrival are RFC 3339 or Unix milliseconds, `until` exclusive."""
 
     ref: str | None
@@ -44,7 +44,7 @@ class Wanted(TypedDict, total=False):
     until: str | int | None
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class EventRow(Struct, frozen=True, kw_only=True):
     """One event and its newest run, for people: references as text, times RFC 3339."""
 
     ref: str
@@ -68,7 +68,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-class Tried(Struct, frozen=True, kw_only=True):
+class FailedTry(Struct, frozen=True, kw_only=True):
     """An attempt that failed: which handler, with what error."""
 
     at: str
@@ -80,18 +80,18 @@ class Tried(Struct, frozen=True, kw_only=True):
     message: str | None
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class EventDetails(Struct, frozen=True, kw_only=True):
     """One event as it stands, how it came, and its last attempts that failed, oldest first.
 
     url, headers, body  as they were received; None when their retention has ended
     others              bodies that came under its id afterwards, oldest first: ten at most are kept
     """
 
-    event: Listed
+    event: EventRow
     url: str | None
     headers: list[tuple[str, str]] | None
     body: bytes | None
-    tries: list[Tried]
+    tries: list[FailedTry]
     others: list[OtherBody]
 
 
@@ -103,7 +103,7 @@ class OtherBody(Struct, frozen=True, kw_only=True):
     body: bytes | None
 
 
-class Conflicting(Struct, frozen=True, kw_only=True):
+class ConflictRow(Struct, frozen=True, kw_only=True):
     """Another body under the id of an event that stands (`ref`), which `show` has with it.
 
     conflict    its own name, from which a list goes on (`before=`)
@@ -120,36 +120,36 @@ class Conflicting(Struct, frozen=True, kw_only=True):
     body_bytes: int | None
 
 
-class Looked(Struct, frozen=True, kw_only=True):
+class EventPage(Struct, frozen=True, kw_only=True):
     """A page of events. `until`: enough was looked at before it was full; when the last of these came, RFC 3339, from where the
     list goes on (`until=`). None: it is full, or nothing older fits."""
 
-    events: list[Listed]
+    events: list[EventRow]
     until: str | None
 
 
-def deciding(
-    ref: str, state: State, code: str | None, note: str, now: int, owing: Owing
-) -> Callable[[Book], Entry | None]:
+def decide_work(
+    ref: str, state: State, code: str | None, note: str, now: int, pending_receipts: PendingReceipts
+) -> Callable[[Transaction], Entry | None]:
     """The event as it stands then; None: it did not wait for that."""
     event = _event(ref)
     short = None if code is None else code[:CODE_CHARS]
     said = note[:NOTE_CHARS] or None
 
-    def work(book: Book) -> Entry | None:
-        if not book.decide(event, state=state, code=short, note=said, now=now):
+    def work(transaction: Transaction) -> Entry | None:
+        if not transaction.decide(event, state=state, code=short, note=said, now=now):
             return None
-        owing.decided(book, event, state, short, said)
+        pending_receipts.decided(transaction, event, state, short, said)
         if state == "rejected":
-            take_back(book, event, code=short, now=now)
-        return book.entries(Filter(event=event), limit=1)[0]
+            take_back(transaction, event, code=short, now=now)
+        return transaction.entries(Filter(event=event), limit=1)[0]
 
     return work
 
 
-def replaying(
+def replay_work(
     wanted: Mapping[str, Any], *, reason: str, limit: int, now: int, identify: Callable[[int], bytes]
-) -> Callable[[Book], int]:
+) -> Callable[[Transaction], int]:
     if not wanted:
         raise SettingsError(
             "replay", "say which events: everything is never meant", hint="source=, type=, state=, …"
@@ -157,49 +157,51 @@ def replaying(
     if not reason:
         raise SettingsError("reason", "who asks later wants to know why")
     fitting, rows = _filter(wanted), _rows(limit)
-    return lambda book: book.replay(fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows)
+    return lambda transaction: transaction.replay(
+        fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows
+    )
 
 
-def unparking(source: Source, now: int) -> Callable[[Book], int]:
+def unpark_work(source: Source, now: int) -> Callable[[Transaction], int]:
     versions = sorted(source.schema_versions)
-    return lambda book: book.unpark(source.name, versions, now=now)
+    return lambda transaction: transaction.unpark(source.name, versions, now=now)
 
 
-def listing(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], list[Listed]]:
+def list_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], list[EventRow]]:
     fitting, rows = _filter(wanted), _rows(limit)
-    return lambda book: [_listed(one) for one in book.entries(fitting, limit=rows)]
+    return lambda transaction: [_listed(one) for one in transaction.entries(fitting, limit=rows)]
 
 
-def paging(wanted: Mapping[str, Any], limit: int) -> Callable[[Book], Looked]:
+def page_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], EventPage]:
     fitting, rows = _filter(wanted), _rows(limit)
 
-    def work(book: Book) -> Looked:
-        reached = book.reach(fitting, looks=LOOKS)
+    def work(transaction: Transaction) -> EventPage:
+        reached = transaction.reach(fitting, looks=LOOKS)
         near = fitting if reached is None else structs.replace(fitting, since=reached)
-        found = [_listed(one) for one in book.entries(near, limit=rows)]
-        return Looked(events=found, until=instants.render_optional(reached if len(found) < rows else None))
+        found = [_listed(one) for one in transaction.entries(near, limit=rows)]
+        return EventPage(events=found, until=instants.render_optional(reached if len(found) < rows else None))
 
     return work
 
 
-def showing(ref: str) -> Callable[[Book], Shown | None]:
+def show_work(ref: str) -> Callable[[Transaction], EventDetails | None]:
     """Raises Problem for what is no reference."""
     event = _event(ref)
 
-    def work(book: Book) -> Shown | None:
-        entries = book.entries(Filter(event=event), limit=1)
+    def work(transaction: Transaction) -> EventDetails | None:
+        entries = transaction.entries(Filter(event=event), limit=1)
         if not entries:
             return None
-        if (wrong := book.outdated()) is not None:
+        if (wrong := transaction.outdated()) is not None:
             raise StoreError(wrong)
-        came = book.original(event)
-        return Shown(
+        came = transaction.original(event)
+        return EventDetails(
             event=_listed(entries[0]),
             url=None if came is None else came.url,
             headers=None if came is None else pairs(came.headers),
             body=None if came is None else came.body,
-            tries=[_tried(one) for one in book.tries(event)],
-            others=[_other(one) for one in book.others(event)],
+            tries=[_tried(one) for one in transaction.tries(event)],
+            others=[_other(one) for one in transaction.others(event)],
         )
 
     return work
@@ -211,8 +213,8 @@ def _other(one: Other) -> OtherBody:
     )
 
 
-def _tried(one: Try) -> Tried:
-    return Tried(
+def _tried(one: Try) -> FailedTry:
+    return FailedTry(
         at=instants.render(one.at),
         replay=one.number,
         attempt=one.attempt,
@@ -223,9 +225,9 @@ def _tried(one: Try) -> Tried:
     )
 
 
-def _listed(one: Entry) -> Listed:
+def _listed(one: Entry) -> EventRow:
     when = instants.render_optional
-    return Listed(
+    return EventRow(
         ref=ids.text(PREFIX, one.id),
         source=one.source,
         tenant=one.tenant,
@@ -248,11 +250,11 @@ def _listed(one: Entry) -> Listed:
     )
 
 
-def conflicting(limit: int, before: str | None) -> Callable[[Book], list[Conflicting]]:
+def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], list[ConflictRow]]:
     """Raises Problem where `before` names no conflict."""
     rows, earlier = _rows(limit), None if before is None else _event(before)
-    return lambda book: [
-        Conflicting(
+    return lambda transaction: [
+        ConflictRow(
             conflict=ids.text(PREFIX, one.id),
             ref=ids.text(PREFIX, one.event),
             source=one.source,
@@ -262,13 +264,13 @@ def conflicting(limit: int, before: str | None) -> Callable[[Book], list[Conflic
             body_sha256=one.body_sha256.hex(),
             body_bytes=one.body_bytes,
         )
-        for one in book.conflicts(limit=rows, before=earlier)
+        for one in transaction.conflicts(limit=rows, before=earlier)
     ]
 
 
-def explaining(document: str, document_type: str | None, tenant: str) -> Callable[[Book], list[str]]:
-    def work(book: Book) -> list[str]:
-        found = book.history(document, document_type=document_type, tenant=tenant)
+def explain_work(document: str, document_type: str | None, tenant: str) -> Callable[[Transaction], list[str]]:
+    def work(transaction: Transaction) -> list[str]:
+        found = transaction.history(document, document_type=document_type, tenant=tenant)
         return [line for row, steps in found for line in explain(steps_of(steps), document_of(row.body))]
 
     return work
@@ -281,10 +283,12 @@ def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, in
     return found
 
 
-def pruning(bodies_days: float, events_days: float, limit: int, now: int) -> Callable[[Book], Pruned]:
+def prune_work(
+    bodies_days: float, events_days: float, limit: int, now: int
+) -> Callable[[Transaction], Pruned]:
     bodies, events = Keep(bodies_days, events_days).before(now)
     rows = _rows(limit)
-    return lambda book: book.prune(bodies_before=bodies, events_before=events, limit=rows)
+    return lambda transaction: transaction.prune(bodies_before=bodies, events_before=events, limit=rows)
 
 
 def _filter(wanted: Mapping[str, Any]) -> Filter:
@@ -296,7 +300,7 @@ def _filter(wanted: Mapping[str, Any]) -> Filter:
         raise SettingsError(
             "filter",
             f"there is no {', '.join(unknown)}",
-            hint=meant(unknown[0], Wanted.__annotations__, "filters"),
+            hint=meant(unknown[0], EventFilter.__annotations__, "filters"),
         )
     if (state := values.get("state")) is not None and state not in get_args(State):
         raise SettingsError(

@@ -25,8 +25,8 @@ from msgspec import structs
 from surehook.core import ids
 from surehook.core.receipt import HEADER, Stage, Word, join, word
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Book, Run, Settlement, State, pairs
-from surehook.ports.inbox_receipts import Owed
+from surehook.ports.inbox import Run, Settlement, State, Transaction, pairs
+from surehook.ports.inbox_receipts import PendingReceipt
 
 DELIVERY = "webhook-delivery-id"
 _STAGES: dict[State, Stage] = {
@@ -51,20 +51,20 @@ class _Change(NamedTuple):
     word: Word
 
 
-class Owing:
+class PendingReceipts:
     """The rules, for the sources of an inbox."""
 
     def __init__(self, sources: Mapping[str, Source], now: Callable[[], int]) -> None:
         self._sources = sources
         self._now = now
 
-    def told_sources(self) -> list[str]:
+    def sources_with_receipts(self) -> list[str]:
         """The sources whose senders are told."""
         return sorted(name for name, source in self._sources.items() if source.receipts is not None)
 
-    def settled(self, book: Book, ended: Iterable[tuple[Run, Settlement]]) -> None:
+    def settled(self, transaction: Transaction, ended: Iterable[tuple[Run, Settlement]]) -> None:
         """Runs ended, or are tried again later. Costs nothing where no source has receipts."""
-        telling = set(self.told_sources())
+        telling = set(self.sources_with_receipts())
         if not telling:
             return
         changes = []
@@ -77,18 +77,20 @@ class Owing:
             changes.append(
                 _Change(run.event, run.source, run.event_id, asker, self._word_of(run, settlement))
             )
-        self._owe(book, changes)
+        self._add(transaction, changes)
 
-    def decided(self, book: Book, event: bytes, state: State, code: str | None, note: str | None) -> None:
+    def decided(
+        self, transaction: Transaction, event: bytes, state: State, code: str | None, note: str | None
+    ) -> None:
         """Somebody finalized or rejected a processed event, perhaps in a process that knows no sources."""
-        how = book.asked(event)
+        how = transaction.origin(event)
         assert how is not None, "it was decided on"
         source = self._sources.get(how.source)
         asker = None
         if source is not None and source.receipts is not None and how.headers is not None:
             asker = _asker(how.headers, how.event_id)
         told = word(_STAGES[state], self._now(), accepted_at=how.received_at, code=code, note=note)
-        self._owe(book, [_Change(event, how.source, how.event_id, asker, told)])
+        self._add(transaction, [_Change(event, how.source, how.event_id, asker, told)])
 
     def _word_of(self, run: Run, ended: Settlement) -> Word:
         stage = _STAGES[ended.state]
@@ -102,15 +104,15 @@ class Owing:
         )
         return structs.replace(told, processed_at=told.processed_at or ended.processed_at)
 
-    def _owe(self, book: Book, changes: list[_Change]) -> None:
-        there = book.owed(sorted({one.event for one in changes}))
-        new: dict[bytes, Owed] = {}
-        changed: dict[bytes, Owed] = {}
+    def _add(self, transaction: Transaction, changes: list[_Change]) -> None:
+        there = transaction.receipts_of(sorted({one.event for one in changes}))
+        new: dict[bytes, PendingReceipt] = {}
+        changed: dict[bytes, PendingReceipt] = {}
         for one in changes:
             before = new.get(one.event) or changed.get(one.event) or there.get(one.event)
             if before is None and one.asker is not None:
                 endpoint, delivery = one.asker
-                new[one.event] = Owed(
+                new[one.event] = PendingReceipt(
                     event=one.event,
                     source=one.source,
                     event_id=one.event_id,
@@ -122,7 +124,7 @@ class Owing:
             elif before is not None and (joined := join(before.word, one.word)) != before.word:
                 kept = new if one.event in new else changed
                 kept[one.event] = structs.replace(before, word=joined, due_at=self._now(), attempts=0)
-        book.owe(list(new.values()), [changed[event] for event in sorted(changed)])
+        transaction.keep_receipts(list(new.values()), [changed[event] for event in sorted(changed)])
 
 
 def _asker(headers: str, event_id: str) -> tuple[str, str] | None:
@@ -132,5 +134,5 @@ def _asker(headers: str, event_id: str) -> tuple[str, str] | None:
     found = {name.lower(): value for name, value in pairs(headers)}
     endpoint, delivery = found.get(HEADER, ""), found.get(DELIVERY, "")
     given = ((ids.ENDPOINT, endpoint), (ids.DELIVERY, delivery), (ids.EVENT, event_id))
-    # One that the sender cannot read would be refused together with its neighbours in a letter.
+    # One that the sender cannot read would be refused together with its neighbours in a batch.
     return None if any(ids.try_parse(*one) is None for one in given) else (endpoint, delivery)

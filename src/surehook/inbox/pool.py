@@ -19,11 +19,11 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from surehook.core.effects import Script
-from surehook.inbox.calls import Call, Calls
-from surehook.inbox.ends import HandlerTimeout
-from surehook.inbox.seldom import Seldom
+from surehook.inbox.calls import HandlerCall, HandlerCalls
+from surehook.inbox.log_limits import OncePer
+from surehook.inbox.result_policy import HandlerTimeout
 from surehook.inbox.signals import Signal
-from surehook.inbox.worker import Left, Worker
+from surehook.inbox.worker import Takeover, Worker
 
 log = logging.getLogger("surehook.inbox")
 
@@ -49,7 +49,7 @@ class Member(Struct, eq=False):
 
     @property
     def caller(self) -> int:
-        """Its thread or task, as `calls.Calls` knows it."""
+        """Its thread or task, as `calls.HandlerCalls` knows it."""
         raise NotImplementedError
 
     @property
@@ -81,16 +81,16 @@ class WorkerPool(ABC, Generic[M]):
 
     def __init__(
         self,
-        make: Callable[[Left | None], Worker],
+        make: Callable[[Takeover | None], Worker],
         cut: Callable[[int], bool],
-        calls: Calls,
+        calls: HandlerCalls,
         *,
         grace_s: float,
         stop_s: float,
     ) -> None:
         self._make, self._cut, self.calls = make, cut, calls
         self._grace_s, self._stop_s = grace_s, stop_s
-        self._may_begin = Seldom(calls.boot, BEGIN_S)
+        self._may_begin = OncePer(calls.boot, BEGIN_S)
         self.members: list[M] = []
         self.abandoned: list[M] = []  # and still hanging
         self._changing = threading.Lock()
@@ -163,7 +163,7 @@ class WorkerPool(ABC, Generic[M]):
             except Exception:
                 log.exception("handlers at work could not be looked after")
 
-    def _replace(self, member: M, worker: Worker, call: Call) -> None:
+    def _replace(self, member: M, worker: Worker, call: HandlerCall) -> None:
         if not self._give_up(member, worker, call):
             return
         self.members.remove(member)
@@ -171,13 +171,13 @@ class WorkerPool(ABC, Generic[M]):
         if self.is_stuck:
             log.error(
                 "%d handlers hang in this process, and no more workers begin: start it anew, and give what handlers wait "
-                "for a timeout; the last: %s", len(self.abandoned), call.told(self.calls.boot()),
+                "for a timeout; the last: %s", len(self.abandoned), call.describe(self.calls.boot()),
             )  # fmt: skip
             return
         error = HandlerTimeout.of(call.handler, call.until - call.began)
-        self.members.append(self._begin(self._make(Left(worker.in_hand, call.run, error))))
+        self.members.append(self._begin(self._make(Takeover(worker.in_progress, call.run, error))))
 
-    def _give_up(self, member: M, worker: Worker, call: Call) -> bool:
+    def _give_up(self, member: M, worker: Worker, call: HandlerCall) -> bool:
         """Let nothing of the call be kept, and end its transaction; False if it has come back."""
         if not self.calls.give_up(call):
             return False
@@ -186,8 +186,8 @@ class WorkerPool(ABC, Generic[M]):
             log.warning("the transaction of %s cannot be ended from outside", call.handler.name)
         return True
 
-    def _releasing(self, lefts: list[Left]) -> Script[None]:
-        for left in lefts:
-            worker = self._make(left)
+    def _releasing(self, takeovers: list[Takeover]) -> Script[None]:
+        for takeover in takeovers:
+            worker = self._make(takeover)
             worker.stop()
             yield from worker.until_stopped()

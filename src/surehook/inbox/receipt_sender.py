@@ -17,11 +17,11 @@ from surehook.client.http1 import HttpAnswer
 from surehook.client.sockets import Sockets
 from surehook.client.streams import Streams
 from surehook.core.effects import Script
-from surehook.inbox.receipt_batches import Letter, Letters, token_of
+from surehook.inbox.receipt_batches import ReceiptBatch, ReceiptBatches, token_of
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import TELLING, Away, Trouble
 from surehook.ports.inbox import AsyncStore, Store
-from surehook.ports.inbox_receipts import Owed
+from surehook.ports.inbox_receipts import PendingReceipt
 
 CONNECTIONS = 2  # to one sender: batches go one after another, and one may be left over
 
@@ -31,45 +31,45 @@ BLOCKING: Connect = Sockets
 AWAITING: Connect = partial(Streams, connections=CONNECTIONS)
 
 
-class _Sent:
+class _TurnOutcomes:
     """The outcomes of a turn."""
 
-    def __init__(self, letters: Letters) -> None:
-        self._letters = letters
+    def __init__(self, receipt_batches: ReceiptBatches) -> None:
+        self._batches = receipt_batches
         self._away: set[str] = set()  # sources whose sender cannot be reached
-        self.told: list[Owed] = []
-        self.later: list[Owed] = []
+        self.delivered: list[PendingReceipt] = []
+        self.later: list[PendingReceipt] = []
 
-    def trying(self, owed: list[Owed]) -> Iterator[Letter]:
-        for letter in self._letters.sorted(owed):
-            if letter.source in self._away:
-                self.later += self._letters.failed(letter, "its sender is away")
+    def to_send(self, owed: list[PendingReceipt]) -> Iterator[ReceiptBatch]:
+        for batch in self._batches.sorted(owed):
+            if batch.source in self._away:
+                self.later += self._batches.failed(batch, "its sender is away")
             else:
-                yield letter
+                yield batch
 
-    def well(self, letter: Letter, later: list[Owed]) -> None:
+    def answered(self, batch: ReceiptBatch, later: list[PendingReceipt]) -> None:
         again = {one.event for one in later}
-        self.told += [one for one in letter.receipts if one.event not in again]
+        self.delivered += [one for one in batch.receipts if one.event not in again]
         self.later += later
 
-    def badly(self, letter: Letter, error: Unreachable) -> None:
-        self._away.add(letter.source)
-        self.later += self._letters.failed(letter, error.cause)
+    def unreachable(self, batch: ReceiptBatch, error: Unreachable) -> None:
+        self._away.add(batch.source)
+        self.later += self._batches.failed(batch, error.cause)
 
 
-class Teller:
+class ReceiptSender:
     """Sends receipts until it is stopped; `connect` is `BLOCKING` or `AWAITING`, as the store is."""
 
     def __init__(
         self,
         store: Store | AsyncStore,
-        letters: Letters,
+        receipt_batches: ReceiptBatches,
         connect: Connect,
         stopping: Signal,
         idle_s: float,
         trouble: Trouble,
     ) -> None:
-        self._store, self._letters, self._connect, self._stopping = store, letters, connect, stopping
+        self._store, self._batches, self._connect, self._stopping = store, receipt_batches, connect, stopping
         self._idle_s, self._away = idle_s, Away(trouble, TELLING)
         self._connections: dict[str, Connections] = {}  # by source
 
@@ -89,7 +89,7 @@ class Teller:
         """Send what is due, until nothing is; how many receipts were tried."""
         tried = 0
         try:
-            while self._letters.are_wanted and (count := (yield from self.turn())):
+            while self._batches.are_wanted and (count := (yield from self.turn())):
                 tried += count
         finally:
             self.close()
@@ -109,23 +109,23 @@ class Teller:
 
     def turn(self) -> Script[int]:
         """Send what is due; how many receipts were tried."""
-        token = token_of(self._letters)
-        owed: list[Owed] = yield self._store.run(self._letters.claiming(token))
+        token = token_of(self._batches)
+        owed: list[PendingReceipt] = yield self._store.run(self._batches.claim_work(token))
         if not owed:
             return 0
-        sent = _Sent(self._letters)
-        for letter in sent.trying(owed):
+        outcomes = _TurnOutcomes(self._batches)
+        for batch in outcomes.to_send(owed):
             try:
-                answer: HttpAnswer = yield self._to(letter.source).exchange(*self._letters.written(letter))
+                answer: HttpAnswer = yield self._to(batch.source).exchange(*self._batches.written(batch))
             except Unreachable as error:
-                sent.badly(letter, error)
+                outcomes.unreachable(batch, error)
             else:
-                sent.well(letter, self._letters.answered(letter, answer))
-        yield self._store.run(self._letters.settling(token, sent.told, sent.later))
+                outcomes.answered(batch, self._batches.answered(batch, answer))
+        yield self._store.run(self._batches.settle_work(token, outcomes.delivered, outcomes.later))
         return len(owed)
 
     def _to(self, source: str) -> Connections:
         if source not in self._connections:
-            to = self._letters.to(source)
+            to = self._batches.to(source)
             self._connections[source] = self._connect(ServerUrl.of(to.url), to.timeout_s)
         return self._connections[source]

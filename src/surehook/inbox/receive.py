@@ -24,8 +24,8 @@ from surehook.core.sources.provider import Field, Header, Reply, Token
 from surehook.core.sources.request import header_of
 from surehook.core.verification import VerifyError
 from surehook.inbox.answers import problem, refused
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.refusals import Refusals
-from surehook.inbox.seldom import Seldom
 from surehook.inbox.sources.source import TENANT_CHARS, Source
 from surehook.ports.inbox import Event, Request, Stored
 
@@ -80,7 +80,7 @@ class Receiver:
         self.sources: dict[str, Source] = {}
         self.refusals = Refusals()
         self._identify = identify
-        self._lost = Seldom(boot, LOST_S)
+        self._lost = OncePer(boot, LOST_S)
 
     def before_body(self, call: Call, length: int | None) -> Reply | None:
         """An answer that needs no body, or None. `length` is what the sender says of it."""
@@ -109,7 +109,7 @@ class Receiver:
         return None
 
     def _unknown(self, call: Call) -> Reply:
-        """No source is there. Strangers ask for anything, so this is told seldom, and counted without the name."""
+        """No source is there. Strangers ask for anything, so this is logged once in a while, and counted without the name."""
         self.refusals.count("", "unknown_source")
         if self._lost.may("unknown_source"):
             log.warning(

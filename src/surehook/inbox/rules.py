@@ -54,7 +54,7 @@ class Rules(Struct, frozen=True):
     @property
     def within_s(self) -> float:
         """The longest time of a handler. Half a lease: a transaction that began with it is over before the lease is,
-        also where its process freezes in the middle (sql/book.py)."""
+        also where its process freezes in the middle (sql/transaction.py)."""
         return self.lease_ms / 2_000
 
     def timeout(self, timeout_s: float | None) -> float:

@@ -113,7 +113,7 @@ def until_stopped(
             "this inbox has no handler",
             hint="name the module in which they are, or import it where the inbox is",
         )
-    order = Order(inbox.steps.rules.stop_s + END_S)
+    order = StopOrder(inbox.rules.stop_s + END_S)
     begins()
     if isinstance(inbox, AsyncInbox):
         asyncio.run(_until_stopped(inbox, workers, order))
@@ -126,7 +126,7 @@ def until_stopped(
     return order.stopped.is_set()
 
 
-async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
+async def _until_stopped(inbox: AsyncInbox, workers: int, order: StopOrder) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     order.then = lambda: loop.call_soon_threadsafe(stopped.set)
     inbox.start(workers)
@@ -138,7 +138,7 @@ async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
     await inbox.close()
 
 
-class Order:
+class StopOrder:
     """The order to stop, by a signal. From then on the process has `within_s` seconds: a loop that a handler blocks, or a
     driver that waits for ever, cannot keep it longer."""
 

@@ -23,7 +23,7 @@ from surehook.inbox.event import PREFIX
 from surehook.ports.inbox import Entry, Run, Settlement, pairs
 
 if TYPE_CHECKING:
-    from surehook.inbox.process import Done
+    from surehook.inbox.process import BatchResult
 
 log = logging.getLogger("surehook.inbox.transitions")
 _errors = logging.getLogger("surehook.inbox")
@@ -88,7 +88,7 @@ class Transitions:
     def observe(self, observer: Observer) -> None:
         self._observers.append(observer)
 
-    def told(self, done: Done) -> None:
+    def report(self, done: BatchResult) -> None:
         """Tell of one committed batch."""
         watched = bool(self._observers)
         if watched or log.isEnabledFor(logging.INFO):
@@ -133,7 +133,7 @@ def quoted(value: object) -> str:
     return text if _BARE.fullmatch(text) else json.dumps(text)
 
 
-def _documents(done: Done) -> Iterable[Transition]:
+def _documents(done: BatchResult) -> Iterable[Transition]:
     for (document_type, tenant, document), step, run in done.decided:
         yield Transition(
             kind="document.moved",
@@ -158,7 +158,7 @@ def _documents(done: Done) -> Iterable[Transition]:
         )
 
 
-def _events(done: Done) -> Iterable[Transition]:
+def _events(done: BatchResult) -> Iterable[Transition]:
     for run, ended in done.settlements:
         yield _event(run, ended, "held" if run.id in done.released else "accepted", done.at)
 

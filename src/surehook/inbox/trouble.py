@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from surehook.core.errors import Overloaded
 from surehook.core.sources.provider import Reply
 from surehook.inbox.answers import problem
-from surehook.inbox.seldom import Seldom
+from surehook.inbox.log_limits import OncePer
 from surehook.ports.inbox import StoreError, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
@@ -78,8 +78,8 @@ class Trouble:
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot
-        self._often = Seldom(boot, AGAIN_S)
-        self._overs = Seldom(boot, AGAIN_S)
+        self._often = OncePer(boot, AGAIN_S)
+        self._overs = OncePer(boot, AGAIN_S)
         self._began: dict[str, float] = {}
         self._went_on: set[str] = set()  # work of which it was said: its next failure is news
         self._telling = threading.Lock()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from surehook.core.histogram import Histogram
-from surehook.inbox.process import Done
+from surehook.inbox.process import BatchResult
 from surehook.inbox.queue.port import Length
 from surehook.ports.inbox import Depth, Stored
 
@@ -84,7 +84,7 @@ class Watch:
         with self._lock:
             _count(self.duplicates, labels)
 
-    def told(self, done: Done) -> None:
+    def report(self, done: BatchResult) -> None:
         """One committed batch of runs."""
         with self._lock:
             self.lost_leases += done.lost

@@ -19,20 +19,20 @@ from msgspec import Struct
 
 from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
-from surehook.inbox.pace import Pace, Portion
-from surehook.inbox.process import Done, Processor
+from surehook.inbox.handler_times import ClaimSize, HandlerTimes
+from surehook.inbox.process import BatchResult, Processor
 from surehook.inbox.rules import Rules
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away, Trouble
 from surehook.ports.inbox import (
     AsyncStore,
-    Book,
     Contended,
     DocumentKey,
     Run,
     Store,
     StoreError,
     StoreUnavailable,
+    Transaction,
 )
 
 log = logging.getLogger("surehook.inbox")
@@ -46,14 +46,14 @@ class Claimed(Struct):
     next_due: int | None  # when there is nothing now
 
 
-class InHand(Struct):
+class InProgress(Struct):
     """The runs that a worker claimed with this token, to be handled in one transaction."""
 
     token: bytes = b""
     runs: Sequence[Run] = ()
 
 
-class Parted(Struct):
+class ClaimSplit(Struct):
     """Claimed runs, divided by transaction.
 
     first    given back at once: while a slow handler is at work, others may have them
@@ -68,74 +68,76 @@ class Parted(Struct):
     is_slow: bool = False
 
 
-class Left(Struct):
+class Takeover(Struct):
     """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
 
-    in_hand: InHand
+    in_progress: InProgress
     late: Run | None = None
     error: Exception | None = None
 
     def untried(self) -> list[Run]:
-        return [run for run in self.in_hand.runs if run is not self.late]
+        return [run for run in self.in_progress.runs if run is not self.late]
 
 
-class Steps:
+class WorkerTransactions:
     """The transactions of workers, and what is reported of them."""
 
     def __init__(
         self,
         processor: Processor,
         rules: Rules,
-        pace: Pace,
+        handler_times: HandlerTimes,
         now: Callable[[], int],
         token: Callable[[], bytes],
-        told: Callable[[Done], None],
-        look: Callable[[Book, bool], bool],
+        report: Callable[[BatchResult], None],
+        look: Callable[[Transaction, bool], bool],
         trouble: Trouble,
     ) -> None:
-        """`look(book, idle)` is what a worker does beside claiming; whether more is due by that."""
+        """`look(transaction, idle)` is what a worker does beside claiming; whether more is due by that."""
         self.processor = processor
         self.rules = rules
-        self.pace = pace
+        self.handler_times = handler_times
         self.now = now
         self.token = token
-        self.told = told
+        self.report = report
         self.look = look
         self.trouble = trouble
         self._is_current = False  # the tables, once that was seen
 
-    def claiming(self, token: bytes, limit: int | None = None) -> Callable[[Book], Claimed]:
+    def claim_work(self, token: bytes, limit: int | None = None) -> Callable[[Transaction], Claimed]:
         """At most `limit` runs; None: as many as share a transaction."""
 
-        def work(book: Book) -> Claimed:
-            self._check_tables(book)
+        def work(transaction: Transaction) -> Claimed:
+            self._check_tables(transaction)
             rules = self.rules
             most = rules.batch if limit is None else limit
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
-            runs = book.claim(now=self.now(), **bounds)
+            runs = transaction.claim(now=self.now(), **bounds)
             # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
-            waking = book.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
-            if self.look(book, not (runs or waking)) and not runs:
-                runs = book.claim(now=self.now(), **bounds)
-            return Claimed(runs, waking, None if runs or waking else book.next_due(self.processor.follows))
+            waking = transaction.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
+            if self.look(transaction, not (runs or waking)) and not runs:
+                runs = transaction.claim(now=self.now(), **bounds)
+            return Claimed(
+                runs, waking, None if runs or waking else transaction.next_due(self.processor.follows)
+            )
 
         return work
 
-    def parted(self, runs: list[Run]) -> Parted:
+    def split(self, runs: list[Run]) -> ClaimSplit:
         """Those of quick handlers share a transaction, a slow one is alone in its own."""
-        shared = self.pace.together(runs)
+        shared = self.handler_times.together(runs)
         if shared or not runs:
-            return Parted([], runs[:shared], runs[shared:])
-        return Parted(runs[1:], runs[:1], [], is_slow=True)
+            return ClaimSplit([], runs[:shared], runs[shared:])
+        return ClaimSplit(runs[1:], runs[:1], [], is_slow=True)
 
-    def _check_tables(self, book: Book) -> None:
+    def _check_tables(self, transaction: Transaction) -> None:
         """Nothing is claimed on tables of an older version: it could not be settled, and each try would count."""
         if not self._is_current:
-            if (wrong := book.outdated()) is not None:
+            if (wrong := transaction.outdated()) is not None:
                 raise StoreError(wrong)
             self._is_current = True
 
-    def processing(
+    def process_work(
         self,
         runs: Sequence[Run],
         token: bytes,
@@ -143,9 +145,11 @@ class Steps:
         *,
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
-    ) -> Callable[[Book], Done]:
+    ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
-        return lambda book: self.processor.process(book, runs, token, waking, rest=rest, is_over=is_over)
+        return lambda transaction: self.processor.process(
+            transaction, runs, token, waking, rest=rest, is_over=is_over
+        )
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
         """Make a question to ask after each thing that is done: was enough done at once?"""
@@ -154,20 +158,20 @@ class Steps:
 
         def is_over() -> bool:
             nonlocal until
-            now = self.pace.boot()
+            now = self.handler_times.boot()
             until = now + self.rules.batch_s if until is None else until
             return now >= until or is_stopping()
 
         return is_over
 
-    def putting_off(self, key: DocumentKey, error: Exception) -> Callable[[Book], None]:
-        return lambda book: self.processor.put_off(book, key, error)
+    def put_off_work(self, key: DocumentKey, error: Exception) -> Callable[[Transaction], None]:
+        return lambda transaction: self.processor.put_off(transaction, key, error)
 
-    def failing(self, run: Run, token: bytes, error: Exception) -> Callable[[Book], Done]:
-        return lambda book: self.processor.fail(book, run, token, error)
+    def fail_work(self, run: Run, token: bytes, error: Exception) -> Callable[[Transaction], BatchResult]:
+        return lambda transaction: self.processor.fail(transaction, run, token, error)
 
-    def releasing(self, runs: Sequence[Run], token: bytes) -> Callable[[Book], None]:
-        return lambda book: book.release(runs, token, due_at=self.now())
+    def release_work(self, runs: Sequence[Run], token: bytes) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.release(runs, token, due_at=self.now())
 
     def idle_s(self, claimed: Claimed) -> float:
         """Choose how long to wait when nothing is due."""
@@ -183,21 +187,21 @@ class Worker:
 
     woken    set when something arrived in this process; shared by its workers
     stopped  this worker's own: what it waits on after a failure, which no arrival may shorten
-    left     by the worker whose place it takes
+    takeover  by the worker whose place it takes
     """
 
     def __init__(
         self,
         store: Store | AsyncStore,
-        steps: Steps,
+        transactions: WorkerTransactions,
         woken: Signal,
         stopped: Signal,
-        left: Left | None = None,
+        takeover: Takeover | None = None,
     ) -> None:
-        self._store, self._steps, self._left = store, steps, left
+        self._store, self._transactions, self._takeover = store, transactions, takeover
         self._woken, self._stopped = woken, stopped
-        self._portion = Portion(steps.rules.batch)
-        self.in_hand = InHand()
+        self._portion = ClaimSize(transactions.rules.batch)
+        self.in_progress = InProgress()
         self.is_stopping = False
         self.is_given_up = False
 
@@ -209,8 +213,8 @@ class Worker:
 
     def until_stopped(self) -> Script[None]:
         """Work until stopped, or given up."""
-        away = Away(self._steps.trouble)
-        yield from self._taking_over()
+        away = Away(self._transactions.trouble)
+        yield from self._take_over()
         while not self.is_stopping:
             try:
                 idle = yield from self.turn()
@@ -238,95 +242,98 @@ class Worker:
 
     def turn(self) -> Script[float | None]:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
-        steps, token = self._steps, self._steps.token()
-        claimed: Claimed = yield self._store.run(steps.claiming(token, self._portion.size))
+        transactions, token = self._transactions, self._transactions.token()
+        claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
-            return steps.idle_s(claimed)
+            return transactions.idle_s(claimed)
         yield from self._handling(claimed.runs, token)
         yield from self._waking(claimed.waking, token)
         return None
 
     def _handling(self, runs: list[Run], token: bytes) -> Script[None]:
-        steps = self._steps
+        transactions = self._transactions
         if not runs:
             return
-        parted = steps.parted(runs)
-        self.in_hand = InHand(token, runs)
+        split = transactions.split(runs)
+        self.in_progress = InProgress(token, runs)
         try:
-            if parted.first:
-                yield self._store.run(steps.releasing(parted.first, token))
-                self.in_hand = InHand(token, parted.runs)
-            work = steps.processing(
-                parted.runs, token, rest=parted.rest, is_stopping=lambda: self.is_stopping
+            if split.first:
+                yield self._store.run(transactions.release_work(split.first, token))
+                self.in_progress = InProgress(token, split.runs)
+            work = transactions.process_work(
+                split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping
             )
-            done: Done = yield self._store.run(work)
+            done: BatchResult = yield self._store.run(work)
         except Exception as error:
             if self._is_lost(error):
                 raise
             if isinstance(error, StoreUnavailable):
-                yield from self._giving_back(runs, token)
+                yield from self._give_back(runs, token)
                 raise
-            yield from self._giving_back(parted.rest, token)
-            yield from self._one_by_one(parted.runs, token, error)
+            yield from self._give_back(split.rest, token)
+            yield from self._one_by_one(split.runs, token, error)
         else:
-            if parted.is_slow:
+            if split.is_slow:
                 self._portion.alone()
             else:
-                self._portion.shared(len(parted.runs) + len(parted.rest) - done.left, done.left)
-            steps.told(done)
+                self._portion.shared(len(split.runs) + len(split.rest) - done.left, done.left)
+            transactions.report(done)
 
     def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
         for run in runs:
             try:
                 if len(runs) == 1:
                     raise error
-                done: Done = yield self._store.run(self._steps.processing([run], token))
+                done: BatchResult = yield self._store.run(self._transactions.process_work([run], token))
             except StoreUnavailable:
                 raise
             except Exception as own:
                 if self._is_lost(own):
                     raise
-                done = yield self._store.run(self._steps.failing(run, token, own))
-            self._steps.told(done)
+                done = yield self._store.run(self._transactions.fail_work(run, token, own))
+            self._transactions.report(done)
 
     def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
         for longer, and one that cannot be committed keeps no other waiting. What this does not come to is due still."""
-        steps, self.in_hand = self._steps, InHand()
-        is_over = steps.over(lambda: self.is_stopping)
+        transactions, self.in_progress = self._transactions, InProgress()
+        is_over = transactions.over(lambda: self.is_stopping)
         first = token[-1] % max(len(keys), 1)  # workers have the same list, and would wait for each other
         for key in () if self.is_stopping else (*keys[first:], *keys[:first]):
             try:
-                done: Done = yield self._store.run(steps.processing((), b"", [key]))
+                done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
             except Contended as error:
                 log.info("%s %s goes on later: %s", key[0], key[2], error)
             except Exception as error:
                 if self._is_lost(error) or isinstance(error, StoreUnavailable):
                     raise
-                yield self._store.run(steps.putting_off(key, error))
+                yield self._store.run(transactions.put_off_work(key, error))
             else:
-                steps.told(done)
+                transactions.report(done)
             if is_over():
                 return
 
-    def _taking_over(self) -> Script[None]:
+    def _take_over(self) -> Script[None]:
         """Settle what the worker before has left."""
-        if self._left is None:
+        if self._takeover is None:
             return
-        steps, left, token = self._steps, self._left, self._left.in_hand.token
+        transactions, takeover = self._transactions, self._takeover
+        token = takeover.in_progress.token
         try:
-            if left.late is not None and left.error is not None:
-                done: Done = yield self._store.run(steps.failing(left.late, token, left.error))
-                steps.told(done)
+            if takeover.late is not None and takeover.error is not None:
+                done: BatchResult = yield self._store.run(
+                    transactions.fail_work(takeover.late, token, takeover.error)
+                )
+                transactions.report(done)
         except StoreError as error:
             log.info("the lease of a run is left to lapse: %s", error)
-        yield from self._giving_back(left.untried(), token)
+        yield from self._give_back(takeover.untried(), token)
 
-    def _giving_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
+    def _give_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
         if not runs:
             return
         try:
-            yield self._store.run(self._steps.releasing(runs, token))
+            yield self._store.run(self._transactions.release_work(runs, token))
         except StoreError:
             log.info("leases of %d runs are left to lapse", len(runs))
 

@@ -1,8 +1,8 @@
 """Workers in tasks of an event loop.
 
-A coroutine whose time is over is cancelled where it waits (ends.py); only one that goes on all the same is abandoned.
+A coroutine whose time is over is cancelled where it waits (result_policy.py); only one that goes on all the same is abandoned.
 What blocks the loop, an ordinary function that takes long, blocks this as well: no task of the process goes on until it returns,
-and then that is logged (held.py).
+and then that is logged (slow_loop.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from surehook.core import effects
 from surehook.core.effects import Script
-from surehook.inbox.calls import Calls
-from surehook.inbox.held import Held
+from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import RELEASE_S, Job, Member, WorkerPool
 from surehook.inbox.signals import TaskEvent
-from surehook.inbox.worker import Left, Worker
+from surehook.inbox.slow_loop import SlowLoopWatch
+from surehook.inbox.worker import Takeover, Worker
 
 log = logging.getLogger("surehook.inbox")
 
@@ -47,18 +47,18 @@ class WorkerTasks(WorkerPool[TaskMember]):
 
     def __init__(
         self,
-        make: Callable[[Left | None], Worker],
+        make: Callable[[Takeover | None], Worker],
         cut: Callable[[int], bool],
-        calls: Calls,
+        calls: HandlerCalls,
         *,
         stop_s: float,
     ) -> None:
         super().__init__(make, cut, calls, grace_s=COME_S, stop_s=stop_s)
-        self._held = Held(calls)
+        self._slow_loop = SlowLoopWatch(calls)
         self._watch: asyncio.Task[None] | None = None  # a loop holds its tasks weakly
 
     def _begin(self, job: Job) -> TaskMember:
-        work = self._held.timed(effects.run_async(job.until_stopped()))
+        work = self._slow_loop.timed(effects.run_async(job.until_stopped()))
         return TaskMember(job, asyncio.get_running_loop().create_task(work))
 
     def _begin_watch(self) -> TaskEvent:
@@ -70,20 +70,20 @@ class WorkerTasks(WorkerPool[TaskMember]):
         return asyncio.wait({member.task for member in members}, timeout=seconds)
 
     def _leaving(self, late: list[TaskMember]) -> Script[None]:
-        lefts = list[Left]()
+        takeovers = list[Takeover]()
         for member in late:
             call, worker = self.calls.of(member.caller), member.worker
             member.task.cancel()
             if call is None or worker is None:
                 log.error("a worker was left behind, waiting for its database or a sender")
                 continue
-            log.error("left behind, to be done anew: %s", call.told(self.calls.boot()))
-            lefts.append(Left(worker.in_hand))
+            log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
+            takeovers.append(Takeover(worker.in_progress))
         yield self._wait(late, RELEASE_S)
         for member in late:
             call, worker = self.calls.of(member.caller), member.worker
             if call is not None and worker is not None:
                 self._give_up(member, worker, call)
-        releasing = asyncio.ensure_future(effects.run_async(self._releasing(lefts)))
+        releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
         yield asyncio.wait({releasing}, timeout=RELEASE_S)
         releasing.cancel()

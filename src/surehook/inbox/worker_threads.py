@@ -9,9 +9,9 @@ from concurrent.futures import Future, wait
 
 from surehook.core import effects
 from surehook.core.effects import Script
-from surehook.inbox.calls import Calls
+from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import RELEASE_S, Job, Member, WorkerPool
-from surehook.inbox.worker import Left, Worker
+from surehook.inbox.worker import Takeover, Worker
 
 log = logging.getLogger("surehook.inbox")
 
@@ -40,10 +40,10 @@ class WorkerThreads(WorkerPool[ThreadMember]):
 
     def __init__(
         self,
-        make: Callable[[Left | None], Worker],
+        make: Callable[[Takeover | None], Worker],
         run_worker: Callable[[Script[None]], None],
         cut: Callable[[int], bool],
-        calls: Calls,
+        calls: HandlerCalls,
         *,
         stop_s: float,
     ) -> None:
@@ -83,14 +83,14 @@ class WorkerThreads(WorkerPool[ThreadMember]):
         return wait([member.done for member in members], timeout=seconds)
 
     def _leaving(self, late: list[ThreadMember]) -> Script[None]:
-        lefts = list[Left]()
+        takeovers = list[Takeover]()
         for member in late:
             call, worker = self.calls.of(member.caller), member.worker
             if call is None or worker is None:
                 log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
                 self._cut(member.caller)
             elif self._give_up(member, worker, call):
-                log.error("left behind, to be done anew: %s", call.told(self.calls.boot()))
-                lefts.append(Left(worker.in_hand))
-        _, released = self._thread(self._releasing(lefts), "surehook-inbox-release")
+                log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
+                takeovers.append(Takeover(worker.in_progress))
+        _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
         yield wait([released], timeout=RELEASE_S)

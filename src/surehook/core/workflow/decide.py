@@ -32,12 +32,12 @@ from surehook.core.workflow.values import (
     Branch,
     Decision,
     Document,
+    OperatorCommand,
     Party,
     Seen,
     Step,
     Verdict,
     Waiting,
-    Word,
 )
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Document",
     "Fields",
     "Flaw",
+    "OperatorCommand",
     "Order",
     "Parties",
     "Party",
@@ -58,7 +59,6 @@ __all__ = [
     "Table",
     "Verdict",
     "Waiting",
-    "Word",
     "WorkflowError",
     "asked",
     "decide",
@@ -86,18 +86,18 @@ def release(table: Table, document: Document, now: int, *, by: str = "", why: st
     something that is missing, without it up to the first of them. Nothing happens where neither is the case."""
     turn = Turn(table, document, now)
     turn.catch_up()
-    turn.release(_aimed(document, Word(what="release", at=now, by=by, why=why)))
+    turn.release(_aimed(document, OperatorCommand(what="release", at=now, by=by, why=why)))
     return turn.decision(None)
 
 
-def asked(document: Document, word: Word) -> Document:
+def asked(document: Document, word: OperatorCommand) -> Document:
     """The document with a word that its next decision carries out. A second release before that is the same one."""
     if word.what == "release" and any(one.what == "release" for one in document.words):
         return document
     return structs.replace(document, words=(*document.words, _aimed(document, word)))
 
 
-def _aimed(document: Document, word: Word) -> Word:
+def _aimed(document: Document, word: OperatorCommand) -> OperatorCommand:
     """A release is up to the first event that waits when it is said: whoever said it knows of no further gap."""
     if word.what != "release" or not document.waiting:
         return word

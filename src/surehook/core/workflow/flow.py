@@ -17,7 +17,7 @@ Moves = Mapping[str, Mapping[str, str]]
 ANY = "*"
 
 
-class Found(NamedTuple):
+class Relation(NamedTuple):
     """The relation of an event to a state.
 
     move    it leads to `target`
@@ -62,29 +62,31 @@ class Flow:
         """Tell whether an event of this type can move anything here."""
         return kind in self.moves or kind in self.remedies
 
-    def judge(self, state: str, kind: str, *, permitted: bool) -> Found:
+    def judge(self, state: str, kind: str, *, permitted: bool) -> Relation:
         """Relate an event of type `kind` to `state`. `permitted`: it may leave a terminal state as `remedies` say."""
         targets = self._targets.get(kind, ())
         if state in self.terminal:
             remedy = self.remedies.get(kind, {}).get(state)
             if remedy is not None:
-                return Found("move" if permitted else "locked", remedy)
+                return Relation("move" if permitted else "locked", remedy)
             if state in targets:
-                return Found("same", state)
+                return Relation("same", state)
             ends = [target for target in targets if target in self.terminal]
-            return Found("other", ends[0]) if ends and len(ends) == len(targets) else Found("past", state)
+            return (
+                Relation("other", ends[0]) if ends and len(ends) == len(targets) else Relation("past", state)
+            )
         target = self.moves.get(kind, {}).get(state)
         if target is not None and target != state:
-            return Found("move", target)
+            return Relation("move", target)
         if state in targets:
-            return Found("same", state)
+            return Relation("same", state)
         if any(state in self.beyond[target] for target in targets):
-            return Found("past", state)
+            return Relation("past", state)
         ahead = [target for target in targets if target in self.beyond[state]]
         if ahead:
             # Of several the nearest: the one that the others lie beyond.
-            return Found("ahead", max(ahead, key=lambda one: len(self.beyond[one])))
-        return Found("other", targets[0] if targets else state)
+            return Relation("ahead", max(ahead, key=lambda one: len(self.beyond[one])))
+        return Relation("other", targets[0] if targets else state)
 
     def _spread(self, ways: Mapping[str, str]) -> dict[str, str]:
         """The ways of one type with `*` written out: every state that is not terminal and is not where it leads."""

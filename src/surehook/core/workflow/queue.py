@@ -10,7 +10,7 @@ from surehook.core.workflow.draft import Draft, digest_of, token_digest
 from surehook.core.workflow.rules import Ruling, judge
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.undo import undoing
-from surehook.core.workflow.values import Arrival, Decision, Document, Step, Verdict, Waiting, Word
+from surehook.core.workflow.values import Arrival, Decision, Document, OperatorCommand, Step, Verdict, Waiting
 
 NOBODY = Arrival(id="", type="")  # of steps that no event made
 
@@ -63,7 +63,7 @@ class Turn:
                 self._pass_over(first, f"after {self.order.wait_s:g} s")
             self._go_on()
 
-    def release(self, word: Word) -> None:
+    def release(self, word: OperatorCommand) -> None:
         """A person's word: go on behind the conflict, or without what is missing."""
         draft, by = self.draft, word.by or None
         if draft.stopped is not None:
@@ -88,7 +88,7 @@ class Turn:
         told = f"a remediation token was granted{_said(by, why)}"
         return self._say(NOBODY, "no_op", "granted", told, by=by or None)
 
-    def _undo(self, word: Word) -> None:
+    def _undo(self, word: OperatorCommand) -> None:
         """Take back what an event did that was rejected afterwards, or say why that cannot be."""
         step = word.step
         assert step is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from surehook.core.workflow.draft import Draft, is_newer, token_digest, version_key
-from surehook.core.workflow.flow import Found
+from surehook.core.workflow.flow import Relation
 from surehook.core.workflow.values import Arrival, Party, Verdict
 
 
@@ -132,7 +132,7 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
 
 
 def _with_party(
-    draft: Draft, event: Arrival, ruling: Ruling, theirs: Found, stands: Party, *, leap: bool
+    draft: Draft, event: Arrival, ruling: Ruling, theirs: Relation, stands: Party, *, leap: bool
 ) -> Ruling:
     """The document's ruling joined with what the act means for the signer, who comes first."""
     name, state, target = event.party, stands.state, theirs.target
@@ -156,7 +156,7 @@ def _with_party(
     return ruling
 
 
-def _of_document(draft: Draft, kind: str, found: Found, *, leap: bool) -> Ruling:
+def _of_document(draft: Draft, kind: str, found: Relation, *, leap: bool) -> Ruling:
     """Turn what was found in the table into a ruling on the document alone."""
     state, target, is_final = draft.state, found.target, draft.state in draft.table.flow.terminal
     match found.kind:

@@ -121,7 +121,7 @@ class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
     undone: bool = False
 
 
-class Word(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An operator's command for a document, until the next decision carries it out.
 
     what   release: let it go on. undo: take back what `step` did, as its event was rejected
@@ -170,7 +170,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holes: bool = False
     stopped: Arrival | None = None
     grants: tuple[str, ...] = ()
-    words: tuple[Word, ...] = ()
+    words: tuple[OperatorCommand, ...] = ()
     last: str = ""
 
 

@@ -13,15 +13,15 @@ from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
-from surehook.inbox.group_commit import Line
+from surehook.inbox.group_commit import GroupCommit
 from surehook.inbox.inbox import Inbox as Blocking
-from surehook.inbox.keeping import Keep
 from surehook.inbox.queue.option import Queue
+from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book
+from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class _Durable:
     def __init__(self, store: DjangoStore) -> None:
         self._store = store
 
-    def run(self, work: Callable[[Book], T]) -> T:
+    def run(self, work: Callable[[Transaction], T]) -> T:
         return self._store.durable(work)
 
 
@@ -61,7 +61,7 @@ class Inbox(Blocking):
         )
         self.alias = store.alias
         self.let_go = store.let_go
-        self._line = Line(_Durable(store))
+        self._group_commit = GroupCommit(_Durable(store))
         self.view: View = view_of(self.receiver, self.receive, store.alias)
 
     @classmethod

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from msgspec import Struct
 
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.keeping import Keep
 from surehook.inbox.queue.option import Queue
+from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 

@@ -22,7 +22,7 @@ class QueueUnfit(QueueAway):
     """It answers, and must not be accepted into: it could lose what it confirmed. The text says what to set."""
 
 
-class Message(Struct, frozen=True):
+class QueueMessage(Struct, frozen=True):
     """A message that was taken: `tag` is the broker's name for it."""
 
     tag: Any
@@ -36,7 +36,7 @@ class Length(Struct, frozen=True):
     aside: int
 
 
-class Giving(Protocol):
+class BrokerPublisher(Protocol):
     async def put(self, bodies: Sequence[bytes]) -> list[bool]:
         """Hand over; returns when the broker has answered for all of them, within CONFIRM_S: whether each is on its disk.
         False: it is full, or does not want this one. Raises QueueAway."""
@@ -47,16 +47,16 @@ class Giving(Protocol):
         ...
 
 
-class Taking(Protocol):
-    async def take(self, limit: int, *, wait_s: float) -> list[Message]:
+class BrokerConsumer(Protocol):
+    async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
         """At most `limit` messages, those first that this taker had before; waits `wait_s` for the first. Raises QueueAway."""
         ...
 
-    async def done(self, messages: Sequence[Message]) -> None:
+    async def done(self, messages: Sequence[QueueMessage]) -> None:
         """They are in the table and may be forgotten. Raises QueueAway; then they come again."""
         ...
 
-    async def aside(self, message: Message, reason: str) -> None:
+    async def aside(self, message: QueueMessage, reason: str) -> None:
         """Out of the way of the others, where people find it. Raises QueueAway; then it may come again."""
         ...
 
@@ -68,11 +68,11 @@ class Taking(Protocol):
 
 
 class Broker(Protocol):
-    async def giving(self) -> Giving:
+    async def publisher(self) -> BrokerPublisher:
         """A connection to hand over on. Raises QueueAway, QueueUnfit."""
         ...
 
-    async def taking(self, taker: str) -> Taking:
+    async def consumer(self, taker: str) -> BrokerConsumer:
         """A connection to take from. `taker` is unlike any other that takes at the same time. Raises QueueAway."""
         ...
 

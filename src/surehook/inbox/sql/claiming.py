@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, bindparam, case, delete, func, select, update
 
-from surehook.inbox.sql.idling import BY_THE_WAY
+from surehook.inbox.sql.idle_timeout import BY_THE_WAY
 from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox import Run
 

@@ -29,7 +29,7 @@ from surehook.inbox.sql import engines
 from surehook.inbox.testing.sending import Message, Sender
 from surehook.inbox.transitions import Transition
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import Book
+from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -191,11 +191,11 @@ class Trial:
 
     def die_before_commit(self) -> None:
         """Process what is due, end before the commit, and begin again. What was claimed waits for its lease to lapse."""
-        steps, token = self.inbox.steps, self.inbox.steps.token()
-        claimed = self._do(self.inbox.store.run(steps.claiming(token)))
+        transactions, token = self.inbox.transactions, self.inbox.transactions.token()
+        claimed = self._do(self.inbox.store.run(transactions.claim_work(token)))
 
-        def work(book: Book) -> None:
-            steps.processing(claimed.runs, token, claimed.waking)(book)
+        def work(transaction: Transaction) -> None:
+            transactions.process_work(claimed.runs, token, claimed.waking)(transaction)
             raise _Died
 
         try:
@@ -206,7 +206,7 @@ class Trial:
     @property
     def lease_s(self) -> float:
         """After so many seconds the work of a process that died is taken up."""
-        return self.inbox.steps.rules.lease_ms / 1000
+        return self.inbox.rules.lease_ms / 1000
 
     # -- looks ------------------------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class Trial:
         """An inbox with all definitions on the trial's database, as a process that begins makes one."""
         given, choices = self._definitions, dict[str, Any](clock=self.clock)
         if given is not None:
-            choices |= {"backoff": given.backoff, "rules": given.steps.rules}
+            choices |= {"backoff": given.backoff, "rules": given.rules}
             choices |= {"sessions": getattr(given.store, "sessions", False)}
         made: Inbox | AsyncInbox
         if isinstance(given, AsyncInbox):

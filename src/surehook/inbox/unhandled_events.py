@@ -16,9 +16,9 @@ from surehook.core import ids
 from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.seldom import Seldom
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Book, Run, Settlement
+from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Run, Settlement, Transaction
 
 log = logging.getLogger("surehook.inbox")
 
@@ -28,7 +28,7 @@ PASS_MS = 10_000  # between the end of a pass and the next
 TELL_S = 60.0
 
 
-class Unhandled:
+class UnhandledEvents:
     """The rule, for the sources, handlers and workflows of an inbox. `now` gives Unix milliseconds, `boot` seconds."""
 
     def __init__(
@@ -46,9 +46,9 @@ class Unhandled:
         self._now = now
         self._after = b""
         self._looks_at = -PASS_MS
-        self._telling = Seldom(boot, TELL_S)
+        self._telling = OncePer(boot, TELL_S)
 
-    def told(self, run: Run, ended: Settlement) -> None:
+    def report(self, run: Run, ended: Settlement) -> None:
         """Say that it waits, once in a while for each type."""
         if ended.error_code not in UNHANDLED or not self._telling.may((run.source, run.type)):
             return
@@ -70,17 +70,17 @@ class Unhandled:
         """True if it is time to look."""
         return not 0 < self._looks_at - self._now() <= PASS_MS
 
-    def look(self, book: Book) -> bool:
+    def look(self, transaction: Transaction) -> bool:
         """Take up what can be handled by now; whether there was any."""
         now = self._now()
         self._looks_at = now + PASS_MS  # also where this fails
-        found = book.unhandled(after=self._after, limit=ROWS)
+        found = transaction.unhandled(after=self._after, limit=ROWS)
         is_all = len(found) < ROWS
         self._after = b"" if is_all else found[-1][0]
         if not is_all:
             self._looks_at = now + STEP_MS
         if fitting := [run for run, source, type in found if self._fits(source, type)]:
-            log.info("%d parked events have a handler by now", book.take_up(fitting, now=now))
+            log.info("%d parked events have a handler by now", transaction.take_up(fitting, now=now))
         return bool(fitting)
 
     def _fits(self, source: str, type: str | None) -> bool:

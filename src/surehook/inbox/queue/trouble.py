@@ -6,8 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.queue.port import QueueAway, QueueUnfit
-from surehook.inbox.seldom import Seldom
 
 log = logging.getLogger("surehook.inbox")
 
@@ -15,19 +15,19 @@ AGAIN_S = 60.0
 GAP_S = 1.0  # between two lines, however often it comes and goes
 
 
-class Telling:
+class QueueTrouble:
     """`meanwhile`: what is done in the meantime, as the lines say it. `boot` counts seconds."""
 
     def __init__(self, meanwhile: str, boot: Callable[[], float]) -> None:
         self._meanwhile, self._boot = meanwhile, boot
-        self._again, self._gap = Seldom(boot, AGAIN_S), Seldom(boot, GAP_S)
+        self._again, self._gap = OncePer(boot, AGAIN_S), OncePer(boot, GAP_S)
         self._began: float | None = None
         self._lock = threading.Lock()
 
     def met(self, error: Exception) -> None:
         with self._lock:
             if self._began is None:
-                self._began, self._again = self._boot(), Seldom(self._boot, AGAIN_S)
+                self._began, self._again = self._boot(), OncePer(self._boot, AGAIN_S)
             if not self._again.may(type(error).__name__) or not self._gap.may("met"):
                 return
         mended = isinstance(error, QueueUnfit) or not isinstance(error, QueueAway)  # by a person alone

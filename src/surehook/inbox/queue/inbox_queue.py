@@ -7,19 +7,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.queue.blocking import BlockingFront
 from surehook.inbox.queue.brokers import broker
-from surehook.inbox.queue.front import Front
 from surehook.inbox.queue.mover import Mover, Store, Stored
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length
-from surehook.inbox.queue.telling import Telling
+from surehook.inbox.queue.publisher import Publisher
+from surehook.inbox.queue.threads import BlockingPublisher
+from surehook.inbox.queue.trouble import QueueTrouble
 from surehook.inbox.receive import Taken
 from surehook.inbox.trouble import Trouble
 from surehook.inbox.watch import Watch
 
 
-class Ahead:
+class InboxQueue:
     """`given` None: there is no queue, and all goes to the table. `draw(n)` makes random bytes, `boot` counts seconds."""
 
     def __init__(
@@ -33,10 +33,10 @@ class Ahead:
     ) -> None:
         self.broker = _broker(given)
         self._draw, self._boot, self._trouble, self._watch = draw, boot, trouble, watch
-        self._telling = Telling("so the table takes what comes", boot)
-        self._front: Front | None = None
+        self._trouble_log = QueueTrouble("so the table takes what comes", boot)
+        self._publisher: Publisher | None = None
         self._of: asyncio.AbstractEventLoop | None = None
-        self._blocking = BlockingFront(self._make_front)
+        self._blocking = BlockingPublisher(self._make_publisher)
 
     def __bool__(self) -> bool:
         return self.broker is not None
@@ -52,15 +52,15 @@ class Ahead:
         if not self._is_for(taken):
             return False
         loop = asyncio.get_running_loop()
-        if self._front is None or self._of is not loop:  # a connection is of the loop that made it
-            self._front, self._of = self._make_front(), loop
-        return self._counted(taken, await self._front.confirmed(taken.request))
+        if self._publisher is None or self._of is not loop:  # a connection is of the loop that made it
+            self._publisher, self._of = self._make_publisher(), loop
+        return self._counted(taken, await self._publisher.confirmed(taken.request))
 
     def mover(self, store: Store, stored: Stored) -> Mover:
         assert self.broker is not None
         return Mover(
             self.broker, f"mover-{self._draw(8).hex()}", store, stored, self._watch.saw_queue,
-            Telling("and nothing is moved from it", self._boot), self._trouble, self._boot,
+            QueueTrouble("and nothing is moved from it", self._boot), self._trouble, self._boot,
         )  # fmt: skip
 
     async def length(self) -> Length | None:
@@ -68,11 +68,11 @@ class Ahead:
         if self.broker is None:
             return None
         self._watch.saw_queue(None)  # an old one is not shown for a new one
-        taking = await self.broker.taking(f"look-{self._draw(8).hex()}")
+        consumer = await self.broker.consumer(f"look-{self._draw(8).hex()}")
         try:
-            found = await taking.length()
+            found = await consumer.length()
         finally:
-            await taking.close()
+            await consumer.close()
         self._watch.saw_queue(found)
         return found
 
@@ -85,9 +85,9 @@ class Ahead:
 
     async def close_async(self) -> None:
         """Let go of what was asked in this loop."""
-        front, self._front = self._front, None
-        if front is not None:
-            await front.close()
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            await publisher.close()
 
     def close(self) -> None:
         self._blocking.close()
@@ -101,9 +101,9 @@ class Ahead:
             self._watch.put_in_queue(taken.source.name)
         return is_in
 
-    def _make_front(self) -> Front:
+    def _make_publisher(self) -> Publisher:
         assert self.broker is not None
-        return Front(self.broker, self._telling, self._boot)
+        return Publisher(self.broker, self._trouble_log, self._boot)
 
 
 def _broker(given: Queue | Broker | str | None) -> Broker | None:
@@ -111,7 +111,7 @@ def _broker(given: Queue | Broker | str | None) -> Broker | None:
         given = Queue(given)
     if isinstance(given, Queue):
         return broker(given)
-    if given is not None and not hasattr(given, "giving"):
+    if given is not None and not hasattr(given, "publisher"):
         raise SettingsError(
             "queue",
             f"a {type(given).__name__} is no queue",

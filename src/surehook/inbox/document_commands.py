@@ -12,35 +12,35 @@ import msgspec
 from msgspec import structs
 
 from surehook.core.errors import SettingsError
-from surehook.core.workflow.decide import Document, Step, Word, asked, granted, is_undone
+from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
 from surehook.inbox.following import Following, document_of, steps_of
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import Book, DocumentKey, DocumentRow, StepRow
+from surehook.ports.inbox import DocumentKey, DocumentRow, StepRow, Transaction
 
 BY_CHARS = 255
 WHY_CHARS = 1_000
 TOKEN_CHARS = 255  # as much as is read of an event's
 
 
-def releasing(
+def release_work(
     document: str, document_type: str | None, tenant: str, *, by: str, reason: str, now: int
-) -> Callable[[Book], bool]:
+) -> Callable[[Transaction], bool]:
     """Let a document go on; False: nothing is held for it."""
     _check(by, reason)
-    word = Word(what="release", at=now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
+    word = OperatorCommand(what="release", at=now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
 
-    def work(book: Book) -> bool:
-        key = _key(book, document, document_type, tenant)
-        held = None if key is None else _locked(book, key)
+    def work(transaction: Transaction) -> bool:
+        key = _key(transaction, document, document_type, tenant)
+        held = None if key is None else _locked(transaction, key)
         if held is None or not (held[1].waiting or held[1].stopped):
             return False
-        _say(book, *held, word)
+        _say(transaction, *held, word)
         return True
 
     return work
 
 
-def granting(
+def grant_work(
     document: str,
     document_type: str | None,
     tenant: str,
@@ -50,37 +50,37 @@ def granting(
     reason: str,
     now: int,
     following: Following,
-) -> Callable[[Book], str]:
+) -> Callable[[Transaction], str]:
     """Grant a token to a document; the token. Raises SettingsError for a document that nobody has heard of."""
     _check(by, reason)
     if not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
         raise SettingsError("token", f"1 to {TOKEN_CHARS} visible characters")
 
-    def work(book: Book) -> str:
-        key = _key(book, document, document_type, tenant)
-        held = None if key is None else _locked(book, key)
+    def work(transaction: Transaction) -> str:
+        key = _key(transaction, document, document_type, tenant)
+        held = None if key is None else _locked(transaction, key)
         if key is None or held is None:
             raise SettingsError("document", f"the inbox knows no document {document!r}", hint="tenant=")
         table = _workflow(following, key[0]).table
         row, stands = held
         kept, step = granted(table, stands, token, now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
         if step is not None:
-            book.keep_documents([structs.replace(row, body=_text(kept), updated_at=now)])
-            book.journal([_line(following.identify(), key, step)])
+            transaction.keep_documents([structs.replace(row, body=_text(kept), updated_at=now)])
+            transaction.journal([_group_commit(following.identify(), key, step)])
         return token
 
     return work
 
 
-def take_back(book: Book, event: bytes, *, code: str | None, now: int) -> None:
+def take_back(transaction: Transaction, event: bytes, *, code: str | None, now: int) -> None:
     """An event was rejected after it had taken effect: what it did to its document is taken back next."""
-    found = book.effective_step(event)
+    found = transaction.effective_step(event)
     if found is None:
         return
     key, (step,) = found[0], steps_of([found[1]])
-    held = _locked(book, key) if step.is_move else None
+    held = _locked(transaction, key) if step.is_move else None
     if held is not None and not is_undone(held[1], step.event):
-        _say(book, *held, Word(what="undo", at=now, why=code or "", step=step))
+        _say(transaction, *held, OperatorCommand(what="undo", at=now, why=code or "", step=step))
 
 
 def _check(by: str, reason: str) -> None:
@@ -89,8 +89,10 @@ def _check(by: str, reason: str) -> None:
             raise SettingsError(name, "who asks later wants to know it")
 
 
-def _key(book: Book, document: str, document_type: str | None, tenant: str) -> DocumentKey | None:
-    keys = [row.key for row, _ in book.history(document, document_type=document_type, tenant=tenant)]
+def _key(
+    transaction: Transaction, document: str, document_type: str | None, tenant: str
+) -> DocumentKey | None:
+    keys = [row.key for row, _ in transaction.history(document, document_type=document_type, tenant=tenant)]
     if len(keys) > 1:
         raise SettingsError(
             "document_type",
@@ -100,15 +102,15 @@ def _key(book: Book, document: str, document_type: str | None, tenant: str) -> D
     return keys[0] if keys else None
 
 
-def _locked(book: Book, key: DocumentKey) -> tuple[DocumentRow, Document] | None:
-    row = book.documents([key])[key]
+def _locked(transaction: Transaction, key: DocumentKey) -> tuple[DocumentRow, Document] | None:
+    row = transaction.documents([key])[key]
     found = document_of(row.body)
     return None if found is None else (row, found)
 
 
-def _say(book: Book, row: DocumentRow, document: Document, word: Word) -> None:
+def _say(transaction: Transaction, row: DocumentRow, document: Document, word: OperatorCommand) -> None:
     body = _text(asked(document, word))
-    book.keep_documents([structs.replace(row, body=body, wake_at=word.at, updated_at=word.at)])
+    transaction.keep_documents([structs.replace(row, body=body, wake_at=word.at, updated_at=word.at)])
 
 
 def _workflow(following: Following, document_type: str) -> Workflow:
@@ -126,7 +128,7 @@ def _text(document: Document) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def _line(id: bytes, key: DocumentKey, step: Step) -> StepRow:
+def _group_commit(id: bytes, key: DocumentKey, step: Step) -> StepRow:
     return StepRow(
         id=id,
         key=key,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from surehook.core import ids, instants, redact
 from surehook.inbox.django.models import Steps
 from surehook.inbox.event import PREFIX
-from surehook.inbox.operations import ROWS, Listed, Tried
+from surehook.inbox.operations import ROWS, EventRow, FailedTry
 from surehook.inbox.sql.tables import ID_CHARS, TENANT_CHARS
 from surehook.ports.inbox import State
 
@@ -29,7 +29,7 @@ OTHERS = 5  # conflicting bodies on the page of their event
 SKIP_MAX = ROWS - PAGE - 1  # the inbox lists no more than that at once
 
 
-class Look(forms.Form):
+class EventFilterForm(forms.Form):
     """The filter of a list of events, and the place where its page begins."""
 
     source = forms.ChoiceField(required=False)
@@ -62,26 +62,26 @@ class Look(forms.Form):
         return self.visible_fields()
 
 
-class Found(Struct, frozen=True):
+class EventRows(Struct, frozen=True):
     """A page of events, newest first.
 
     older   where the next one begins, as its query has it; None: nowhere
     looked  until when enough was looked at, before the page was full, RFC 3339; None: it is full, or nothing older fits
     """
 
-    rows: list[Listed]
+    rows: list[EventRow]
     older: dict[str, int] | None = None
     looked: str | None = None
 
 
-def page(inbox: Inbox, look: Look) -> Found:
+def page(inbox: Inbox, look: EventFilterForm) -> EventRows:
     """Return the rows of a list.
 
     Pages begin at an instant and not at a count of rows, so that the last one costs what the first one does. What came in the
     same millisecond as the last row of a page (many events in one request) is counted, and passed over on the next page.
     """
     if not look.is_valid():
-        return Found([])
+        return EventRows([])
     given = look.cleaned_data
     wanted = {name: given[name] for name in ("source", "state", "type", "tenant", "id") if given[name]}
     if given["before"] is not None:
@@ -91,15 +91,15 @@ def page(inbox: Inbox, look: Look) -> Found:
     found = page.events
     there = found[: skip + PAGE]
     if page.until is not None:
-        return Found(there[skip:], {"before": instants.parse(page.until), "skip": 0}, page.until)
+        return EventRows(there[skip:], {"before": instants.parse(page.until), "skip": 0}, page.until)
     if len(found) == len(there):
-        return Found(there[skip:])
+        return EventRows(there[skip:])
     last = there[-1].received_at
     passed = sum(one.received_at == last for one in there)
     at = instants.parse(last)
     if passed > SKIP_MAX:
-        return Found(there[skip:], {"before": at, "skip": 0})
-    return Found(there[skip:], {"before": at + 1, "skip": passed})
+        return EventRows(there[skip:], {"before": at, "skip": 0})
+    return EventRows(there[skip:], {"before": at + 1, "skip": passed})
 
 
 def address(query: QueryDict, changes: dict[str, int]) -> str:
@@ -110,7 +110,7 @@ def address(query: QueryDict, changes: dict[str, int]) -> str:
     return f"?{changed.urlencode()}"
 
 
-class Followed(Struct, frozen=True):
+class DocumentHistory(Struct, frozen=True):
     """A document that an event was decided on for, with its history as lines."""
 
     type: str
@@ -120,7 +120,7 @@ class Followed(Struct, frozen=True):
     left_out: int  # older lines
 
 
-class Other(Struct, frozen=True):
+class ConflictView(Struct, frozen=True):
     """Another body under the event's id."""
 
     received_at: str
@@ -131,14 +131,14 @@ class Other(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """One event as its page shows it; url, headers and body are None after their retention."""
 
-    event: Listed
+    event: EventRow
     facts: list[tuple[str, Any]]
     url: str | None
     headers: list[tuple[str, str]] | None
     body: str | None
-    tries: list[Tried]
-    document: Followed | None
-    conflicts: list[Other]
+    tries: list[FailedTry]
+    document: DocumentHistory | None
+    conflicts: list[ConflictView]
 
 
 def event(inbox: Inbox, event_id: bytes) -> Page | None:
@@ -148,7 +148,7 @@ def event(inbox: Inbox, event_id: bytes) -> Page | None:
         return None
     facts = [
         (name.replace("_", " "), value)
-        for name in Listed.__struct_fields__
+        for name in EventRow.__struct_fields__
         if name != "error" and (value := getattr(found.event, name)) not in (None, "")
     ]
     return Page(
@@ -160,7 +160,7 @@ def event(inbox: Inbox, event_id: bytes) -> Page | None:
         tries=found.tries,
         document=_followed(inbox, event_id),
         conflicts=[
-            Other(one.received_at, one.body_sha256, None if one.body is None else readable(one.body))
+            ConflictView(one.received_at, one.body_sha256, None if one.body is None else readable(one.body))
             for one in found.others[-OTHERS:]
         ],
     )
@@ -187,7 +187,7 @@ def _header(name: str, value: str) -> tuple[str, str]:
     return redact.printable(name), redact.HIDDEN if redact.is_secret(name) else redact.printable(value)
 
 
-def _followed(inbox: Inbox, event_id: bytes) -> Followed | None:
+def _followed(inbox: Inbox, event_id: bytes) -> DocumentHistory | None:
     steps: Any = Steps
     keys = steps.objects.using(inbox.alias).filter(event=event_id).order_by("-id")
     key = keys.values_list("document_type", "tenant", "document").first()
@@ -195,4 +195,4 @@ def _followed(inbox: Inbox, event_id: bytes) -> Followed | None:
         return None
     document_type, tenant, document = key
     lines = inbox.explain(document, document_type=document_type, tenant=tenant)
-    return Followed(document_type, tenant, document, lines[-LINES:], max(len(lines) - LINES, 0))
+    return DocumentHistory(document_type, tenant, document, lines[-LINES:], max(len(lines) - LINES, 0))

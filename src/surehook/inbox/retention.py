@@ -1,7 +1,7 @@
 """Retention that nobody has to think of: workers remove what is past it, some rows at a time, when there is nothing else to do.
 
 Never what still has something to come, however old it is. Workers of one process take turns, those of several each take rows
-that no other has (`Book.prune`), so none of it is done twice.
+that no other has (`Transaction.prune`), so none of it is done twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import SettingsError
-from surehook.ports.inbox import Book
+from surehook.ports.inbox import Transaction
 
 log = logging.getLogger("surehook.inbox")
 
@@ -44,7 +44,7 @@ class Keep(Struct, frozen=True):
         )
 
 
-class Keeping:
+class Pruner:
     """Decides when workers prune. `now` gives Unix milliseconds."""
 
     def __init__(self, keep: Keep | None, now: Callable[[], int]) -> None:
@@ -59,14 +59,14 @@ class Keeping:
         late_ms = self._now() - self._due_at
         return late_ms < -PASS_MS or late_ms >= (0 if idle else LATE_MS)  # the clock may have been set back
 
-    def step(self, book: Book) -> None:
+    def step(self, transaction: Transaction) -> None:
         """Remove some of what is past its retention."""
         now = self._now()
         self._due_at = now + PASS_MS  # also where this fails, and for the other workers of this process
         if self._keep is None:
             return
         bodies, events = self._keep.before(now)
-        removed = book.prune(bodies_before=bodies, events_before=events, limit=ROWS)
+        removed = transaction.prune(bodies_before=bodies, events_before=events, limit=ROWS)
         if removed.requests or removed.events:
             log.info(
                 "past their retention, and removed: %d bodies, %d dedupe records",

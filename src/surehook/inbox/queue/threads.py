@@ -11,10 +11,10 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from surehook.core.effects import Script
-from surehook.inbox.group_commit import Outcome
-from surehook.inbox.queue.front import Front
+from surehook.inbox.group_commit import StoreResult
 from surehook.inbox.queue.mover import Mover, Store
 from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S
+from surehook.inbox.queue.publisher import Publisher
 from surehook.ports.inbox import Request
 
 T = TypeVar("T")
@@ -23,20 +23,20 @@ WAIT_S = CONNECT_S + 2 * CONFIRM_S  # for those handed over before, and one's ow
 CLOSE_S = 5.0
 
 
-class BlockingFront:
-    """`Front` for threads. Its own thread begins with the first request, so that it is there after a fork."""
+class BlockingPublisher:
+    """`Publisher` for threads. Its own thread begins with the first request, so that it is there after a fork."""
 
-    def __init__(self, make: Callable[[], Front]) -> None:
+    def __init__(self, make: Callable[[], Publisher]) -> None:
         self._make = make
         self._beginning = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._front: Front
+        self._publisher: Publisher
 
     def confirmed(self, request: Request) -> bool:
         """Put a request into the queue; True: the broker has it for sure. Raises Overloaded."""
         self._begin()
-        answer = asyncio.run_coroutine_threadsafe(self._front.confirmed(request), self._loop)
+        answer = asyncio.run_coroutine_threadsafe(self._publisher.confirmed(request), self._loop)
         try:
             return answer.result(WAIT_S)
         except concurrent.futures.TimeoutError:
@@ -46,7 +46,7 @@ class BlockingFront:
     def _begin(self) -> None:
         with self._beginning:
             if self._thread is None or not self._thread.is_alive():
-                self._loop, self._front = asyncio.new_event_loop(), self._make()
+                self._loop, self._publisher = asyncio.new_event_loop(), self._make()
                 self._thread = threading.Thread(
                     target=self._loop.run_forever, name="surehook-inbox-queue", daemon=True
                 )
@@ -58,14 +58,14 @@ class BlockingFront:
         if thread is None or not thread.is_alive():
             return
         with suppress(concurrent.futures.TimeoutError):  # a broker that hangs keeps nobody from ending
-            asyncio.run_coroutine_threadsafe(self._front.close(), self._loop).result(CLOSE_S)
+            asyncio.run_coroutine_threadsafe(self._publisher.close(), self._loop).result(CLOSE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         thread.join(CLOSE_S)
         if not thread.is_alive():
             self._loop.close()
 
 
-class Moving:
+class BlockingMover:
     """A mover as a worker of threads: `run` in one, `stop` from another. The thread that runs it stores; the mover's loop is in
     another one, which goes on answering the broker during a commit (and Django does not allow both in one).
 
@@ -74,7 +74,7 @@ class Moving:
     """
 
     def __init__(
-        self, make: Callable[[Store], Mover], store: Callable[[Sequence[Request]], list[Outcome]]
+        self, make: Callable[[Store], Mover], store: Callable[[Sequence[Request]], list[StoreResult]]
     ) -> None:
         self._make, self._store = make, store
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -122,9 +122,9 @@ class Moving:
             with self._changing:
                 self._stop = lambda: None
 
-    async def _stored(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def _stored(self, requests: Sequence[Request]) -> list[StoreResult]:
         """Have the other thread store them."""
-        outcomes = concurrent.futures.Future[list[Outcome]]()
+        outcomes = concurrent.futures.Future[list[StoreResult]]()
 
         def job() -> None:
             try:

@@ -11,13 +11,13 @@ from msgspec import Struct, structs
 from surehook.core.errors import SurehookError
 from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.calls import Call, Calls
+from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
-from surehook.inbox.handlers import Handler, Handlers, Ignore, Later, Refuse, Say, named
-from surehook.inbox.raised import bare, marked
+from surehook.inbox.handler_errors import bare, marked
+from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
-from surehook.ports.inbox import Book, Run, Settlement, State
+from surehook.ports.inbox import Run, Settlement, State, Transaction
 from surehook.ports.inbox_tries import Try
 
 _HANDLER = "__surehook_handler__"  # of an error: the handler that raised it
@@ -49,7 +49,7 @@ class Called(Struct, frozen=True):
     sha256: bytes
 
 
-class Ends:
+class ResultPolicy:
     """The rules, with what they need of the world: `fraction()` gives chance for waits, `now()` Unix milliseconds."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Ends:
         fraction: Callable[[], float],
         now: Callable[[], int],
         *,
-        calls: Calls,
+        calls: HandlerCalls,
         within_s: float,
     ) -> None:
         """`within_s`: for all handlers of an event together."""
@@ -72,7 +72,9 @@ class Ends:
         self._results = Results()
         self._deadlines = Deadlines()
 
-    def call(self, book: Book, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None) -> Called:
+    def call(
+        self, transaction: Transaction, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None
+    ) -> Called:
         """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
         fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
         calls = self._calls
@@ -88,12 +90,12 @@ class Ends:
                 )
             call = calls.begin(run, handler, began, until)
             try:
-                result.append(_blamed(book, call, event, until - began, self._deadlines))
+                result.append(_blamed(transaction, call, event, until - began, self._deadlines))
             finally:
                 began = calls.end(call)
         return Called(fitting, self._results.sha256(fitting, result))
 
-    def well(self, run: Run, called: Called) -> Settlement:
+    def succeeded(self, run: Run, called: Called) -> Settlement:
         """Everything was done."""
         now = self.now()
         final = all(one.final for one in called.handlers)
@@ -102,7 +104,7 @@ class Ends:
             ended, processed_at=now, finalized_at=now if final else None, result_sha256=called.sha256
         )
 
-    def badly(self, run: Run, error: Exception, code: str = "handler_failed") -> Settlement:
+    def failed_with(self, run: Run, error: Exception, code: str = "handler_failed") -> Settlement:
         """A handler said something else, or failed."""
         handlers = self.handlers.fitting(run.source, run.type)
         if isinstance(error, Later):
@@ -197,12 +199,14 @@ class Ends:
         )
 
 
-def _blamed(book: Book, call: Call, event: Event, seconds: float, deadlines: Deadlines) -> object:
+def _blamed(
+    transaction: Transaction, call: HandlerCall, event: Event, seconds: float, deadlines: Deadlines
+) -> object:
     """Call the handler; mark an error with the handler's name."""
     try:
-        result = _called(book, call.handler, event, seconds, deadlines)
-        if call.forgotten is not None:
-            raise NotAwaited.of(call.handler, call.forgotten)
+        result = _called(transaction, call.handler, event, seconds, deadlines)
+        if call.unawaited is not None:
+            raise NotAwaited.of(call.handler, call.unawaited)
         return result
     except Exception as error:
         raised = bare(error)
@@ -227,12 +231,14 @@ def _words(error: BaseException) -> str:
         return "it cannot say what it is"
 
 
-def _called(book: Book, handler: Handler, event: Event, seconds: float, deadlines: Deadlines) -> object:
-    with book.tx(is_async=handler.is_async) as tx:
+def _called(
+    transaction: Transaction, handler: Handler, event: Event, seconds: float, deadlines: Deadlines
+) -> object:
+    with transaction.tx(is_async=handler.is_async) as tx:
         try:
             result = handler.function(event, tx)
             if handler.is_async:
-                result = book.wait(deadlines.bound(result, seconds))
+                result = transaction.wait(deadlines.bound(result, seconds))
         except Over as error:
             raise HandlerTimeout.after(seconds) from error
         except BaseException as error:
@@ -240,7 +246,7 @@ def _called(book: Book, handler: Handler, event: Event, seconds: float, deadline
                 raise theirs from error
             raise
         check_awaited(handler, result)
-        if isinstance(result, Say):
+        if isinstance(result, HandlerOutcome):
             raise result
     return result
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from msgspec import Struct
 
-from surehook.inbox.django.looks import Followed
+from surehook.inbox.django.pages import DocumentHistory
 from surehook.inbox.sql.tables import CODE_CHARS, TEXT_CHARS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _ENDED = {
 }
 
 
-class Word(forms.Form):
+class Action(forms.Form):
     """One action, with who asks later in mind."""
 
     action = forms.ChoiceField(choices=EVENTS)
@@ -53,21 +53,23 @@ class Word(forms.Form):
         return given
 
 
-class Done(Struct, frozen=True):
+class ActionResult(Struct, frozen=True):
     """The outcome of an action: the events that it changed, and a sentence."""
 
     refs: list[str]
     sentence: str
 
 
-def carried_out(inbox: Inbox, word: Word, refs: list[str], document: Followed | None, *, by: str) -> Done:
+def carried_out(
+    inbox: Inbox, word: Action, refs: list[str], document: DocumentHistory | None, *, by: str
+) -> ActionResult:
     """Do what a valid word asks. Raises SurehookError for what is no reference, and for what a document cannot do."""
     action, reason = word.cleaned_data["action"], word.cleaned_data["reason"]
     if action in dict(DOCUMENTS):
         assert document is not None, "the form offers it only where there is one"
         return _document(inbox, action, refs, document, by=by, reason=reason)
     changed = [one for one in refs if _event(inbox, action, one, reason, word.cleaned_data["code"])]
-    return Done(changed, f"{len(changed)} of {len(refs)}: {_ENDED[action]}.")
+    return ActionResult(changed, f"{len(changed)} of {len(refs)}: {_ENDED[action]}.")
 
 
 def _event(inbox: Inbox, action: str, ref: str, reason: str, code: str) -> bool:
@@ -79,12 +81,12 @@ def _event(inbox: Inbox, action: str, ref: str, reason: str, code: str) -> bool:
 
 
 def _document(
-    inbox: Inbox, action: str, refs: list[str], document: Followed, *, by: str, reason: str
-) -> Done:
+    inbox: Inbox, action: str, refs: list[str], document: DocumentHistory, *, by: str, reason: str
+) -> ActionResult:
     which: dict[str, Any] = {"document_type": document.type, "tenant": document.tenant}
     if action == "grant":
         token = inbox.grant(document.id, by=by, reason=reason, **which)
-        return Done(refs, f"Granted to {document.id}; the sender puts it into one event: {token}")
+        return ActionResult(refs, f"Granted to {document.id}; the sender puts it into one event: {token}")
     if inbox.release(document.id, by=by, reason=reason, **which):
-        return Done(refs, f"The next worker lets {document.id} go on.")
-    return Done([], f"Nothing is held for {document.id}.")
+        return ActionResult(refs, f"The next worker lets {document.id} go on.")
+    return ActionResult([], f"Nothing is held for {document.id}.")

@@ -12,18 +12,18 @@ from collections.abc import Callable
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
-from surehook.inbox.seldom import Steady
+from surehook.inbox.log_limits import LinesPerSecond
 
 log = logging.getLogger("surehook.inbox")
 
 LINES_S = 10
 
 
-class Oddities:
+class Anomalies:
     """`boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
-        self._conflicts, self._changes = Steady(boot, LINES_S), Steady(boot, LINES_S)
+        self._conflicts, self._changes = LinesPerSecond(boot, LINES_S), LinesPerSecond(boot, LINES_S)
         self._telling = threading.Lock()
 
     def conflict(self, source: str, stands: bytes) -> None:
@@ -36,7 +36,7 @@ class Oddities:
         ref = ids.text(PREFIX, event)
         self._tell(self._changes, f"a replay of {ref} gave another result than before: see handler_version")
 
-    def _tell(self, lines: Steady, said: str) -> None:
+    def _tell(self, lines: LinesPerSecond, said: str) -> None:
         with self._telling:
             left_out = lines.may()
         if left_out is not None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from surehook.core.receipt import Word
 from surehook.inbox.sql.tables import events, receipts, requests
-from surehook.ports.inbox_receipts import Asked, Owed
+from surehook.ports.inbox_receipts import EventOrigin, PendingReceipt
 
 _COLUMNS = (
     receipts.c.event, receipts.c.source, receipts.c.event_id, receipts.c.delivery, receipts.c.endpoint,
@@ -25,21 +25,21 @@ _CHANGE = (
 )
 
 
-class Owing(ABC):
-    """`ports.inbox_receipts.ReceiptBook` on a connection inside a transaction."""
+class Receipts(ABC):
+    """`ports.inbox_receipts.ReceiptTransaction` on a connection inside a transaction."""
 
     @property
     @abstractmethod
     def connection(self) -> Connection:
         """To say something with."""
 
-    def owed(self, events: Sequence[bytes]) -> dict[bytes, Owed]:
+    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, PendingReceipt]:
         if not events:
             return {}
         wanted = select(*_COLUMNS).where(receipts.c.event.in_(events)).order_by(receipts.c.event)
         return {one.event: one for one in map(_read, self.connection.execute(wanted.with_for_update()))}
 
-    def owe(self, new: Sequence[Owed], changed: Sequence[Owed]) -> None:
+    def keep_receipts(self, new: Sequence[PendingReceipt], changed: Sequence[PendingReceipt]) -> None:
         if new:
             self.connection.execute(insert(receipts), [_row(one) for one in new])
         if changed:
@@ -48,7 +48,7 @@ class Owing(ABC):
                 [{"key": one.event, "new_word": _text(one), "new_due_at": one.due_at} for one in changed],
             )
 
-    def asked(self, event: bytes) -> Asked | None:
+    def origin(self, event: bytes) -> EventOrigin | None:
         found = self.connection.execute(
             select(events.c.source, events.c.event_id, events.c.received_at, requests.c.headers)
             .select_from(events.outerjoin(requests, requests.c.id == events.c.request))
@@ -57,11 +57,11 @@ class Owing(ABC):
         if found is None:
             return None
         source, event_id, received_at, headers = found
-        return Asked(source=source, event_id=event_id, received_at=received_at, headers=headers)
+        return EventOrigin(source=source, event_id=event_id, received_at=received_at, headers=headers)
 
-    def claim_owed(
+    def claim_receipts(
         self, sources: Sequence[str], *, now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[Owed]:
+    ) -> list[PendingReceipt]:
         due = (
             select(*_COLUMNS)
             .where(receipts.c.due_at <= now, receipts.c.source.in_(sources))
@@ -78,7 +78,7 @@ class Owing(ABC):
             )
         return found
 
-    def told(self, events: Sequence[bytes], token: bytes) -> None:
+    def receipts_sent(self, events: Sequence[bytes], token: bytes) -> None:
         if events:
             self.connection.execute(
                 update(receipts)
@@ -86,7 +86,7 @@ class Owing(ABC):
                 .values(lease=None, due_at=None, attempts=0)
             )
 
-    def tell_later(self, given: Sequence[Owed], token: bytes) -> None:
+    def postpone_receipts(self, given: Sequence[PendingReceipt], token: bytes) -> None:
         for one in given:
             self.connection.execute(
                 update(receipts)
@@ -95,9 +95,9 @@ class Owing(ABC):
             )
 
 
-def _read(row: Any) -> Owed:
+def _read(row: Any) -> PendingReceipt:
     event, source, event_id, delivery, endpoint, word, due_at, attempts = row
-    return Owed(
+    return PendingReceipt(
         event=bytes(event),
         source=source,
         event_id=event_id,
@@ -109,7 +109,7 @@ def _read(row: Any) -> Owed:
     )
 
 
-def _row(one: Owed) -> dict[str, Any]:
+def _row(one: PendingReceipt) -> dict[str, Any]:
     return {
         "event": one.event,
         "source": one.source,
@@ -122,5 +122,5 @@ def _row(one: Owed) -> dict[str, Any]:
     }
 
 
-def _text(one: Owed) -> str:
+def _text(one: PendingReceipt) -> str:
     return msgspec.json.encode(one.word).decode()

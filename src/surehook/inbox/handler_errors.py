@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from surehook.inbox.sql.book import AsksWithin, HandlerCommits
+from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
 
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
 _OWN = (AsksWithin, HandlerCommits, LostLease)
 
 
-class Raised(Exception):
+class HandlerError(Exception):
     """A handler raised this."""
 
     def __init__(self, error: BaseException) -> None:
@@ -25,19 +25,19 @@ class Raised(Exception):
         self.error = error
 
 
-def marked(error: BaseException) -> Raised | None:
+def marked(error: BaseException) -> HandlerError | None:
     """Of what a handler's own code raised: what to raise in its place, where it would be taken for somebody else's.
 
     Where its own transaction has failed, that says so again as soon as anything is written: the failure is not kept then.
     """
     if isinstance(error, StoreError):
-        return None if isinstance(error, _OWN) else Raised(error)
-    return None if isinstance(error, Exception) or _ends_the_worker(error) else Raised(error)
+        return None if isinstance(error, _OWN) else HandlerError(error)
+    return None if isinstance(error, Exception) or _ends_the_worker(error) else HandlerError(error)
 
 
 def bare(error: Exception) -> BaseException:
     """The error that a handler raised, without our mark."""
-    return error.error if isinstance(error, Raised) else error
+    return error.error if isinstance(error, HandlerError) else error
 
 
 def _ends_the_worker(error: BaseException) -> bool:

@@ -20,22 +20,22 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from surehook.inbox.calls import Calls
+from surehook.inbox.calls import HandlerCalls
 
 _TELL = "_warn_unawaited_coroutine"  # of `warnings`, asked for by the interpreter each time
-_watched: list[weakref.ref[Calls]] = []
+_watched: list[weakref.ref[HandlerCalls]] = []
 
 
-def watch(calls: Calls) -> None:
+def watch(calls: HandlerCalls) -> None:
     """From now on a call of these knows of the coroutine that it has forgotten."""
     tell: Callable[[Any], object] | None = getattr(warnings, _TELL, None)
-    if tell is not None and not isinstance(tell, _Noting):
-        setattr(warnings, _TELL, _Noting(tell))
+    if tell is not None and not isinstance(tell, _UnawaitedHook):
+        setattr(warnings, _TELL, _UnawaitedHook(tell))
     _watched[:] = [one for one in _watched if one() is not None]
     _watched.append(weakref.ref(calls))
 
 
-class _Noting:
+class _UnawaitedHook:
     """The hook that `warnings` calls for a coroutine nobody awaited: notes it at the call under way first."""
 
     def __init__(self, tell: Callable[[Any], object]) -> None:
@@ -45,5 +45,5 @@ class _Noting:
         for one in tuple(_watched):
             calls = one()
             if calls is not None and (call := calls.mine()) is not None:
-                call.forgotten = coroutine.__qualname__
+                call.unawaited = coroutine.__qualname__
         self._tell(coroutine)

@@ -15,8 +15,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from surehook.inbox.seldom import Seldom
-from surehook.ports.inbox import Book
+from surehook.inbox.log_limits import OncePer
+from surehook.ports.inbox import Transaction
 
 log = logging.getLogger("surehook.inbox")
 
@@ -27,14 +27,14 @@ TELL_S = 60.0
 ENDS_S = 5.0  # a look is one row by its index: one that takes longer hangs
 
 
-class Unworked:
+class NoWorkersWatch:
     """Watches the oldest due run. `now` gives Unix milliseconds, `boot` seconds; `works` tells if this process has workers."""
 
     def __init__(self, now: Callable[[], int], boot: Callable[[], float], works: Callable[[], bool]) -> None:
         self._now, self._boot, self._works = now, boot, works
         self._looked = -LOOK_S
         self._oldest, self._since = b"", 0.0  # and since when it is that
-        self._telling = Seldom(boot, TELL_S)
+        self._telling = OncePer(boot, TELL_S)
         self._next: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._closed = False
@@ -47,10 +47,10 @@ class Unworked:
         self._looked = now
         return True
 
-    def look(self, book: Book) -> bool:
+    def look(self, transaction: Transaction) -> bool:
         """Say it if nobody takes the oldest; whether anything waits."""
         now, boot = self._now(), self._boot()
-        found = book.oldest_due(now=now)
+        found = transaction.oldest_due(now=now)
         if found is None:
             self._oldest = b""
             return False

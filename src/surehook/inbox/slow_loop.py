@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-from surehook.inbox.calls import Calls
+from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.handlers import Handler
 
 log = logging.getLogger("surehook.inbox")
@@ -20,13 +20,13 @@ log = logging.getLogger("surehook.inbox")
 HELD_S = 0.1
 
 
-class Held:
+class SlowLoopWatch:
     """Warns of each handler that held the loop, once. One for all workers of a loop: of them one takes a step at a time.
 
     began  the step that is taken just now, seconds since boot; None: none is
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: HandlerCalls) -> None:
         self._calls = calls
         self._took, calls.took = calls.took, self._over
         self.began: float | None = None
@@ -63,7 +63,7 @@ class Held:
 
 @types.coroutine
 def _stepwise(
-    work: Coroutine[Any, Any, None], held: Held, boot: Callable[[], float]
+    work: Coroutine[Any, Any, None], held: SlowLoopWatch, boot: Callable[[], float]
 ) -> Generator[Any, Any, None]:
     """`yield from`, with a look at the clock on either side of each step."""
     step: Callable[[Any], Any] = work.send

@@ -8,7 +8,7 @@ from surehook.core import ids
 from surehook.ports.entropy import Entropy
 
 
-class Drawing:
+class RandomValues:
     """From one source of entropy, by one after the other."""
 
     def __init__(self, entropy: Entropy) -> None:

@@ -16,8 +16,8 @@ from surehook.ports.inbox_tries import Original, Try
 _COLUMNS = Try.__struct_fields__
 
 
-class Trying(Reading):
-    """`ports.inbox_tries.TryBook` on a connection inside a transaction."""
+class Tries(Reading):
+    """`ports.inbox_tries.TryTransaction` on a connection inside a transaction."""
 
     def tries(self, event: bytes) -> list[Try]:
         found = self.connection.execute(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 KEYS_MOST = 1_000
 
 
-class Seldom:
+class OncePer:
     """`boot` counts seconds. Keys beyond `KEYS_MOST` have one turn between them."""
 
     def __init__(self, boot: Callable[[], float], every_s: float) -> None:
@@ -29,7 +29,7 @@ class Seldom:
         return True
 
 
-class Steady:
+class LinesPerSecond:
     """So many in a second, and how many were left out. `boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float], most: int) -> None:

@@ -16,14 +16,14 @@ from surehook.inbox.sql import (
     depth,
     direct,
     documenting,
-    idling,
+    idle_timeout,
     parking,
     settling,
     showing,
 )
-from surehook.inbox.sql.late import HANDLING, Writer
-from surehook.inbox.sql.owing import Owing
-from surehook.inbox.sql.trying import Trying
+from surehook.inbox.sql.deferred_begin import HANDLING, Writer
+from surehook.inbox.sql.receipts import Receipts
+from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
     Conflict,
     Depth,
@@ -54,8 +54,8 @@ class AsksWithin(StoreError):
     """A handler asked the inbox for something while its own transaction keeps everybody from writing."""
 
 
-class SqlBook(Owing, Trying):
-    """`ports.inbox.Book` on a connection inside a transaction; `async_connection` is its other face, where there is one."""
+class SqlTransaction(Receipts, Tries):
+    """`ports.inbox.Transaction` on a connection; `async_connection` is its other face, where there is one."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SqlBook(Owing, Trying):
 
     def _bind(self) -> None:
         if self._idle_ms is not None:
-            idling.bind(self._connection, self._idle_ms)
+            idle_timeout.bind(self._connection, self._idle_ms)
             self._idle_ms = None
 
     def _by_the_way(self) -> int | None:

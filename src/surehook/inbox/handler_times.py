@@ -21,7 +21,7 @@ GROWS = 4  # what a worker claims, while it does all of it
 SHARE = 0.1  # of one call in what a handler commonly takes
 
 
-class Pace:
+class HandlerTimes:
     """The times that handlers take. `boot` counts seconds."""
 
     def __init__(self, handlers: Handlers, boot: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Pace:
         return len(runs)
 
 
-class Portion:
+class ClaimSize:
     """The number of runs that a worker claims: those it has to give back another could have begun with."""
 
     def __init__(self, most: int) -> None:
