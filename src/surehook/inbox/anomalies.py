@@ -27,12 +27,12 @@ class Anomalies:
         self._telling = threading.Lock()
 
     def conflict(self, source: str, stands: bytes) -> None:
-        """Another body came under the id of an event that stands."""
+        """Log that another body came under the id of an event that stands."""
         ref = ids.text(PREFIX, stands)
         self._tell(self._conflicts, f"another body under a known id of {source}: kept as a conflict of {ref}")
 
     def changed(self, event: bytes) -> None:
-        """A replay gave another result than the event gave before."""
+        """Log that a replay gave another result than the event gave before."""
         ref = ids.text(PREFIX, event)
         self._tell(self._changes, f"a replay of {ref} gave another result than before: see handler_version")
 

@@ -60,7 +60,7 @@ class AsgiApp:
             await _send(send, reply)
 
     async def _begun(self, scope: Scope, receive: Receive) -> Reply | Awaitable[Reply]:
-        """An answer at once, or one to be waited for."""
+        """Begin a coroutine: its answer at once, or the rest to be awaited."""
         call = _call(scope)
         early = self._receiver.before_body(call, _length(call))
         if early is not None:
@@ -86,7 +86,7 @@ class AsgiApp:
         await send({"type": "http.response.body", "body": b""})
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Standing alone, a server asks for a lifespan; a websocket is none of ours."""
+        """Answer what is no HTTP: a server asks for a lifespan when the inbox stands alone; websockets are refused."""
         if scope["type"] == "lifespan":
             while True:
                 message = await receive()
@@ -155,7 +155,7 @@ async def _within(seconds: float, reading: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """The rest of a coroutine that has begun, and waits."""
+    """Await the rest of a coroutine that has begun."""
     while True:
         wrong: BaseException | None = None
         try:
@@ -170,7 +170,7 @@ def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any,
 
 
 async def _body(receive: Receive, most: int, *, keeps: bool = True) -> bytes | None:
-    """The whole body, or None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
+    """Read the whole body; None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -37,7 +37,7 @@ from surehook.ports.inbox import AsyncStore, Depth, Pruned
 
 
 class AsyncInbox(BaseInbox[AsyncStore]):
-    """The twin of `Inbox` for event loops: an `AsyncEngine`, a URL or a store of one's own; handlers may be coroutines."""
+    """An `Inbox` for event loops: an `AsyncEngine`, a URL or a store of one's own; handlers may be coroutines."""
 
     connect = staticmethod(AWAITING)
 
@@ -124,7 +124,7 @@ class AsyncInbox(BaseInbox[AsyncStore]):
 
     async def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
-        cancelled, told, and done anew."""
+        cancelled, logged, and done again."""
         await effects.run_async(self.pool.stopping())
 
     async def work(self) -> int:

@@ -36,19 +36,19 @@ class HandlerCall(Struct, eq=False, gc=False):
     unawaited: str | None = None  # the name of a coroutine that it made and nobody awaited
 
     def describe(self, now: float) -> str:
-        """It, in words."""
+        """Describe the call, for a log line."""
         ref = ids.text(PREFIX, self.run.event)
         return f"{self.handler.name} is at work on {ref} for {now - self.began:.0f} s"
 
 
 class HandlerCalls:
-    """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds, and `took` is told of each
+    """The calls under way in this process, by thread or task. `boot` counts seconds, and `took` is told of each
     call that is over or given up, and of its seconds."""
 
     def __init__(
         self, boot: Callable[[], float], took: Callable[[Handler, float], None], this: Callable[[], int]
     ) -> None:
-        """`this()`: who is calling."""
+        """`this()` identifies the calling thread or task."""
         self.boot = boot
         self._this = this
         self.took = took
@@ -56,13 +56,13 @@ class HandlerCalls:
         self._under_way: dict[int, HandlerCall] = {}
 
     def begin(self, run: Run, handler: Handler, now: float, until: float) -> HandlerCall:
-        """It begins; whatever becomes of it, `end` follows."""
+        """Note that a call begins; `end` follows in any case."""
         caller = self._this()
         call = self._under_way[caller] = HandlerCall(run, handler, caller, now, until)
         return call
 
     def end(self, call: HandlerCall) -> float:
-        """It has come back; when that is. Raises GivenUp if it was given up, whatever it did."""
+        """Note that a call is back; the instant. Raises GivenUp if it was given up, whatever it did."""
         with self._deciding:
             was_given_up, call.is_over = call.is_over, True
             if self._under_way.get(call.caller) is call:

@@ -128,7 +128,7 @@ class Definitions:
             self.add(source)
 
     def add(self, source: Source) -> Source:
-        """One more source. Raises SettingsError when there is one of this name."""
+        """Add a source. Raises SettingsError when there is one of this name."""
         if not isinstance(source, Source):
             raise SettingsError(
                 "sources",
@@ -255,7 +255,7 @@ class Definitions:
         return self._collector
 
     def depth_work(self) -> Callable[[Transaction], Sequence[Depth]]:
-        """A look at how much waits, which metrics show from then on."""
+        """Count what waits; metrics show that from then on."""
 
         def work(transaction: Transaction) -> Sequence[Depth]:
             now = self.clock.now()
@@ -266,12 +266,12 @@ class Definitions:
         return work
 
     def unseen(self, error: Exception) -> None:
-        """Depth could not be looked at: an old one is not shown for a new one, and the counters say what is wrong."""
+        """Note that depth could not be counted: metrics show none then, rather than an old one."""
         log.warning("how much waits could not be looked at: %s", error)
         self.watch.saw((), None)
 
     def arrived(self, request: Request, ends: Sequence[Stored]) -> None:
-        """Count what became of a stored request, and say it where it is not as usual."""
+        """Count the outcomes of a stored request, and log the unusual ones."""
         self.trouble.over()
         self.watch.arrived(request.source, ends)
         for event, end in zip(request.events, ends, strict=True):
@@ -285,7 +285,7 @@ class Definitions:
                 self.anomalies.conflict(request.source, end.id)
 
     def decided(self, entry: Entry | None) -> bool:
-        """Tell of a word that was said, if there was an event that waited for it; whether there was."""
+        """Report a decision to the observers, if an event was waiting for one; whether it was."""
         if entry is not None:
             self.transitions.decided(entry, self.clock.now())
         return entry is not None
@@ -336,8 +336,8 @@ class Definitions:
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
     def _look(self, transaction: Transaction, idle: bool) -> bool:
-        """Do a worker's chores, now and then: take up parked events that have a handler by now (whether
-        there were any), look at depth, if somebody scrapes, and prune. What fails here keeps nobody from working."""
+        """Do a worker's chores, now and then: take up parked events that have a handler by now, count depth, if
+        somebody scrapes, and prune; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
         if self.unhandled_events.is_due:
             with _trying(

@@ -51,7 +51,7 @@ def grant_work(
     now: int,
     following: Following,
 ) -> Callable[[Transaction], str]:
-    """Grant a token to a document; the token. Raises SettingsError for a document that nobody has heard of."""
+    """Grant a token to a document; returns the token. Raises SettingsError for a document that nobody has heard of."""
     _check(by, reason)
     if not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
         raise SettingsError("token", f"1 to {TOKEN_CHARS} visible characters")
@@ -73,7 +73,7 @@ def grant_work(
 
 
 def take_back(transaction: Transaction, event: bytes, *, code: str | None, now: int) -> None:
-    """An event was rejected after it had taken effect: what it did to its document is taken back next."""
+    """Have the document's next decision take back what an event did that was rejected after it had taken effect."""
     found = transaction.effective_step(event)
     if found is None:
         return

@@ -9,7 +9,7 @@ the document, the journal and the handlers' effects are one commit. What comes e
 when its predecessor has come, both take effect in the same transaction, in their order.
 
 If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
-the document's line and is tried again by its own backoff, and the event that let it go on stands.
+the document's queue and is tried again by its own backoff, and the event that let it go on stands.
 """
 
 from __future__ import annotations
@@ -98,20 +98,20 @@ class Following:
         self._rules.append(_Rule(source, pattern, workflow))
 
     def adopt(self, other: Following) -> None:
-        """Take over what another one has."""
+        """Take over the rules and undoing handlers of another one."""
         for rule in other._rules:
             self.add(rule.workflow, rule.source, rule.pattern)
         self.undoing.handlers.adopt(other.undoing.handlers, lambda one: one)
 
     def of(self, source: str, type: str | None) -> Workflow | None:
-        """The workflow of an event, the first rule that fits."""
+        """Find the workflow of an event: the first rule that fits."""
         for rule in self._rules:
             if rule.source in ("*", source) and matches(rule.pattern, type):
                 return rule.workflow
         return None
 
     def beside(self, run: Run, event: Event) -> Followed | None:
-        """Of an event that no pattern fits: the document whose number it carries, rather of a workflow that knows its type.
+        """Find the document whose number an event carries that no pattern fits, preferably of a workflow that knows its type.
         None: it counts nowhere."""
         first = None
         for rule in self._rules:
@@ -130,8 +130,8 @@ class Following:
         return first
 
     def asking(self, workflow: Workflow, run: Run, fitting: Iterable[Handler]) -> tuple[Handler, ...]:
-        """Of the handlers that fit an informational event those that ask for such: by their word, or as their pattern
-        fits no type that moves. Where no pattern of `follow` fits, all: they never heard of moves only."""
+        """Choose, of the handlers that fit an informational event, those that ask for such: by `informational=`, or since
+        their pattern fits no type that moves. Where no pattern of `follow` fits, all: they never heard of moves only."""
         moving, is_beside = workflow.table.moving, self.of(run.source, run.type) is None
         return tuple(
             one
@@ -140,7 +140,7 @@ class Following:
         )
 
     def by_type(self, document_type: str) -> Workflow | None:
-        """None: documents of this type are followed elsewhere."""
+        """Find the workflow of a document type; None: its documents are followed elsewhere."""
         return next((one for one in self.workflows if one.document_type == document_type), None)
 
 
@@ -173,7 +173,7 @@ class DocumentBatch:
         ] = {}  # by run: one that was held may leave in the same batch
 
     def arrives(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, event: Event) -> None:
-        """Decide on an event, call the handlers of what moves, and note how every run that it concerns ended."""
+        """Decide on an event, call the handlers of its moves, and note the end of every run that it concerns."""
         if run.number > 0 and not self._is_undone(key, run):
             before = self._book.effective_step(run.event)
             if before is not None:
@@ -182,7 +182,7 @@ class DocumentBatch:
         self._decide(workflow, key, arrival, (run, event))
 
     def settle(self, run: Run, settlement: Settlement) -> None:
-        """Note how a run ended."""
+        """Note the end of a run."""
         self.settled[run.id] = (run, settlement)
 
     def wake(self, workflow: Workflow, key: DocumentKey) -> None:
@@ -223,7 +223,7 @@ class DocumentBatch:
         return document is not None and is_undone(document, run.event_id)
 
     def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
-        """A replay of an event that took effect: its handlers, with the move that it made then; the document stays."""
+        """Replay an event that took effect: call its handlers with the move that it made then; the document stays."""
         assert event.change is not None
         try:
             with self._book.savepoint():
@@ -279,7 +279,7 @@ class DocumentBatch:
     def _concerned(
         self, key: DocumentKey, decision: Decision, own: tuple[Run, Event] | None
     ) -> dict[str, tuple[Run, Event]]:
-        """Runs by event id: the event's own, and those of events that leave the line."""
+        """Find runs by event id: the event's own, and those of events that leave the queue."""
         leaving = [step.event for step in decision.released]
         found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}
         if stored := [one for one in leaving if one not in found]:
@@ -289,7 +289,7 @@ class DocumentBatch:
         return found
 
     def _put_off(self, error: UndoFailed, own: tuple[Run, Event] | None) -> None:
-        """An event of a document that waits until something is undone."""
+        """Put off an event of a document that waits until something is undone."""
         if own is None:
             return
         run = own[0]
@@ -305,10 +305,10 @@ class DocumentBatch:
         own: tuple[Run, Event] | None,
         said: dict[bytes, Settlement],
     ) -> Run | None:
-        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone. Raises
-        UndoFailed.
+        """Call the handlers of all moves and note the ends of their runs; returns the run that failed, if one did: then all is
+        undone. Raises UndoFailed.
 
-        Of information that its handler does not want that is `said`, by run: it has happened, and its number is taken.
+        `said` has, by run, what handlers said of information that they do not want: it has happened, and its number is taken.
         """
         undoing = self._following.undoing
         ended: list[tuple[Run, Settlement]] = []
@@ -374,14 +374,14 @@ class DocumentBatch:
 
 
 def _without(document: Document, event_id: str) -> Document:
-    """The document, with one event out of its line: it is handed in again when its run is due."""
+    """Take one event out of the document's queue: it is handed in again when its run is due."""
     return structs.replace(
         document, waiting=tuple(one for one in document.waiting if one.event.id != event_id)
     )
 
 
 def out_of_line(row: DocumentRow, event_id: str, now: int) -> DocumentRow:
-    """The row of a document, with one event out of its line."""
+    """Take one event out of the queue in a document's row."""
     document = document_of(row.body)
     if document is None:
         return row
@@ -390,10 +390,10 @@ def out_of_line(row: DocumentRow, event_id: str, now: int) -> DocumentRow:
 
 
 def steps_of(bodies: Iterable[str]) -> list[Step]:
-    """Steps as the journal has them."""
+    """Read steps from the journal's rows."""
     return [_step.decode(body) for body in bodies]
 
 
 def document_of(body: str | None) -> Document | None:
-    """A document as its row has it."""
+    """Read a document from its row."""
     return None if body is None else _document.decode(body)

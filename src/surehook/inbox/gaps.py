@@ -39,7 +39,7 @@ class Gaps:
         self._uncounted = OncePer(boot, TELL_S)
 
     def report(self, one: Decided) -> None:
-        """Tell of one committed decision, if it belongs here."""
+        """Log one committed decision, if its document waits."""
         if one.step.rule not in LOUD or (left_out := self._lines.may()) is None:
             return
         (document_type, tenant, document), step = one.key, one.step
@@ -56,7 +56,7 @@ class Gaps:
         )
 
     def uncounted(self, transaction: Transaction, run: Run, key: DocumentKey, number: int) -> None:
-        """An event that no workflow follows has the number of a document: if that is one, it will wait for the number."""
+        """Log that an event which no workflow follows has a document's number, for which the document will wait."""
         if not self._uncounted.may((run.source, run.type)):
             return
         document_type, tenant, document = key

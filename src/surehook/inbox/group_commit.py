@@ -48,7 +48,7 @@ class AsyncRun(Protocol):
 
 
 class Ticket:
-    """One request in the line, and what became of it."""
+    """One waiting request, and its outcome."""
 
     __slots__ = ("done", "ends", "error", "request", "waiter")
 
@@ -71,7 +71,7 @@ class Ticket:
 
 
 class _PendingRequests:
-    """The bounded line itself."""
+    """A bounded queue of requests."""
 
     def __init__(self) -> None:
         self._group_commit: deque[Ticket] = deque()
@@ -87,7 +87,7 @@ class _PendingRequests:
         self._bytes += len(ticket.request.body)
 
     def take(self) -> list[Ticket]:
-        """The next batch: the oldest, at least one."""
+        """Take the next batch: the oldest, at least one."""
         taken: list[Ticket] = []
         events = size = 0
         while self._group_commit:
@@ -102,7 +102,7 @@ class _PendingRequests:
 
 
 class GroupCommit:
-    """For callers that block. Whoever finds nobody writing writes for all who wait."""
+    """Group commit for callers that block. A caller that finds nobody writing writes for all who wait."""
 
     def __init__(self, store: BlockingRun) -> None:
         self._store = store
@@ -123,7 +123,7 @@ class GroupCommit:
         return ticket.result()
 
     def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
-        """Store these, in as many batches as it takes, between which others have their turn; what became of each."""
+        """Store these, in as many batches as it takes, between which others have their turn; the outcome of each."""
         tickets = [Ticket(request) for request in requests]
         waiting = _PendingRequests()
         for ticket in tickets:
@@ -138,7 +138,7 @@ class GroupCommit:
 
 
 class LoopBatches(ABC):
-    """For callers that must not block: those of one event loop that wait at the same moment make a batch."""
+    """Batches for callers that must not block: those of one event loop that wait at the same moment."""
 
     def __init__(self) -> None:
         self._waiting = _PendingRequests()
@@ -189,7 +189,7 @@ class AsyncGroupCommit(LoopBatches):
         self._store = store
 
     async def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
-        """Store these with what else waits; what became of each."""
+        """Store these with what else waits; the outcome of each."""
 
         async def outcome(request: Request) -> StoreResult:
             try:
@@ -260,7 +260,7 @@ class _BatchPlan:
                 ticket.finish(None, error)
 
     def stopped(self, error: BaseException) -> None:
-        """The writer itself was stopped: whoever waits hears of it."""
+        """Fail all that wait, since the writer itself was stopped."""
         for ticket in self._batch:
             if not ticket.done:
                 ticket.finish(None, StoreUnavailable(f"stopped while storing ({error.__class__.__name__})"))

@@ -18,7 +18,7 @@ _OWN = (AsksWithin, HandlerCommits, LostLease)
 
 
 class HandlerError(Exception):
-    """A handler raised this."""
+    """Marks an error as the handler's."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -26,7 +26,7 @@ class HandlerError(Exception):
 
 
 def marked(error: BaseException) -> HandlerError | None:
-    """Of what a handler's own code raised: what to raise in its place, where it would be taken for somebody else's.
+    """Mark an error of a handler's own code, if it would be taken for somebody else's; None: raise it as it is.
 
     Where its own transaction has failed, that says so again as soon as anything is written: the failure is not kept then.
     """
@@ -36,7 +36,7 @@ def marked(error: BaseException) -> HandlerError | None:
 
 
 def bare(error: Exception) -> BaseException:
-    """The error that a handler raised, without our mark."""
+    """Return the error that a handler raised, without our mark."""
     return error.error if isinstance(error, HandlerError) else error
 
 

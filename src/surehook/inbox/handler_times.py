@@ -30,7 +30,7 @@ class HandlerTimes:
         self._seen: dict[int, float] = {}  # by the handler's identity: they live as long as we do
 
     def took(self, handler: Handler, seconds: float) -> None:
-        """A call of this handler is over."""
+        """Note the time of a call that is over."""
         before = self._seen.get(id(handler), seconds)
         if seconds >= LONG_S or before >= LONG_S:
             self._seen[id(handler)] = max(seconds, before * FADES)
@@ -54,9 +54,9 @@ class ClaimSize:
         self.size = most
 
     def shared(self, done: int, left: int) -> None:
-        """So many shared a transaction and were done, so many were given back."""
+        """Adapt to a batch: so many runs shared its transaction and were done, so many were given back."""
         self.size = max(1, done) if left else min(self._most, max(1, self.size * GROWS))
 
     def alone(self) -> None:
-        """A slow one had a transaction to itself, and so will the next."""
+        """Adapt to a slow run that had a transaction to itself: so will the next."""
         self.size = 1

@@ -1,4 +1,4 @@
-"""Handlers: which function does what for which events, and what it may say.
+"""Handlers: the functions for events, and the outcomes that they may choose.
 
 A handler returns: done, and what it returned is remembered by its hash. It may also raise or return
 
@@ -88,7 +88,7 @@ B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 
 
 class HandlerOptions(TypedDict, total=False):
-    """Of `on`, which describes them."""
+    """The options of `on`, which describes them."""
 
     version: str | None
     final: bool
@@ -213,12 +213,12 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
-    """Also an object whose class has `async def __call__`."""
+    """Tell whether calling it makes a coroutine; an object's class may have `async def __call__`."""
     return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def check_pattern(pattern: str) -> str:
-    """`*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
+    """Check a pattern: `*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
     if not pattern or (
         "*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1])
     ):
@@ -235,7 +235,7 @@ def matches(pattern: str, type: str | None) -> bool:
 
 
 def _version(function: Callable[..., Any]) -> str:
-    """Nobody remembers to count: a changed text is a changed version."""
+    """Make a version from a function's text, since nobody remembers to count."""
     try:
         text = inspect.getsource(function).encode()
     except (OSError, TypeError, SyntaxError, TokenError):  # no file, or one that is another by now
@@ -245,7 +245,7 @@ def _version(function: Callable[..., Any]) -> str:
 
 
 def named(handlers: Sequence[Handler]) -> tuple[str, str]:
-    """Names and versions of those who handled an event, as they are written down."""
+    """Write down the names and versions of an event's handlers."""
     return (
         ",".join(one.name for one in handlers)[:NAME_CHARS],
         ",".join(one.version for one in handlers)[:VERSION_CHARS],

@@ -184,7 +184,7 @@ class Inbox(BaseInbox[SqlStore]):
 
     def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
-        left behind, told, and done anew."""
+        left behind, logged, and done again."""
         effects.run(self.pool.stopping())
 
     def work(self) -> int:

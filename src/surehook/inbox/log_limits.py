@@ -8,7 +8,7 @@ KEYS_MOST = 1_000
 
 
 class OncePer:
-    """`boot` counts seconds. Keys beyond `KEYS_MOST` have one turn between them."""
+    """A limit of one line per key and interval. `boot` counts seconds. Keys beyond `KEYS_MOST` share one interval."""
 
     def __init__(self, boot: Callable[[], float], every_s: float) -> None:
         self._boot = boot
@@ -30,7 +30,7 @@ class OncePer:
 
 
 class LinesPerSecond:
-    """So many in a second, and how many were left out. `boot` counts seconds."""
+    """A limit of lines per second, with a count of those left out. `boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float], most: int) -> None:
         self._boot = boot

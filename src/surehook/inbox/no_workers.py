@@ -1,4 +1,4 @@
-"""An inbox that receives and is worked by nobody: its events would wait for ever, and senders were told that all is well.
+"""A warning for an inbox without workers: its events would wait for ever, and senders were told that all is well.
 
 A process that has a door and no workers cannot know whether another has some. The table knows: workers take what has been due for
 longest first, so if that is the same run for half a minute, and has been due for a minute, nobody has taken anything. One
@@ -40,7 +40,7 @@ class NoWorkersWatch:
         self._closed = False
 
     def is_due(self) -> bool:
-        """Something has arrived: whether to look now."""
+        """Tell whether to look now, as something has arrived."""
         now = self._boot()
         if 0 <= now - self._looked < LOOK_S or self._works():
             return False
@@ -48,7 +48,7 @@ class NoWorkersWatch:
         return True
 
     def look(self, transaction: Transaction) -> bool:
-        """Say it if nobody takes the oldest; whether anything waits."""
+        """Warn if nobody takes the oldest run; whether anything waits."""
         now, boot = self._now(), self._boot()
         found = transaction.oldest_due(now=now)
         if found is None:
@@ -67,7 +67,7 @@ class NoWorkersWatch:
         return True
 
     def arrived(self, look: Callable[[], Awaitable[bool]]) -> None:
-        """The same from a loop, which also looks again by itself for as long as anything waits."""
+        """Look soon, from a loop, and again by itself for as long as anything waits."""
         if self._closed or self._works():
             return
         loop = asyncio.get_running_loop()
@@ -83,14 +83,14 @@ class NoWorkersWatch:
             self.arrived(look)
 
     def close(self) -> None:
-        """Begin no look from now on."""
+        """Stop looking."""
         self._closed = True
         if self._next is not None:
             self._next[1].cancel()
             self._next = None
 
     async def closed(self) -> None:
-        """The same, and the look under way is over: it holds a connection that nobody would close after it."""
+        """Stop looking, and wait for the look under way: it holds a connection that nobody would close after it."""
         self.close()
         looking = self._looking
         if looking is not None and looking.get_loop() is asyncio.get_running_loop():

@@ -69,7 +69,7 @@ class EventRow(Struct, frozen=True, kw_only=True):
 
 
 class FailedTry(Struct, frozen=True, kw_only=True):
-    """An attempt that failed: which handler, with what error."""
+    """An attempt that failed, with its handler and error."""
 
     at: str
     replay: int
@@ -131,7 +131,7 @@ class EventPage(Struct, frozen=True, kw_only=True):
 def decide_work(
     ref: str, state: State, code: str | None, note: str, now: int, pending_receipts: PendingReceipts
 ) -> Callable[[Transaction], Entry | None]:
-    """The event as it stands then; None: it did not wait for that."""
+    """Finalize or reject an event; the work returns it as it stands then, None: it did not wait for that."""
     event = _event(ref)
     short = None if code is None else code[:CODE_CHARS]
     said = note[:NOTE_CHARS] or None
@@ -185,7 +185,7 @@ def page_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], 
 
 
 def show_work(ref: str) -> Callable[[Transaction], EventDetails | None]:
-    """Raises Problem for what is no reference."""
+    """Read one event; None: there is none. Raises Problem for what is no reference."""
     event = _event(ref)
 
     def work(transaction: Transaction) -> EventDetails | None:
@@ -251,7 +251,7 @@ def _listed(one: Entry) -> EventRow:
 
 
 def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], list[ConflictRow]]:
-    """Raises Problem where `before` names no conflict."""
+    """List conflicts. Raises Problem where `before` names no conflict."""
     rows, earlier = _rows(limit), None if before is None else _event(before)
     return lambda transaction: [
         ConflictRow(
@@ -292,7 +292,7 @@ def prune_work(
 
 
 def _filter(wanted: Mapping[str, Any]) -> Filter:
-    """Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
+    """Make the port's filter. Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
     values = {_NAMES.get(name, name): value for name, value in wanted.items()}
     if isinstance(values.get("event"), str):
         values["event"] = _event(values["event"])
@@ -313,7 +313,7 @@ def _filter(wanted: Mapping[str, Any]) -> Filter:
 
 
 def _event(ref: str) -> bytes:
-    """Raises Problem for what is no reference."""
+    """Parse an event's reference. Raises Problem for what is none."""
     try:
         return ids.parse(PREFIX, ref)
     except Problem:

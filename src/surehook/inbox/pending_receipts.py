@@ -12,7 +12,7 @@ and nothing of a request is looked at for that.
     rejected         rejected, with code and note
     dead             rejected, with the code: without a person nothing more will come
 
-An event that is done at its first processing is told of once, with the time of its acceptance.
+For an event that is done at its first processing there is one receipt, with the time of its acceptance.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class _Change(NamedTuple):
 
 
 class PendingReceipts:
-    """The rules, for the sources of an inbox."""
+    """Keeps receipts, as the sources of an inbox want them."""
 
     def __init__(self, sources: Mapping[str, Source], now: Callable[[], int]) -> None:
         self._sources = sources
         self._now = now
 
     def sources_with_receipts(self) -> list[str]:
-        """The sources whose senders are told."""
+        """Name the sources whose senders get receipts."""
         return sorted(name for name, source in self._sources.items() if source.receipts is not None)
 
     def settled(self, transaction: Transaction, ended: Iterable[tuple[Run, Settlement]]) -> None:
-        """Runs ended, or are tried again later. Costs nothing where no source has receipts."""
+        """Keep receipts for runs that ended, or are tried again later. Costs nothing where no source has receipts."""
         telling = set(self.sources_with_receipts())
         if not telling:
             return
@@ -82,7 +82,7 @@ class PendingReceipts:
     def decided(
         self, transaction: Transaction, event: bytes, state: State, code: str | None, note: str | None
     ) -> None:
-        """Somebody finalized or rejected a processed event, perhaps in a process that knows no sources."""
+        """Keep a receipt for an event that somebody finalized or rejected, perhaps in a process that knows no sources."""
         how = transaction.origin(event)
         assert how is not None, "it was decided on"
         source = self._sources.get(how.source)
@@ -128,7 +128,7 @@ class PendingReceipts:
 
 
 def _asker(headers: str, event_id: str) -> tuple[str, str] | None:
-    """The endpoint that asks for receipts and the delivery that brought the event, or None."""
+    """Find the endpoint that asks for receipts and the delivery that brought the event; None: nobody asks."""
     if HEADER not in headers.lower():
         return None
     found = {name.lower(): value for name, value in pairs(headers)}

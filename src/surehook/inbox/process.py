@@ -45,7 +45,7 @@ log = logging.getLogger("surehook.inbox")
 class BatchResult(Struct):
     """The outcome of a batch.
 
-    settlements  how each run was settled
+    settlements  the end of each run
     changed      runs that gave another result than the event gave before
     lost         runs that another worker had taken
     left         how many were given back, for others to take
@@ -66,7 +66,7 @@ class BatchResult(Struct):
 
 
 class PreparedRun(Struct):
-    """A run that can be handled, or how it ended before that."""
+    """A run that can be handled, or its end before that."""
 
     run: Run
     event: Event | None = None
@@ -158,7 +158,7 @@ class Processor:
         return BatchResult(ended, [], 0 if ended else 1, released=released, at=self._policy.now())
 
     def _leaves(self, transaction: Transaction, run: Run) -> bool:
-        """Take a run that is held out of its document's line, to be tried again by itself; whether it was held still."""
+        """Take a held run out of its document's queue, to be tried again by itself; whether it was held still."""
         key = self._prepare(run).key
         if key is None:
             return False
@@ -182,7 +182,7 @@ class Processor:
         )  # fmt: skip
 
     def read(self, run: Run) -> Event:
-        """The event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
+        """Read the event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
         return events.read(run, self._sources[run.source])
 
     def _prepare(self, run: Run) -> PreparedRun:
@@ -210,7 +210,7 @@ class Processor:
         )
 
     def _beside(self, run: Run, event: Event) -> PreparedRun:
-        """An event that no pattern fits: its document counts it, where the table calls it informational."""
+        """Prepare an event that no pattern fits: its document counts it, where the table calls it informational."""
         found = self._following.beside(run, event)
         if found is None:
             return PreparedRun(run, event)
@@ -233,7 +233,7 @@ class Processor:
             batch.settle(one.run, self._plain(transaction, one.run, one.event))
 
     def _plain(self, transaction: Transaction, run: Run, event: Event) -> Settlement:
-        """An event that no workflow follows."""
+        """Handle an event that no workflow follows."""
         if not self._policy.handlers.fitting(run.source, run.type):
             if self._sources[run.source].ignores(run.type):
                 return self._policy.end(run, "ignored", code="not_wanted")
@@ -248,7 +248,7 @@ class Processor:
         return self._policy.succeeded(run, called)
 
     def _changed(self, transaction: Transaction, ended: list[tuple[Run, Settlement]]) -> list[Run]:
-        """Replays that gave another result than the event gave before, marked as such."""
+        """Mark replays that gave another result than the event gave before."""
         again = [(run, one) for run, one in ended if run.number > 0 and one.result_sha256 is not None]
         if not again:
             return []

@@ -1,4 +1,4 @@
-"""Ids and chance, for all threads of an inbox."""
+"""Ids and random values, for all threads of an inbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from surehook.ports.entropy import Entropy
 
 
 class RandomValues:
-    """From one source of entropy, by one after the other."""
+    """Random values from one source of entropy, for one thread at a time."""
 
     def __init__(self, entropy: Entropy) -> None:
         self._entropy = entropy
@@ -17,7 +17,7 @@ class RandomValues:
         self._counted = self._count = 0
 
     def identify(self, now: int) -> bytes:
-        """An id of sixteen bytes for this instant (Unix milliseconds); within one process, ids sort as they were made.
+        """Make an id of sixteen bytes for this instant (Unix milliseconds); within one process, ids sort as they were made.
 
         The twelve bits after the version count within a millisecond (RFC 9562, method 1).
         """
@@ -27,12 +27,12 @@ class RandomValues:
             return ids.uuid7(now, (self._count & 0xFFF).to_bytes(2, "big") + self._entropy.bits(8))
 
     def fraction(self) -> float:
-        """In [0, 1)."""
+        """Draw a number in [0, 1)."""
         with self._lock:
             return self._entropy.random()
 
     def bits(self, count: int) -> bytes:
-        """So many bytes."""
+        """Draw so many bytes."""
         with self._lock:
             return self._entropy.bits(count)
 

@@ -1,7 +1,7 @@
 """Pending receipts as requests, and the meaning of their answers. No socket here.
 
-A receipt is never given up for a failure: what cannot be told waits longer and longer, up to an hour, for as long as its event
-is kept. The one answer that ends it is that the sender does not know the delivery (any more).
+A receipt is never given up for a failure: one that cannot be sent waits longer and longer, up to an hour, for as long as its
+event is kept. The one answer that ends it is that the sender does not know the delivery (any more).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReceiptBatches:
         return bool(self._pending_receipts.sources_with_receipts())
 
     def to(self, source: str) -> ReceiptsTo:
-        """The setting of a source that has one."""
+        """Return the setting of a source that has receipts."""
         found = self._sources[source].receipts
         assert found is not None, "only sources with receipts are claimed"
         return found
@@ -89,7 +89,7 @@ class ReceiptBatches:
     # -- writing and reading -------------------------------------------------------------------------------------
 
     def sorted(self, owed: Sequence[PendingReceipt]) -> Iterator[ReceiptBatch]:
-        """Letters of what was claimed."""
+        """Sort claimed receipts into batches."""
         by_whom: dict[tuple[str, str], list[PendingReceipt]] = {}
         for one in owed:
             by_whom.setdefault((one.source, one.endpoint), []).append(one)
@@ -98,7 +98,7 @@ class ReceiptBatches:
                 yield ReceiptBatch(source, endpoint, tuple(receipts[at : at + receipt_message.ITEMS]))
 
     def written(self, batch: ReceiptBatch) -> tuple[ApiCall, dict[str, str]]:
-        """The request, signed now: its time is that of this attempt."""
+        """Write the request, signed now: its time is that of this attempt."""
         items = [receipt_message.item(one.event_id, one.delivery, one.word) for one in batch.receipts]
         body = receipt_message.write(items)
         headers = receipt_message.headers(
@@ -124,7 +124,7 @@ class ReceiptBatches:
         return self.failed(batch, f"{answer.status} {code}".strip(), retry_after_s(answer))
 
     def failed(self, batch: ReceiptBatch, why: str, wish_s: float | None = None) -> list[PendingReceipt]:
-        """All of them, later."""
+        """Put all of a batch off."""
         log.warning("receipts of %s could not be told and will be: %s", batch.source, why)
         return [self._later(one, wish_s) for one in batch.receipts]
 

@@ -64,7 +64,7 @@ class Taken(Struct, frozen=True, gc=False):
     success: Reply
 
     def reply(self, ends: Sequence[Stored]) -> Reply:
-        """The same 2xx for what is new and what is repeated; a conflict by the source's rule."""
+        """Answer the same 2xx to new and repeated events; a conflict by the source's rule."""
         if self.source.on_conflict == "refuse" and any(end.kind == "conflict" for end in ends):
             return problem("event_conflict")
         return self.success
@@ -83,7 +83,7 @@ class Receiver:
         self._lost = OncePer(boot, LOST_S)
 
     def before_body(self, call: Call, length: int | None) -> Reply | None:
-        """An answer that needs no body, or None. `length` is what the sender says of it."""
+        """Answer from the head alone, or None. `length` is the body's, by the sender's word."""
         source = self.sources.get(call.source)
         if source is None:
             return self._unknown(call)
@@ -109,7 +109,7 @@ class Receiver:
         return None
 
     def _unknown(self, call: Call) -> Reply:
-        """No source is there. Strangers ask for anything, so this is logged once in a while, and counted without the name."""
+        """Answer for a source that is not there. Strangers ask for anything: it is logged rarely, and counted without the name."""
         self.refusals.count("", "unknown_source")
         if self._lost.may("unknown_source"):
             log.warning(
@@ -120,16 +120,16 @@ class Receiver:
         return problem("unknown_source", NO_SOURCE)
 
     def refuse(self, source: str, code: str) -> Reply:
-        """A refusal of what was not looked at further: a number, and no sample."""
+        """Refuse what was not looked at further: a number, and no sample."""
         self.refusals.count(source, code)
         return problem(code, headers=(("allow", "POST"),) if code == "method_not_allowed" else ())
 
     def body_bytes(self, name: str) -> int:
-        """The largest body of a source that is read."""
+        """Return the size of the largest body that is read for a source."""
         return self.sources[name].body_bytes
 
     def judge(self, call: Call, *, now: int) -> Reply | Taken:
-        """Believe it or not. `now` is in Unix milliseconds. Never raises for what a stranger sends."""
+        """Verify a request: a refusal, or what is to be stored. `now` is in Unix milliseconds. Never raises for its content."""
         source = self.sources[call.source]
         try:
             message = source.verify(call.body, call.headers, now=now / 1000, url=call.url)
@@ -220,7 +220,7 @@ def _sorted(value: Any) -> bytes:
 
 
 def _found(place: Field | Header | None, message: Message, headers: Pairs, chars: int) -> str | None:
-    """The text at a place, or None for what is missing, too long or not visible."""
+    """Read the text at a place; None for what is missing, too long or not visible."""
     if place is None:
         return None
     if isinstance(place, Header):
@@ -235,7 +235,7 @@ def _found(place: Field | Header | None, message: Message, headers: Pairs, chars
 
 
 def _kept(source: Source, headers: Pairs) -> str:
-    """The headers as JSON, without what would let a reader of the table in elsewhere."""
+    """Write the headers as JSON, without credentials that would let a reader of the table in elsewhere."""
     hidden: Mapping[str, bool] = dict.fromkeys(_HIDDEN, True)
     scheme = source.provider.scheme
     token = scheme.place.name.lower() if isinstance(scheme, Token) else None

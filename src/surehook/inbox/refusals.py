@@ -65,17 +65,17 @@ class Refusals:
         log.warning("refused a message of %s: %s (%s)", source, code, sample.detail)
 
     def count(self, source: str, code: str) -> None:
-        """A refusal of which no sample is worth keeping."""
+        """Count a refusal of which no sample is worth keeping."""
         with self._lock:
             self.counts[source, code] += 1
 
     def counted(self) -> dict[tuple[str, str], int]:
-        """The counters, as they are now."""
+        """Return the counters, as they are now."""
         with self._lock:
             return dict(self.counts)
 
     def samples(self, source: str) -> list[Sample]:
-        """The last samples of a source, oldest first."""
+        """Return the last samples of a source, oldest first."""
         with self._lock:
             return list(self._samples.get(source, ()))
 

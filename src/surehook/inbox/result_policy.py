@@ -50,7 +50,7 @@ class Called(Struct, frozen=True):
 
 
 class ResultPolicy:
-    """The rules, with what they need of the world: `fraction()` gives chance for waits, `now()` Unix milliseconds."""
+    """Rules for the end of a run. `fraction()` draws a number in [0, 1) for waits, `now()` gives Unix milliseconds."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ResultPolicy:
         return Called(fitting, self._results.sha256(fitting, result))
 
     def succeeded(self, run: Run, called: Called) -> Settlement:
-        """Everything was done."""
+        """End a run whose handlers are done."""
         now = self.now()
         final = all(one.final for one in called.handlers)
         ended = self.end(run, "finalized" if final else "processed", handlers=called.handlers)
@@ -105,7 +105,7 @@ class ResultPolicy:
         )
 
     def failed_with(self, run: Run, error: Exception, code: str = "handler_failed") -> Settlement:
-        """A handler said something else, or failed."""
+        """End a run whose handler chose another outcome, or failed."""
         handlers = self.handlers.fitting(run.source, run.type)
         if isinstance(error, Later):
             ended = self.end(run, "accepted", code="later", error=str(error), handlers=handlers)
@@ -133,7 +133,7 @@ class ResultPolicy:
         handlers: Sequence[Handler] = (),
         raised: BaseException | None = None,
     ) -> Settlement:
-        """Again after a wait, or dead."""
+        """Try again after a wait, or give up: dead."""
         wait = self._backoff(raised, handlers).wait_ms(run.attempts, self._fraction())
         ended = self.end(
             run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
@@ -142,7 +142,7 @@ class ResultPolicy:
         return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
 
     def _backoff(self, raised: BaseException | None, handlers: Sequence[Handler]) -> Backoff:
-        """That of the handler that failed; where nobody knows which it was, of the first that has one."""
+        """Choose the backoff of the handler that failed; where nobody knows which it was, of the first that has one."""
         failing = _failing(raised)
         own = (one.retry for one in (handlers if failing is None else (failing,)))
         return next((one for one in own if one is not None), self.backoff)
@@ -155,12 +155,12 @@ class ResultPolicy:
         ).attempts
 
     def exhausted(self, run: Run) -> Settlement:
-        """Dead: the last attempts ended with their processes."""
+        """Give a run up: its last attempts ended with their processes."""
         ended = self.end(run, "dead", code="attempts_exhausted")
         return structs.replace(ended, tried=self._tried(run, ended, None))
 
     def _tried(self, run: Run, ended: Settlement, raised: BaseException | None) -> Try:
-        """The attempt, for its event's history."""
+        """Describe the attempt, for its event's history."""
         failing = _failing(raised)
         return Try(
             event=run.event,
@@ -174,7 +174,7 @@ class ResultPolicy:
         )
 
     def parked(self, run: Run, code: str) -> Settlement:
-        """Nobody here can handle it yet; the attempt was none."""
+        """Park a run that nobody here can handle yet; the attempt is not counted."""
         return structs.replace(self.end(run, "parked", code=code), attempts=max(run.attempts - 1, 0))
 
     def end(
@@ -186,7 +186,7 @@ class ResultPolicy:
         error: str | None = None,
         handlers: Sequence[Handler] = (),
     ) -> Settlement:
-        """This state, without further rules."""
+        """End a run in this state, without further rules."""
         name, version = named(handlers) if handlers else (None, None)
         return Settlement(
             run=run.id,
@@ -252,5 +252,5 @@ def _called(
 
 
 def _plain(text: str | None) -> str | None:
-    """PostgreSQL stores no NUL in a text, and no database half a surrogate pair."""
+    """Make a text storable: PostgreSQL takes no NUL, and no database half a surrogate pair."""
     return None if text is None else text.replace("\0", "␀").encode("utf-8", "replace").decode()

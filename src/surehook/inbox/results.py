@@ -35,7 +35,7 @@ class NotAwaited(SurehookError):
 
 
 def check_awaited(handler: Handler, result: object) -> None:
-    """Raises NotAwaited."""
+    """Check a handler's result. Raises NotAwaited."""
     if result is not None and inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()  # or Python warns beside
@@ -45,13 +45,13 @@ def check_awaited(handler: Handler, result: object) -> None:
 
 
 class Results:
-    """The hashes, and which handlers were told that theirs are none."""
+    """Hashes of results, and the handlers of which it was logged that theirs mean nothing."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def sha256(self, handlers: Sequence[Handler], results: Sequence[object]) -> bytes:
-        """The hash of what the handlers of an event returned."""
+        """Hash what the handlers of an event returned."""
         try:
             text = msgspec.json.encode(results, order="sorted")
         except (

@@ -1,7 +1,7 @@
-"""Retention that nobody has to think of: workers remove what is past it, some rows at a time, when there is nothing else to do.
+"""Retention: workers remove what is past it, some rows at a time, when there is nothing else to do.
 
-Never what still has something to come, however old it is. Workers of one process take turns, those of several each take rows
-that no other has (`Transaction.prune`), so none of it is done twice.
+An event that is still open is never removed, however old it is. Workers of one process take turns, those of several each
+take rows that no other has (`Transaction.prune`), so nothing is done twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Keep(Struct, frozen=True):
             raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
 
     def before(self, now: int) -> tuple[int, int]:
-        """Bodies and dedupe records that came before these instants are past their retention; Unix milliseconds."""
+        """Return the instants before which bodies and dedupe records are past their retention; Unix milliseconds."""
         return now - round(self.bodies_days * instants.DAY_MS), now - round(
             self.events_days * instants.DAY_MS
         )

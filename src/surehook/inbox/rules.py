@@ -75,7 +75,7 @@ class Rules(Struct, frozen=True):
 
 
 def within(field: str, value: float, least: float, most: float, unit: str, *, hint: str) -> None:
-    """Raises SettingsError for what is no number from `least` to `most`."""
+    """Check a number from `least` to `most`. Raises SettingsError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise SettingsError(
             field, f"{least:,g} to {most:,.10g} {unit}, and not {value!r:.40}".strip(), hint=hint
@@ -83,7 +83,7 @@ def within(field: str, value: float, least: float, most: float, unit: str, *, hi
 
 
 def checked(rules: Rules | None) -> Rules:
-    """These, or those that hold where nothing is said. Raises SettingsError."""
+    """Check the rules; None: the defaults. Raises SettingsError."""
     if not isinstance(rules, Rules | None):
         raise SettingsError(
             "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"

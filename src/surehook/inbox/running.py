@@ -26,7 +26,7 @@ PORTION = 1_000  # rows in one transaction: some tens of milliseconds
 
 
 def inbox_at(place: str) -> Inbox | AsyncInbox:
-    """The inbox that `MODULE:NAME` is. Raises SettingsError where there is none."""
+    """Import the inbox at `MODULE:NAME`. Raises SettingsError where there is none."""
     module, _, name = place.partition(":")
     if not module or not name:
         raise SettingsError("MODULE:INBOX", f"{place!r} does not say where", hint="such as shop.hooks:inbox")
@@ -157,7 +157,7 @@ class StopOrder:
         self.then()
 
     def ends(self) -> None:
-        """It is about to end, and does."""
+        """End the process in time, whatever still runs."""
         last = threading.Timer(self._within_s, self._end)
         last.daemon = True
         last.start()

@@ -1,7 +1,7 @@
 """Handlers that hold up the event loop: an ordinary function that takes long, or a coroutine with something in it that blocks.
 
 While one does, nothing else of the process goes on: no request is answered, no other handler, and no timeout ends it. So the
-steps of each worker's task are timed, from being resumed until it waits again, and a handler that took too long of one is told.
+steps of each worker's task are timed, from being resumed until it waits again, and a slow one's handler is named in a warning.
 Its total would not do: on a loop a blocking `tx`, too, waits for the database without holding up anybody.
 """
 
@@ -33,16 +33,16 @@ class SlowLoopWatch:
         self._told: set[str] = set()
 
     async def timed(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this work, in a task of its own."""
+        """Await this work, and time its steps; it is all of its task."""
         await _stepwise(work, self, self._calls.boot)
 
     def long(self, began: float, now: float) -> None:
-        """A step was long, and is over: whose call goes on, if one does."""
+        """Blame a long step that is over on the call that goes on, if one does."""
         if (call := self._calls.mine()) is not None:
             self._tell(call.handler, now - max(call.began, began))
 
     def _over(self, handler: Handler, seconds: float) -> None:
-        """A call is over, which took so long."""
+        """Note the time of a call that is over."""
         self._took(handler, seconds)
         if seconds >= HELD_S and self.began is not None:
             self._tell(handler, min(seconds, self._calls.boot() - self.began))

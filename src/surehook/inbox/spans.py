@@ -55,7 +55,7 @@ _OWN = (
 
 
 def to(tracer: Tracer) -> Observer:
-    """An observer that makes a span of each change."""
+    """Make an observer that makes a span of each change."""
 
     def observe(change: Transition) -> None:
         operation, kind = _OPERATIONS[change.kind]

@@ -1,4 +1,4 @@
-"""Changes of state, told after their commit: one structured log line each, and a call of whoever observes.
+"""Changes of state, reported after their commit: one structured log line each, and a call of whoever observes.
 
     document.moved   a decision about a document, at info: its verdict says whether it moved or was, say, a `no_op`
     event.decided    somebody said `finalize` or `reject` of a processed event, at info
@@ -89,7 +89,7 @@ class Transitions:
         self._observers.append(observer)
 
     def report(self, done: BatchResult) -> None:
-        """Tell of one committed batch."""
+        """Report one committed batch."""
         watched = bool(self._observers)
         if watched or log.isEnabledFor(logging.INFO):
             self._tell(_documents(done), logging.INFO)
@@ -97,7 +97,7 @@ class Transitions:
             self._tell(_events(done), logging.DEBUG)
 
     def decided(self, entry: Entry, now: int) -> None:
-        """Tell that somebody said `finalize` or `reject`."""
+        """Report a `finalize` or `reject`."""
         self._tell([_word(entry, now)], logging.INFO)
 
     def _tell(self, transitions: Iterable[Transition], level: int) -> None:
@@ -128,7 +128,7 @@ def _fields(one: Transition) -> dict[str, object]:
 
 
 def quoted(value: object) -> str:
-    """A value that a sender chose, safe in a line of a log."""
+    """Quote a value that a sender chose, so that it is safe in a log line."""
     text = str(value)
     return text if _BARE.fullmatch(text) else json.dumps(text)
 

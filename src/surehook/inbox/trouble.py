@@ -1,9 +1,9 @@
-"""Trouble with the inbox's database: told once when it begins, once a minute while it lasts, and once when it is over.
+"""Trouble with the inbox's database: logged once when it begins, once a minute while it lasts, and once when it is over.
 
-Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was told. It is over
-for a kind of work when that succeeds which had failed: a table that takes no more rows can still be looked at. What comes and
-goes is over once a minute. What a person can mend (no tables, a database, user or right that is missing) is an error, and says
-what to do; what passes by itself is a warning. Other kinds of failure are told with their traceback.
+Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was logged. It is over
+for a kind of work when that work succeeds again: a table that takes no more rows can still be looked at. What comes and
+goes is over once a minute. What a person can correct (no tables, a database, user or right that is missing) is an error, and says
+what to do; what passes by itself is a warning. Other kinds of failure are logged with their traceback.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Trouble:
         self._telling = threading.Lock()
 
     def met(self, error: Exception, work: str = STORING) -> None:
-        """It was met, in place of what was to be done."""
+        """Note that this work has failed."""
         mended = cure(error)
         help = next_step(str(error))
         with self._telling:
@@ -105,7 +105,7 @@ class Trouble:
         )
 
     def over(self, work: str = STORING) -> None:
-        """The database has done this work. Said too often, it is left for the next time."""
+        """Note that this work has succeeded. Logged too often, the line is left for the next time."""
         if work not in self._began:
             return
         with self._telling:
@@ -124,7 +124,7 @@ class Trouble:
 
 
 class Away:
-    """One worker's waits while its turns fail, each twice as long."""
+    """The waits of one worker while its turns fail, each twice as long."""
 
     def __init__(self, trouble: Trouble, work: str = PROCESSING) -> None:
         self._trouble, self._work = trouble, work

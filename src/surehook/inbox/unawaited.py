@@ -27,7 +27,7 @@ _watched: list[weakref.ref[HandlerCalls]] = []
 
 
 def watch(calls: HandlerCalls) -> None:
-    """From now on a call of these knows of the coroutine that it has forgotten."""
+    """Have calls know, from now on, of coroutines that they made and nobody awaited."""
     tell: Callable[[Any], object] | None = getattr(warnings, _TELL, None)
     if tell is not None and not isinstance(tell, _UnawaitedHook):
         setattr(warnings, _TELL, _UnawaitedHook(tell))

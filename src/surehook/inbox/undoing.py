@@ -58,7 +58,7 @@ class Undoing:
         step: Step,
         said_at: int,
     ) -> None:
-        """Call those that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
+        """Call the functions that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
         if step.rule != "undone" or not self.handlers:
             return
         run = transaction.moved_by(key, step.event)

@@ -1,7 +1,8 @@
 """Events that nobody here can handle: no handler fits, or their source is not defined. None of them is swallowed.
 
 A misspelt name, a module with handlers that was not imported, a process of the version before: for all of these the event
-waits, `parked`, and somebody is told once a minute for each type. What is not wanted at all the source says (`ignore`).
+waits, `parked`, and a warning is logged once a minute for each type. Types that are not wanted at all are the source's
+setting `ignore`.
 
 Workers look for parked events that fit by now, some rows at a time: whoever defines the handler, in whichever process,
 takes them up. During a deployment an old process may park what a new one has taken up; it ends with the old process.
@@ -29,7 +30,7 @@ TELL_S = 60.0
 
 
 class UnhandledEvents:
-    """The rule, for the sources, handlers and workflows of an inbox. `now` gives Unix milliseconds, `boot` seconds."""
+    """Parks events that have no handler, and takes them up. `now` gives Unix milliseconds, `boot` seconds."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class UnhandledEvents:
         self._telling = OncePer(boot, TELL_S)
 
     def report(self, run: Run, ended: Settlement) -> None:
-        """Say that it waits, once in a while for each type."""
+        """Warn that an event waits, once in a while for each type."""
         if ended.error_code not in UNHANDLED or not self._telling.may((run.source, run.type)):
             return
         ref = ids.text(PREFIX, run.event)

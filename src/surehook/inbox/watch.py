@@ -63,13 +63,13 @@ class Watch:
         self._lock = threading.Lock()
 
     def arrived(self, source: str, ends: Sequence[Stored]) -> None:
-        """One stored request."""
+        """Count one stored request."""
         with self._lock:
             for end in ends:
                 _count(self.events, (source, end.kind))
 
     def put_in_queue(self, source: str) -> None:
-        """One request that a broker has confirmed."""
+        """Count one request that a broker has confirmed."""
         with self._lock:
             _count(self.queued, source)
 
@@ -78,14 +78,14 @@ class Watch:
         self.queue = length
 
     def duplicate(self, source: str, headers: Pairs, version: str) -> None:
-        """One event that was here already; `version` of the handlers that would have had it."""
+        """Count one event that was here already; `version` of the handlers that would have had it."""
         headers = list(headers)
         labels = (source, retry_of(headers), "yes" if is_replay(headers) else "no", version)
         with self._lock:
             _count(self.duplicates, labels)
 
     def report(self, done: BatchResult) -> None:
-        """One committed batch of runs."""
+        """Count one committed batch of runs."""
         with self._lock:
             self.lost_leases += done.lost
             for run, ended in done.settlements:

@@ -1,12 +1,11 @@
 """Workers: claim what is due, process it, and wait for more.
 
-One text for threads and for tasks (`core/effects.py`). A worker that finds
-work looks again at once; one that finds none waits until something arrives in this process, the next run is due, or `idle_s` is
-over (another process may have stored something). When the database is away it waits a little longer each time; nothing is lost
-by that, leases lapse by themselves.
+One text for threads and for tasks (`core/effects.py`). A worker that finds work looks again at once; one that finds none waits
+until something arrives in this process, the next run is due, or `idle_s` is over (another process may have stored something).
+When the database is away it waits a little longer each time; nothing is lost by that, leases lapse by themselves.
 
-A worker whose handler was given up (calls.py) ends when that comes back. Who takes its place begins with what it left: that
-handler's run has failed, and what shared its transaction was not tried.
+A worker whose handler was given up (calls.py) ends when that comes back. Its replacement begins with what it left: that
+handler's run has failed, and the runs that shared its transaction were not tried.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class WorkerTransactions:
         look: Callable[[Transaction, bool], bool],
         trouble: Trouble,
     ) -> None:
-        """`look(transaction, idle)` is what a worker does beside claiming; whether more is due by that."""
+        """`look(transaction, idle)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
         self.rules = rules
         self.handler_times = handler_times
@@ -105,7 +104,7 @@ class WorkerTransactions:
         self._is_current = False  # the tables, once that was seen
 
     def claim_work(self, token: bytes, limit: int | None = None) -> Callable[[Transaction], Claimed]:
-        """At most `limit` runs; None: as many as share a transaction."""
+        """Claim at most `limit` runs; None: as many as share a transaction."""
 
         def work(transaction: Transaction) -> Claimed:
             self._check_tables(transaction)
@@ -124,14 +123,14 @@ class WorkerTransactions:
         return work
 
     def split(self, runs: list[Run]) -> ClaimSplit:
-        """Those of quick handlers share a transaction, a slow one is alone in its own."""
+        """Divide claimed runs: those of quick handlers share a transaction, a slow one is alone in its own."""
         shared = self.handler_times.together(runs)
         if shared or not runs:
             return ClaimSplit([], runs[:shared], runs[shared:])
         return ClaimSplit(runs[1:], runs[:1], [], is_slow=True)
 
     def _check_tables(self, transaction: Transaction) -> None:
-        """Nothing is claimed on tables of an older version: it could not be settled, and each try would count."""
+        """Refuse to claim on tables of an older version: a run could not be settled, and each try would count."""
         if not self._is_current:
             if (wrong := transaction.outdated()) is not None:
                 raise StoreError(wrong)
@@ -185,9 +184,9 @@ class WorkerTransactions:
 class Worker:
     """Claims and processes until it is stopped, or given up: scripts that yield what the store's transactions gave.
 
-    woken    set when something arrived in this process; shared by its workers
-    stopped  this worker's own: what it waits on after a failure, which no arrival may shorten
-    takeover  by the worker whose place it takes
+    woken     set when something arrived in this process; shared by its workers
+    stopped   this worker's own: it waits on that after a failure, which no arrival may shorten
+    takeover  left by the worker whose place it takes
     """
 
     def __init__(
@@ -314,7 +313,7 @@ class Worker:
                 return
 
     def _take_over(self) -> Script[None]:
-        """Settle what the worker before has left."""
+        """Settle what the worker before has left, and give the rest back."""
         if self._takeover is None:
             return
         transactions, takeover = self._transactions, self._takeover

@@ -134,7 +134,7 @@ class Workflow:
         return type is not None and self.table.name(type) in self.table.types
 
     def read(self, event: Readable, *, source: str | None = None) -> tuple[str, Arrival]:
-        """The document an event is about, and what the table looks at. Raises NoDocument."""
+        """Read the document an event is about, and the part that the table looks at. Raises NoDocument."""
         fields = self.table.fields if source is None else self._fields.get(source, self.table.fields)
         document = document_of(event.body, fields)
         if document is None:
@@ -145,11 +145,11 @@ class Workflow:
         return document, arrival_of(event.body, fields, id=event.id, type=event.type or "", remediated=True)
 
     def decide(self, document: Document | None, event: Arrival | None, *, now: int) -> Decision:
-        """As `decide`, by this table."""
+        """Decide as the function `decide` does, by this table."""
         return decide(self.table, document, event, now)
 
     def release(self, document: Document, *, now: int) -> Decision:
-        """As `release`, by this table."""
+        """Release as the function `release` does, by this table."""
         return release(self.table, document, now)
 
 
@@ -162,7 +162,7 @@ class Workflows:
             self.add(workflow)
 
     def add(self, workflow: Workflow | Table) -> Workflow:
-        """Take one in. Raises WorkflowError where its document type has a table."""
+        """Add a workflow. Raises WorkflowError where its document type has a table."""
         made = Workflow(workflow) if isinstance(workflow, Table) else workflow
         known = self._all.get(made.document_type)
         if known is not None:
@@ -175,7 +175,7 @@ class Workflows:
         return made
 
     def __getitem__(self, document_type: str) -> Workflow:
-        """The workflow of a document type. Raises WorkflowError where there is none."""
+        """Find the workflow of a document type. Raises WorkflowError where there is none."""
         found = self._all.get(document_type)
         if found is None:
             raise WorkflowError(f"there is no table for {document_type!r}", hint=", ".join(sorted(self._all)))

@@ -70,7 +70,7 @@ class WsgiApp:
         return self._receive(structs.replace(call, body=body))
 
     def _body(self, stream: Any, length: int | None, most: int) -> bytes | None:
-        """The whole body, or None when it is larger than that. Never more than `most` + 1 bytes are read."""
+        """Read the whole body; None when it is larger than that. Never more than `most` + 1 bytes are read."""
         read = getattr(stream, "read1", stream.read)
         end, size = self._boot() + self._body_s, 0
         parts: list[bytes] = []
@@ -88,7 +88,7 @@ class WsgiApp:
 
 
 def call_of(environ: Mapping[str, Any]) -> Call:
-    """The head of a request, without its body."""
+    """Read the head of a request, without its body."""
     headers = [
         (name[5:].replace("_", "-").lower(), value)
         for name, value in environ.items()
