@@ -232,7 +232,9 @@ def test_a_body_is_cut_where_a_page_ends_and_shown_as_it_came_where_it_is_no_jso
     assert admin_pages.readable(b'{"a":[1.0,2]}') == '{\n  "a": [\n    1.0,\n    2\n  ]\n}'
     assert admin_pages.readable(b"a=1&b=2\x00\xff") == "a=1&b=2\\u0000\\xff"
     long = admin_pages.readable(b"x" * (admin_pages.BODY_BYTES + 1))
-    assert long.startswith("x" * admin_pages.BODY_BYTES + "\n… cut") and len(long) < admin_pages.BODY_BYTES + 100
+    assert (
+        long.startswith("x" * admin_pages.BODY_BYTES + "\n… cut") and len(long) < admin_pages.BODY_BYTES + 100
+    )
     deep = admin_pages.readable(b"[" * 500 + b"1," * 10_000 + b"1" + b"]" * 500)
     assert len(deep) < admin_pages.BODY_CHARS + 100 and "… cut" in deep
     assert admin_pages.readable(b"[" * 30_000).startswith("[[[")

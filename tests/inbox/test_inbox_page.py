@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 import surehook.inbox
-from surehook.inbox import Inbox, following, sources, undoing
+from surehook.inbox import Inbox, document_batch, sources, undoing
 from surehook.inbox.answers import CODES
 from surehook.inbox.workflow import SIGNING
 from surehook.ports.inbox import UNHANDLED
@@ -170,7 +170,7 @@ def test_every_code_of_a_run_is_in_the_table():
         "handler_failed",
         *following._ENDS,
         undoing.UNDO_FAILED,
-        following.WAITED_TOO_LONG,
+        document_batch.WAITED_TOO_LONG,
         *UNHANDLED,
     }  # the default of `badly`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (

@@ -69,12 +69,12 @@ PLANTED = {
         "test_inbox.py::test_later_undoes_waits_and_does_not_count",
     ),
     "what leaves the line in its own batch is forgotten": (
-        "following.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
+        "document_batch.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
         "found: dict[str, tuple[Run, Event]] = {}",
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
-        "following.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
+        "document_batch.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
         "if not step.is_move:\n            return self._policy.handlers.fitting(run.source, run.type)",
         "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
     ),
@@ -95,7 +95,7 @@ PLANTED = {
         "test_ways_out.py::test_a_release_lets_what_is_held_go_on_and_the_journal_says_who_and_why",
     ),
     "what was taken back is replayed as if it stood": (
-        "following.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
+        "document_batch.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
     "a document goes back although what was done for it could not be undone": (

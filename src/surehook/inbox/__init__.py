@@ -25,7 +25,8 @@ lease cannot commit.
     receive.py       one request, judged             answers.py            what a sender is told
     group_commit.py  requests share a transaction    refusals.py           counts and samples of refused requests
     handlers.py      the handlers                    process.py            runs, in one transaction
-    following.py     documents and their workflows   result_policy.py      the end of one run
+    following.py     which workflow has an event     result_policy.py      the end of one run
+    document_batch.py  documents decided on          document_rows.py      their rows
     worker.py        workers                         pool.py               those that run, and those that hang
     worker_threads.py, worker_tasks.py               workers in threads, and in tasks of a loop
     handler_times.py runs that share a transaction   calls.py              handlers at work

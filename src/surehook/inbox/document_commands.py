@@ -13,7 +13,8 @@ from msgspec import structs
 
 from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
-from surehook.inbox.following import Following, document_of, steps_of
+from surehook.inbox.document_rows import document_of, steps_of
+from surehook.inbox.following import Following
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import DocumentKey, DocumentRow, StepRow, Transaction
 

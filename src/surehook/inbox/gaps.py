@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 
 from surehook.core import ids
+from surehook.inbox.document_batch import Decided
 from surehook.inbox.event import PREFIX
-from surehook.inbox.following import Decided
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
 from surehook.inbox.transitions import quoted
 from surehook.ports.inbox import DocumentKey, Run, Transaction

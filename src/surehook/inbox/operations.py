@@ -12,8 +12,8 @@ from surehook.core.errors import Problem, SettingsError
 from surehook.core.meant import meant
 from surehook.core.workflow.explain import explain
 from surehook.inbox.document_commands import take_back
+from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.event import PREFIX
-from surehook.inbox.following import document_of, steps_of
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source

@@ -20,8 +20,10 @@ from surehook.core import instants
 from surehook.core.verification import VerifyError
 from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
+from surehook.inbox.document_batch import Decided, DocumentBatch
+from surehook.inbox.document_rows import out_of_line
 from surehook.inbox.event import Event
-from surehook.inbox.following import Decided, DocumentBatch, Following, out_of_line
+from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.result_policy import ResultPolicy

@@ -109,7 +109,7 @@ class Receiver:
         return None
 
     def _unknown(self, call: Call) -> Reply:
-        """Answer for a source that is not there. Strangers ask for anything: it is logged rarely, and counted without the name."""
+        """Answer for a source that is not there. Strangers ask for anything: it is logged rarely, counted without the name."""
         self.refusals.count("", "unknown_source")
         if self._lost.may("unknown_source"):
             log.warning(
