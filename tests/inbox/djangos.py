@@ -21,7 +21,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.inbox.shop.settings")
 django.setup()
 
 from surehook.inbox.django import Inbox  # noqa: E402, F401 (they need the settings)
-from surehook.inbox.django import pages as admin_pages  # noqa: E402, F401
+from surehook.inbox.django import pages as admin_pages  # noqa: E402
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Backoff
-from surehook.inbox.django.store import Turn as DjangoTurn
+from surehook.inbox.django.store import DjangoWriterLock
 from surehook.inbox.sql import engines
-from surehook.inbox.sql.stores import Turn
+from surehook.inbox.sql.stores import WriterLock
 from surehook.ports.inbox import StoreError, StoreUnavailable
 from tests.inbox.house import known_as_quick
 
@@ -99,7 +99,7 @@ def test_who_waits_too_long_for_the_writer_of_its_process_is_told_to_come_again(
     assert house.receive("evt_1").status == 200
 
 
-@pytest.mark.parametrize("make", [lambda: Turn(threading.Lock()), DjangoTurn])
+@pytest.mark.parametrize("make", [lambda: WriterLock(threading.Lock()), DjangoWriterLock])
 def test_a_thread_does_not_wait_for_ever_for_its_turn(make, monkeypatch):
     monkeypatch.setattr(engines, "BUSY_MS", 20)
     turn = make()

@@ -113,10 +113,10 @@ def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_give
         house.receive(f"evt_{n:02}")
     store, steps = house.inbox.store, house.inbox.transactions
     known_as_quick(house.inbox)
-    claimed = house.do(store.run(steps.claiming(TOKEN)))
+    claimed = house.do(store.run(steps.claim_work(TOKEN)))
     before = house.sql("select due_at, accepted_at from surehook_inbox_runs")
     assert all(due > accepted for due, accepted in before)
-    done = house.do(store.run(steps.processing(claimed.runs, TOKEN)))
+    done = house.do(store.run(steps.process_work(claimed.runs, TOKEN)))
     assert (len(done.settlements), done.left) == (8, 12), "the first, and 0.25 s of work"
     given = "select attempts from surehook_inbox_runs where lease is null and due_at = accepted_at"
     assert house.sql(given) == [(0,)] * 12, "in their places, and the attempt is not counted"

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from surehook.inbox.sql import deferred_begin, engines
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.inbox.sql.stores import SqlStore, Turn
+from surehook.inbox.sql.stores import SqlStore, WriterLock
 from surehook.ports.inbox import StoreError
 
 INSERT = text("insert into effects values ('a')")
@@ -134,7 +134,7 @@ def test_a_statement_that_goes_on_is_interrupted(store):
 
 def test_a_transaction_that_is_over_is_nobodys_to_cut(store):
     """Its connection is perhaps another's by now."""
-    writer = Writer(Turn(store.turn))
+    writer = Writer(WriterLock(store.turn))
     with store.engine.connect() as connection:
         writer.about_to(connection)
         connection.rollback()

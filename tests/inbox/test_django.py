@@ -289,10 +289,10 @@ def test_a_crash_before_the_commit_leaves_neither_objects_nor_mark_and_the_next_
     creating(inbox)
     inbox.receive(call(*signed("c1"), at=NOW))
     token = b"t" * 16
-    claimed = inbox.store.run(inbox.transactions.claiming(token))
+    claimed = inbox.store.run(inbox.transactions.claim_work(token))
 
     def processed_and_gone(transaction: Any) -> None:
-        inbox.transactions.processing(claimed.runs, token)(transaction)
+        inbox.transactions.process_work(claimed.runs, token)(transaction)
         assert numbers() == ["c1"]
         raise Crash
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from surehook.inbox import Backoff
-from surehook.inbox.workflow import Fields, StopOrder, Table
+from surehook.inbox.workflow import Fields, Order, Table
 from tests.inbox.house import call, message
 
 FIELDS = Fields(document="document", sequence="n")
@@ -39,7 +39,7 @@ def table(**order):
             "document.completed": {"signed": "completed", "countersigned": "completed"},
         },
         informational=("certificate.attached", "identity.verified"),
-        order=StopOrder(**order),
+        order=Order(**order),
         fields=FIELDS,
     )
 

@@ -59,13 +59,13 @@ def claimed(house):
     steps, run = house.inbox.transactions, []
 
     def claim(transaction):
-        run.extend(steps.claiming(TOKEN)(transaction).runs)
+        run.extend(steps.claim_work(TOKEN)(transaction).runs)
 
     return [
         claim,
-        lambda transaction: steps.processing([], TOKEN, [("signing", "", "doc_1")])(transaction),
-        lambda transaction: steps.failing(run[0], TOKEN, RuntimeError("in vain"))(transaction),
-        lambda transaction: steps.releasing(run, TOKEN)(transaction),
+        lambda transaction: steps.process_work([], TOKEN, [("signing", "", "doc_1")])(transaction),
+        lambda transaction: steps.fail_work(run[0], TOKEN, RuntimeError("in vain"))(transaction),
+        lambda transaction: steps.release_work(run, TOKEN)(transaction),
         lambda transaction: transaction.take_up([run[0].id], now=NOW),
         lambda transaction: transaction.prune(bodies_before=0, events_before=0, limit=1),
         lambda transaction: (

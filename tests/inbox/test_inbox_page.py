@@ -168,7 +168,7 @@ def test_every_code_of_a_run_is_in_the_table():
     codes |= set(re.findall(r'\.(?:failed|badly)\([^()"]*"([a-z_]+)"', text))
     codes |= {
         "handler_failed",
-        *following._ENDS,
+        *document_batch._ENDS,
         undoing.UNDO_FAILED,
         document_batch.WAITED_TOO_LONG,
         *UNHANDLED,

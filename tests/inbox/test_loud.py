@@ -216,7 +216,7 @@ def test_who_works_says_nothing_of_a_table_that_takes_no_rows(house, told):
 
 def test_workers_on_tables_of_another_version_are_one_line(house, told):
     house.sql("drop table surehook_inbox_tries")
-    work, away = house.inbox.transactions.claiming(b"t" * 16), Away(house.inbox.trouble)
+    work, away = house.inbox.transactions.claim_work(b"t" * 16), Away(house.inbox.trouble)
     for n in range(9):
         assert house.receive(f"evt_{n}").status == 200
         with pytest.raises(StoreError) as caught:

@@ -367,11 +367,11 @@ def test_a_teller_that_died_is_followed_by_another(sender):
     sender.deliver(1)
     sender.house.work()
     receipt_batches, store = sender.house.inbox.receipt_batches, sender.house.inbox.store
-    assert len(sender.house.do(store.run(receipt_batches.claiming(b"t" * 16)))) == 1
+    assert len(sender.house.do(store.run(receipt_batches.claim_work(b"t" * 16)))) == 1
     assert sender.tells() == 0
     sender.house.clock.passes(121)
     assert sender.tells() == 1
-    sender.house.do(store.run(receipt_batches.settling(b"t" * 16, [], [])))
+    sender.house.do(store.run(receipt_batches.settle_work(b"t" * 16, [], [])))
     assert sender.tells() == 0
 
 

@@ -46,7 +46,7 @@ def test_each_source_may_have_its_own_paths():
 def test_a_source_without_numbers_is_refused_in_strict_order():
     with pytest.raises(WorkflowError, match="strict_without_sequence"):
         Workflow(SIGNING, fields={"other": Fields(document="doc.id")})
-    free = replace(SIGNING, order=workflow.StopOrder(mode="free"))
+    free = replace(SIGNING, order=workflow.Order(mode="free"))
     Workflow(free, fields={"other": Fields(document="doc.id")})
 
 

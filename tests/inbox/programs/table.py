@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surehook.inbox.workflow import Fields, StopOrder, Table
+from surehook.inbox.workflow import Fields, Order, Table
 
 TABLE = Table(
     document_type="contract",
@@ -15,7 +15,7 @@ TABLE = Table(
         "document.signed": {"viewed": "signed"},
         "document.completed": {"signed": "completed"},
     },
-    order=StopOrder(mode="strict"),
+    order=Order(mode="strict"),
     fields=Fields(document="document", sequence="n"),
 )
 STORY = ("document.sent", "document.viewed", "document.signed", "document.completed")

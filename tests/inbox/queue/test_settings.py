@@ -133,7 +133,7 @@ async def test_a_queue_that_is_set_otherwise_is_taken_from_and_not_given_to(brok
     connection = await aio_pika.connect(broker)
     channel = await connection.channel()
     await channel.declare_queue("surehook.inbox", durable=True)
-    await channel.default_exchange.publish(aio_pika.QueueMessage(b"from before"), "surehook.inbox")
+    await channel.default_exchange.publish(aio_pika.Message(b"from before"), "surehook.inbox")
     await connection.close()
     queue = brokers.broker(Queue(broker, most_bytes=LEAST_BYTES))
     with pytest.raises(QueueUnfit, match="give this one another name"):
