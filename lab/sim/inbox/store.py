@@ -137,7 +137,7 @@ class SimStore:
 
 
 class _Watched:
-    """A book whose calls are moments at which the process can die."""
+    """A transaction whose calls are moments at which the process can die."""
 
     def __init__(self, moment: Callable[[str], None]) -> None:
         self._moment = moment
