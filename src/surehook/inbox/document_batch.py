@@ -68,12 +68,12 @@ class DocumentBatch:
     def __init__(
         self,
         transaction: Transaction,
-        ends: ResultPolicy,
+        policy: ResultPolicy,
         following: Following,
         read: Callable[[Run], Event],
         keys: Sequence[DocumentKey],
     ) -> None:
-        self._transaction, self._policy, self._following, self._read = transaction, ends, following, read
+        self._transaction, self._policy, self._following, self._read = transaction, policy, following, read
         self._rows = transaction.documents(keys) if keys else {}
         self._standing = {key: document_of(row.body) for key, row in self._rows.items()}
         self._wake: dict[DocumentKey, int | None] = {}

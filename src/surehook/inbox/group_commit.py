@@ -249,11 +249,12 @@ class _BatchPlan:
     def failed(self, part: Part, error: Exception) -> None:
         if isinstance(error, Clash | Contended) and part.clashes < CLASHES:
             self._todo.appendleft(Part(part.tickets, part.clashes + 1))
+        # A clash that stays one may be a single request's.
         elif (
             len(part.tickets) > 1
             and isinstance(error, StoreError)
             and not isinstance(error, StoreUnavailable)
-        ):  # a clash that stays one may be a single request's
+        ):
             self._todo.extend(Part([ticket]) for ticket in part.tickets)
         else:
             for ticket in part.tickets:

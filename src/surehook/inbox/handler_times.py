@@ -14,9 +14,8 @@ from surehook.ports.inbox import Run
 
 QUICK_S = 0.05
 LONG_S = 1.0  # as long as a batch may take by itself
-FADES = (
-    0.98  # of a long call, with each other one: 20 s are forgotten after some hundred and eighty quick ones
-)
+# Of a long call, with each other one: 20 s are forgotten after some hundred and eighty quick ones.
+FADES = 0.98
 GROWS = 4  # what a worker claims, while it does all of it
 SHARE = 0.1  # of one call in what a handler commonly takes
 

@@ -76,9 +76,8 @@ class PreparedRun(Struct):
     workflow: Workflow | None = None
     key: DocumentKey | None = None
     arrival: Arrival | None = None
-    uncounted: tuple[DocumentKey, int] | None = (
-        None  # it has this number of that document, which does not count it
-    )
+    # It has this number of that document, which does not count it.
+    uncounted: tuple[DocumentKey, int] | None = None
 
 
 class Processor:

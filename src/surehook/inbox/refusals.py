@@ -16,9 +16,8 @@ log = logging.getLogger("surehook.inbox")
 
 SAMPLES = 20  # the last of each source: enough to see what is wrong
 SOURCES = 200  # names of which samples are kept; names that nobody mounted are not counted one by one
-SAMPLE_EVERY_MS = (
-    1_000  # one sample and one log line a second and source: 10,000 forgeries a second cost a counter each
-)
+# One sample and one log line a second and source: 10,000 forgeries a second cost a counter each.
+SAMPLE_EVERY_MS = 1_000
 HEADERS = 40  # of a sample
 
 

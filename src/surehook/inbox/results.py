@@ -54,9 +54,8 @@ class Results:
         """Hash what the handlers of an event returned."""
         try:
             text = msgspec.json.encode(results, order="sorted")
-        except (
-            Exception
-        ):  # of an unknown type, with keys that are no text, half surrogate pairs, a list within itself
+        # Of an unknown type, with keys that are no text, half surrogate pairs, a list within itself.
+        except Exception:
             pairs = zip(handlers, results, strict=True)
             text = msgspec.json.encode([self._plain(*pair) for pair in pairs], order="sorted")
         return hashlib.sha256(text).digest()

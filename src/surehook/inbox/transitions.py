@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("surehook.inbox.transitions")
 _errors = logging.getLogger("surehook.inbox")
-_BARE = re.compile(
-    r"[\w.:/@+*-]+", re.ASCII
-)  # anything else is quoted: senders choose ids, and lines end at line ends
+# Anything else is quoted: senders choose ids, and lines end at line ends.
+_BARE = re.compile(r"[\w.:/@+*-]+", re.ASCII)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 

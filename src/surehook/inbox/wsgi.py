@@ -20,9 +20,8 @@ from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import Call, Receiver
 
 BODY_S = 10.0  # for the whole body, as at the ASGI door
-PIECE = (
-    64 * 1024
-)  # bytes of one read: where a server waits until a read is full, the deadline is looked at this often
+# Bytes of one read: where a server waits until a read is full, the deadline is looked at this often.
+PIECE = 64 * 1024
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Durable:
-    """The store as the line of arrivals sees it: what it wrote is committed, or it was not written."""
+    """The store as group commit uses it: what it wrote is committed, or it was not written."""
 
     def __init__(self, store: DjangoStore) -> None:
         self._store = store

@@ -47,9 +47,8 @@ class EventFilterForm(forms.Form):
     id = forms.CharField(
         required=False, max_length=ID_CHARS, widget=forms.TextInput({"placeholder": "event id"})
     )
-    before = forms.IntegerField(
-        required=False, min_value=0, max_value=2**53, widget=forms.HiddenInput
-    )  # Unix milliseconds
+    # Unix milliseconds
+    before = forms.IntegerField(required=False, min_value=0, max_value=2**53, widget=forms.HiddenInput)
     skip = forms.IntegerField(required=False, min_value=0, max_value=SKIP_MAX, widget=forms.HiddenInput)
 
     def __init__(self, data: QueryDict, *, sources: Iterable[str]) -> None:
@@ -170,9 +169,8 @@ def readable(body: bytes) -> str:
     """A body for people: JSON indented, its numbers as they were written; of one that is long the beginning as it came."""
     text = body[:BODY_BYTES].decode("utf-8", "backslashreplace")
     if len(body) <= BODY_BYTES:
-        with suppress(
-            msgspec.DecodeError, ValueError, RecursionError
-        ):  # no JSON, or nested too deeply: as it came
+        # What is no JSON, or nested too deeply, stays as it came.
+        with suppress(msgspec.DecodeError, ValueError, RecursionError):
             text = msgspec.json.format(body, indent=2).decode()
     shown = "".join(
         one if one.isprintable() or one in "\n\t" else f"\\u{ord(one):04x}" for one in text[:BODY_CHARS]

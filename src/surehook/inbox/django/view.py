@@ -58,9 +58,8 @@ def _answer(receiver: Receiver, receive: Callable[[Call], Reply], request: HttpR
     if body is None:
         return receiver.refuse(call.source, "too_large")
     if length is not None and len(body) != length:
-        return receiver.refuse(
-            call.source, "body_too_slow"
-        )  # the sender hung up, or the server gave up waiting
+        # The sender hung up, or the server gave up waiting.
+        return receiver.refuse(call.source, "body_too_slow")
     return receive(structs.replace(call, body=body))
 
 

@@ -67,7 +67,7 @@ class InboxQueue:
         """Count the messages now; None: there is no queue. Raises QueueAway."""
         if self.broker is None:
             return None
-        self._watch.saw_queue(None)  # an old one is not shown for a new one
+        self._watch.saw_queue(None)  # if this fails, metrics must not show an old length
         consumer = await self.broker.consumer(f"look-{self._draw(8).hex()}")
         try:
             found = await consumer.length()

@@ -59,13 +59,13 @@ class Mover:
         store: Store,
         stored: Stored,
         saw: Callable[[Length | None], None],
-        telling: QueueTrouble,
+        trouble_log: QueueTrouble,
         trouble: Trouble,
         boot: Callable[[], float],
     ) -> None:
         self._broker, self._taker = broker, taker
         self._store, self._stored, self._saw = store, stored, saw
-        self._trouble_log, self._away, self._boot = telling, Away(trouble, MOVING), boot
+        self._trouble_log, self._away, self._boot = trouble_log, Away(trouble, MOVING), boot
         self._pending: list[PendingMessage] = []
         self._looked: float | None = None
         self._stopping = TaskEvent()

@@ -1,6 +1,6 @@
 """The queue as the doors use it: put a request in and wait for the confirmation. If there is none, the table takes it.
 
-Requests that wait at the same moment are handed over together, as in the line of arrivals, whose bounds these are. While the
+Requests that wait at the same moment are handed over together, as in group commit, whose bounds these are. While the
 broker is away nobody waits for it: it is tried again in the background.
 """
 
@@ -23,11 +23,11 @@ class NotConfirmed(QueueAway):
 
 
 class Publisher(LoopBatches):
-    """For one event loop. `boot` counts seconds."""
+    """Publishes for one event loop. `boot` counts seconds."""
 
-    def __init__(self, broker: Broker, telling: QueueTrouble, boot: Callable[[], float]) -> None:
+    def __init__(self, broker: Broker, trouble_log: QueueTrouble, boot: Callable[[], float]) -> None:
         super().__init__()
-        self._broker, self._trouble_log, self._boot = broker, telling, boot
+        self._broker, self._trouble_log, self._boot = broker, trouble_log, boot
         self._publisher: BrokerPublisher | None = None
         self._opening: asyncio.Task[None] | None = None
         self._is_first = True  # nobody knows yet whether it is there: those who ask wait for that

@@ -22,9 +22,8 @@ from yarl import URL
 from surehook.core.errors import said
 from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S, Length, QueueAway, QueueMessage, QueueUnfit
 
-HEARTBEAT_S = (
-    30  # a commit may keep the mover's loop for seconds; a broker that is gone is noticed by the next request
-)
+# A commit may keep the mover's loop for seconds; a broker that is gone is noticed by the next request.
+HEARTBEAT_S = 30
 DELIVERY_LIMIT = 1_000_000_000
 PREFETCH = 64  # messages in a mover's hands
 ANSWER_S = 10.0  # for a taker, which nobody waits for

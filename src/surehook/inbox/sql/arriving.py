@@ -28,9 +28,8 @@ _CONFLICT = ("id", "event", "body_sha256", "request", "received_at")
 Standing = dict[tuple[str, str, str], tuple[bytes, bytes]]  # key → id and hash of the event that stands
 
 LOOK = 200  # keys in one SELECT: three parameters each, below the 999 of old SQLite builds
-CONFLICTS_PER_EVENT = (
-    10  # other bodies kept for one event; a sender that never repeats itself must not fill the disk
-)
+# Other bodies kept for one event: a sender that never repeats itself must not fill the disk.
+CONFLICTS_PER_EVENT = 10
 
 
 def persist(connection: Connection, given: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
