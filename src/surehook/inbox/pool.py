@@ -16,8 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from msgspec import Struct
-
 from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.log_limits import OncePer
@@ -42,29 +40,29 @@ class Job(Protocol):
     def until_stopped(self) -> Script[None]: ...
 
 
-class Member(Struct, eq=False):
+class Member(Protocol):
     """A job, and the thread or task that it runs in."""
 
-    job: Job
+    @property
+    def job(self) -> Job: ...
 
     @property
     def caller(self) -> int:
         """Its thread or task, as `calls.HandlerCalls` knows it."""
-        raise NotImplementedError
+        ...
 
     @property
-    def is_done(self) -> bool:
-        raise NotImplementedError
+    def is_done(self) -> bool: ...
 
     @property
     def error(self) -> BaseException | None:
         """The error that ended it, None if it ended by itself."""
-        raise NotImplementedError
+        ...
 
-    @property
-    def worker(self) -> Worker | None:
-        """The job, if it calls handlers."""
-        return self.job if isinstance(self.job, Worker) else None
+
+def worker_of(member: Member) -> Worker | None:
+    """The job of a member, if it calls handlers."""
+    return member.job if isinstance(member.job, Worker) else None
 
 
 M = TypeVar("M", bound=Member)
@@ -146,12 +144,13 @@ class WorkerPool(ABC, Generic[M]):
             now = self.calls.boot() - self._grace_s
             for member in list(self.members):
                 call = self.calls.of(member.caller)
-                if call is not None and call.until <= now and member.worker is not None:
-                    self._replace(member, member.worker, call)
+                worker = worker_of(member)
+                if call is not None and call.until <= now and worker is not None:
+                    self._replace(member, worker, call)
             ended = [member for member in self.members if member.is_done and member.error is not None]
             if ended and self._may_begin.may("again"):
                 for member in ended:
-                    job = member.job if member.worker is None else self._make(None)
+                    job = member.job if worker_of(member) is None else self._make(None)
                     self.members.append(self._begin(job))
                     self.members.remove(member)
                     log.error("a worker has ended, and another one begins", exc_info=member.error)

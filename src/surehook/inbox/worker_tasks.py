@@ -11,10 +11,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCalls
-from surehook.inbox.pool import RELEASE_S, Job, Member, WorkerPool
+from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
 from surehook.inbox.worker import Takeover, Worker
@@ -24,9 +26,10 @@ log = logging.getLogger("surehook.inbox")
 COME_S = 5.0  # from being cancelled until a coroutine is taken for one that does not end
 
 
-class TaskMember(Member):
+class TaskMember(Struct, eq=False):
     """A job, and the task that it runs in."""
 
+    job: Job
     task: asyncio.Task[None]
 
     @property
@@ -72,7 +75,7 @@ class WorkerTasks(WorkerPool[TaskMember]):
     def _leaving(self, late: list[TaskMember]) -> Script[None]:
         takeovers = list[Takeover]()
         for member in late:
-            call, worker = self.calls.of(member.caller), member.worker
+            call, worker = self.calls.of(member.caller), worker_of(member)
             member.task.cancel()
             if call is None or worker is None:
                 log.error("a worker was left behind, waiting for its database or a sender")
@@ -81,7 +84,7 @@ class WorkerTasks(WorkerPool[TaskMember]):
             takeovers.append(Takeover(worker.in_progress))
         yield self._wait(late, RELEASE_S)
         for member in late:
-            call, worker = self.calls.of(member.caller), member.worker
+            call, worker = self.calls.of(member.caller), worker_of(member)
             if call is not None and worker is not None:
                 self._give_up(member, worker, call)
         releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))

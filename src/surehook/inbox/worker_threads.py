@@ -7,18 +7,21 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
+from msgspec import Struct
+
 from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCalls
-from surehook.inbox.pool import RELEASE_S, Job, Member, WorkerPool
+from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.worker import Takeover, Worker
 
 log = logging.getLogger("surehook.inbox")
 
 
-class ThreadMember(Member):
+class ThreadMember(Struct, eq=False):
     """A job, and the thread that it runs in."""
 
+    job: Job
     thread: threading.Thread
     done: Future[None]
 
@@ -85,7 +88,7 @@ class WorkerThreads(WorkerPool[ThreadMember]):
     def _leaving(self, late: list[ThreadMember]) -> Script[None]:
         takeovers = list[Takeover]()
         for member in late:
-            call, worker = self.calls.of(member.caller), member.worker
+            call, worker = self.calls.of(member.caller), worker_of(member)
             if call is None or worker is None:
                 log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
                 self._cut(member.caller)
