@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "bench")]
 from inbox_bounds_app import SECRET, blocking, inbox_of  # noqa: E402
 from sqlalchemy import text  # noqa: E402
 
-from surehook.inbox.receive import Call  # noqa: E402
+from surehook.inbox.receive import IncomingRequest  # noqa: E402
 from surehook.verify import sign  # noqa: E402
 from tests import servers  # noqa: E402
 
@@ -72,7 +72,7 @@ class Ground:
         self.count += 1
         body = json.dumps({"type": type, "row": row, "s": seconds}).encode()
         headers = list(sign(SECRET, f"evt_{self.count}", body).items())
-        call = Call(
+        call = IncomingRequest(
             method="POST",
             source="partner",
             query="",

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from surehook.core import effects
 from surehook.inbox import AsyncInbox, Inbox, sources
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.worker import Worker
 from surehook.verify import sign
 
@@ -50,9 +50,11 @@ def message(event_id: str, type: str = "document.signed", **data: Any) -> tuple[
     return event_id, json.dumps({"type": type, **data}).encode()
 
 
-def call(event_id: str, body: bytes, *, at: int, source: str = "partner", secret: str = SECRET) -> Call:
+def call(
+    event_id: str, body: bytes, *, at: int, source: str = "partner", secret: str = SECRET
+) -> IncomingRequest:
     headers = [(name, value) for name, value in sign(secret, event_id, body, timestamp=at // 1000).items()]
-    return Call(
+    return IncomingRequest(
         method="POST",
         source=source,
         query="",
@@ -129,7 +131,7 @@ class House:
     def send(self, event_id: str, body: bytes, **choices: Any) -> Any:
         return self.do(self.inbox.receive(call(event_id, body, at=self.clock.at, **choices)))
 
-    def at_once(self, calls: list[Call]) -> list[Any]:
+    def at_once(self, calls: list[IncomingRequest]) -> list[Any]:
         """The answers to several requests that come at the same moment."""
         if self.kind == "async":
 

@@ -112,14 +112,14 @@ def test_the_flask_example_receives_and_processes(tmp_path):
 def test_the_workflow_example_moves_a_document(tmp_path):
     import json
 
-    from surehook.inbox.receive import Call
+    from surehook.inbox.receive import IncomingRequest
 
     url = f"sqlite:///{tmp_path / 'app.db'}"
     prepare(url)
     inbox = ran("workflow", url=url)["inbox"]
     for n, type in ((2, "document.viewed"), (1, "document.sent")):
         body = json.dumps({"type": type, "subject": "c1", "sequence": n, "data": {}}).encode()
-        call = Call(
+        call = IncomingRequest(
             method="POST", source="surehook", query="", url="http://app/hooks/surehook",
             headers=list(sign(SECRET, f"evt_{n}", body).items()), peer="127.0.0.1", body=body,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 import surehook
 from surehook.inbox import AsyncInbox, Inbox, Rules
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.rules import TIMEOUT_S
 from surehook.inbox.sql.engines import DRIVERS
 from tests.docs.pages import ROOT, examples, function, section
@@ -169,8 +169,8 @@ def test_handlers_of_one_event_share_its_fate(tmp_path) -> None:
     inbox.close()
 
 
-def _done() -> Call:
-    return Call(
+def _done() -> IncomingRequest:
+    return IncomingRequest(
         method="POST", source="yousign", query="", url="http://app/hooks/yousign",
         headers=[(name.lower(), value) for name, value in headers(NEW).items()], peer="", body=BODY,
     )  # fmt: skip

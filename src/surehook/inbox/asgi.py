@@ -18,7 +18,7 @@ from msgspec import structs
 from surehook.core.errors import SettingsError
 from surehook.core.limits import LINGER_BYTES
 from surehook.core.sources.provider import Reply
-from surehook.inbox.receive import Call, Receiver
+from surehook.inbox.receive import IncomingRequest, Receiver
 
 T = TypeVar("T")
 
@@ -39,7 +39,11 @@ class AsgiApp:
     """`receive_call` judges, stores and answers a whole request; `body_s` is the deadline for its body, in seconds."""
 
     def __init__(
-        self, receiver: Receiver, receive_call: Callable[[Call], Awaitable[Reply]], *, body_s: float = BODY_S
+        self,
+        receiver: Receiver,
+        receive_call: Callable[[IncomingRequest], Awaitable[Reply]],
+        *,
+        body_s: float = BODY_S,
     ) -> None:
         self._body_s = body_s
         self._receiver = receiver
@@ -116,7 +120,7 @@ class Before:
         await self._app(scope, receive, send)
 
 
-def _call(scope: Scope) -> Call:
+def _call(scope: Scope) -> IncomingRequest:
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
@@ -125,7 +129,7 @@ def _call(scope: Scope) -> Call:
     client = scope.get("client")
     host = next((value for name, value in headers if name == "host"), "")
     url = f"{scope.get('scheme', 'http')}://{host}{path}" + (f"?{query}" if query else "")
-    return Call(
+    return IncomingRequest(
         method=scope["method"],
         source=inside.strip("/"),
         query=query,
@@ -136,7 +140,7 @@ def _call(scope: Scope) -> Call:
     )
 
 
-def _length(call: Call) -> int | None:
+def _length(call: IncomingRequest) -> int | None:
     """Read the sender's content length; a server has refused what is no number, and the body is counted in any case."""
     said = next((value for name, value in call.headers if name == "content-length"), "")
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None

@@ -23,7 +23,7 @@ from surehook.inbox.queue.mover import Mover
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length
 from surehook.inbox.receipt_sender import AWAITING
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.signals import TaskEvent
@@ -92,7 +92,7 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come."""
         return AsgiApp(self.receiver, self.receive, body_s=body_s)
 
-    async def receive(self, call: Call) -> Reply:
+    async def receive(self, call: IncomingRequest) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
         judged = self.receiver.judge(call, now=self.clock.now())
         del call  # while this waits for a commit, hundreds of others do: see `Taken`

@@ -29,7 +29,7 @@ from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length
 from surehook.inbox.queue.threads import BlockingMover
 from surehook.inbox.receipt_sender import BLOCKING
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
@@ -110,7 +110,7 @@ class Inbox(BaseInbox[SqlStore]):
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come. A thread writes."""
         return AsgiApp(self.receiver, self.receive_async, body_s=body_s)
 
-    def receive(self, call: Call) -> Reply:
+    def receive(self, call: IncomingRequest) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
         judged = self.receiver.judge(call, now=self.clock.now())
         if isinstance(judged, Reply):
@@ -126,7 +126,7 @@ class Inbox(BaseInbox[SqlStore]):
             self._look_for_workers()
         return judged.reply(ends)
 
-    async def receive_async(self, call: Call) -> Reply:
+    async def receive_async(self, call: IncomingRequest) -> Reply:
         """`receive` for callers in an event loop."""
         judged = self.receiver.judge(call, now=self.clock.now())
         del call  # while this waits for a commit, hundreds of others do: see `Taken`

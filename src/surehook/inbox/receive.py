@@ -43,7 +43,7 @@ _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 Pairs = Sequence[tuple[str, str]]
 
 
-class Call(Struct, frozen=True):
+class IncomingRequest(Struct, frozen=True):
     """One HTTP request as a framework gives it. `url` is the full one that the sender called, as far as can be told."""
 
     method: str
@@ -82,7 +82,7 @@ class Receiver:
         self._identify = identify
         self._lost = OncePer(boot, LOST_S)
 
-    def before_body(self, call: Call, length: int | None) -> Reply | None:
+    def before_body(self, call: IncomingRequest, length: int | None) -> Reply | None:
         """Answer from the head alone, or None. `length` is the body's, by the sender's word."""
         source = self.sources.get(call.source)
         if source is None:
@@ -108,7 +108,7 @@ class Receiver:
             return self.refuse(call.source, "too_large")
         return None
 
-    def _unknown(self, call: Call) -> Reply:
+    def _unknown(self, call: IncomingRequest) -> Reply:
         """Answer for a source that is not there. Strangers ask for anything: it is logged rarely, counted without the name."""
         self.refusals.count("", "unknown_source")
         if self._lost.may("unknown_source"):
@@ -128,7 +128,7 @@ class Receiver:
         """Return the size of the largest body that is read for a source."""
         return self.sources[name].body_bytes
 
-    def judge(self, call: Call, *, now: int) -> Reply | Taken:
+    def judge(self, call: IncomingRequest, *, now: int) -> Reply | Taken:
         """Verify a request: a refusal, or what is to be stored. `now` is in Unix milliseconds. Never raises for its content."""
         source = self.sources[call.source]
         try:
@@ -146,10 +146,10 @@ class Receiver:
             self.note(call, "unknown_schema", str(error), now=now)
             return problem("unknown_schema")
 
-    def note(self, call: Call, code: str, detail: str, *, now: int) -> None:
+    def note(self, call: IncomingRequest, code: str, detail: str, *, now: int) -> None:
         self.refusals.note(call.source, code, detail, headers=call.headers, body=call.body, now=now)
 
-    def _greet(self, source: Source, call: Call) -> Reply:
+    def _greet(self, source: Source, call: IncomingRequest) -> Reply:
         try:
             return source.greet(query=dict(parse_qsl(call.query)), headers=call.headers)
         except VerifyError as error:
@@ -160,7 +160,7 @@ class Receiver:
         except ValueError:  # a query with more fields than anybody sends
             return self.refuse(source.name, "malformed")
 
-    def _request(self, source: Source, message: Message, call: Call, now: int) -> Request:
+    def _request(self, source: Source, message: Message, call: IncomingRequest, now: int) -> Request:
         messages = message.each()
         if len(messages) > EVENTS:
             raise VerifyError("malformed", f"over {EVENTS} events in one body")

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.receive import Call, Receiver
+from surehook.inbox.receive import IncomingRequest, Receiver
 
 BODY_S = 10.0  # for the whole body, as at the ASGI door
 # Bytes of one read: where a server waits until a read is full, the deadline is looked at this often.
@@ -36,7 +36,7 @@ class WsgiApp:
     def __init__(
         self,
         receiver: Receiver,
-        receive_call: Callable[[Call], Reply],
+        receive_call: Callable[[IncomingRequest], Reply],
         *,
         boot: Callable[[], float],
         body_s: float = BODY_S,
@@ -86,7 +86,7 @@ class WsgiApp:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def call_of(environ: Mapping[str, Any]) -> Call:
+def call_of(environ: Mapping[str, Any]) -> IncomingRequest:
     """Read the head of a request, without its body."""
     headers = [
         (name[5:].replace("_", "-").lower(), value)
@@ -102,7 +102,7 @@ def call_of(environ: Mapping[str, Any]) -> Call:
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     host = environ.get("HTTP_HOST", "")
     url = f"{environ.get('wsgi.url_scheme', 'http')}://{host}{path}" + (f"?{query}" if query else "")
-    return Call(
+    return IncomingRequest(
         method=environ["REQUEST_METHOD"],
         source=environ.get("PATH_INFO", "").strip("/"),
         query=query,

@@ -14,7 +14,7 @@ from surehook.core.sources.provider import Digest, Field, Provider, Signed, Stan
 from surehook.core.sources.writing import Wanted, write
 from surehook.core.verification import holds
 from surehook.host.clock import SystemClock
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.sources.source import Source
 from surehook.ports.clock import Clock
 
@@ -127,9 +127,9 @@ class Message(Struct, frozen=True, kw_only=True):
         wanted = Wanted(id=self._told_id(), body=self.body, headers=kept | more)
         return structs.replace(self.sender.message(wanted, at=at), id=self.id, type=self.type)
 
-    def call(self) -> Call:
+    def call(self) -> IncomingRequest:
         """As `Inbox.receive` takes it."""
-        return Call(
+        return IncomingRequest(
             method="POST",
             source=self.source,
             query=self.url.partition("?")[2],
