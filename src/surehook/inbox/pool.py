@@ -117,8 +117,8 @@ class WorkerPool(ABC, Generic[M]):
 
     def start(self, workers: int, also: Sequence[Job]) -> None:
         with self._changing:
-            self.members += [self._begin(self._make(None)) for _ in range(workers)]
-            self.members += [self._begin(job) for job in also]
+            for job in (*(self._make(None) for _ in range(workers)), *also):
+                self.members.append(self._begin(job))
             if self._watch_stop is None:
                 self._watch_stop = self._begin_watch()
 
