@@ -1,4 +1,4 @@
-"""The queue of one inbox: what goes by it, what its doors ask, who moves."""
+"""The queue of one inbox: which requests go by it, the doors' side of it, and the mover's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surehook.inbox.watch import Watch
 
 
 class InboxQueue:
-    """`given` None: there is no queue, and all goes to the table. `draw(n)` makes random bytes, `boot` counts seconds."""
+    """The inbox's queue. `given` None: all goes to the table. `draw(n)` makes random bytes, `boot` counts seconds."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class InboxQueue:
             return pool.submit(lambda: asyncio.run(self.length())).result()
 
     async def close_async(self) -> None:
-        """Let go of what was asked in this loop."""
+        """Close the connection of this loop."""
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
             await publisher.close()

@@ -1,4 +1,4 @@
-"""Movers: they take what waits in the broker, write it into the table as a door would, and acknowledge after the commit.
+"""Moving messages: take what waits in the broker, write it into the table as a door would, acknowledge after the commit.
 
 What cannot be written stays in hand and is tried again, while others are taken; nothing is given back to the broker but by the
 end of the connection. A database that is away is waited for. Only a message that the table refuses, again and again, while it
@@ -36,7 +36,7 @@ Stored = Callable[[Request, StoredEvents], None]
 
 
 class PendingMessage(Struct, eq=False):
-    """A message in hand, what of it is not in the table yet, and how often that was refused."""
+    """A taken message: the part of it that is not in the table yet, and how often that was refused."""
 
     message: QueueMessage
     requests: list[Request]
@@ -45,9 +45,9 @@ class PendingMessage(Struct, eq=False):
 
 
 class Mover:
-    """One who moves, in an event loop.
+    """Moves messages, in an event loop.
 
-    store   writes requests; what became of each
+    store   writes requests; the outcome of each
     stored  hears of each that is committed
     saw     hears now and then how much waits; None: nobody could look
     """

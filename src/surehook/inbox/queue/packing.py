@@ -31,7 +31,7 @@ def pack(requests: Sequence[Request]) -> bytes:
 
 
 def unpack(body: bytes) -> list[Request]:
-    """Raises Unreadable."""
+    """Read a message. Raises Unreadable."""
     try:
         requests = _decoder.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """The port to a broker. One suite holds every adapter to it: `tests/inbox/queue/test_contract.py`.
 
-A giving and a taking are one connection each. They never mend themselves: after QueueAway the caller closes it and asks for
+A publisher and a consumer are one connection each. They never reconnect: after QueueAway the caller closes it and asks for
 another one. One way to be broken is easier to be sure of than several.
 """
 
@@ -49,15 +49,15 @@ class BrokerPublisher(Protocol):
 
 class BrokerConsumer(Protocol):
     async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
-        """At most `limit` messages, those first that this taker had before; waits `wait_s` for the first. Raises QueueAway."""
+        """Take at most `limit` messages, first those that it had before; waits `wait_s` for the first. Raises QueueAway."""
         ...
 
     async def done(self, messages: Sequence[QueueMessage]) -> None:
-        """They are in the table and may be forgotten. Raises QueueAway; then they come again."""
+        """Acknowledge messages that are in the table. Raises QueueAway; then they come again."""
         ...
 
     async def aside(self, message: QueueMessage, reason: str) -> None:
-        """Out of the way of the others, where people find it. Raises QueueAway; then it may come again."""
+        """Put a message out of the way of the others, where people find it. Raises QueueAway; then it may come again."""
         ...
 
     async def length(self) -> Length: ...
@@ -69,11 +69,11 @@ class BrokerConsumer(Protocol):
 
 class Broker(Protocol):
     async def publisher(self) -> BrokerPublisher:
-        """A connection to hand over on. Raises QueueAway, QueueUnfit."""
+        """Open a connection to hand over on. Raises QueueAway, QueueUnfit."""
         ...
 
     async def consumer(self, taker: str) -> BrokerConsumer:
-        """A connection to take from. `taker` is unlike any other that takes at the same time. Raises QueueAway."""
+        """Open a connection to take from. `taker` is unlike any other that takes at the same time. Raises QueueAway."""
         ...
 
 

@@ -69,7 +69,7 @@ class RabbitQueue:
             return RabbitConsumer(connection, channel, self, taker)
 
     async def _declare(self, connection: AbstractConnection, *, strict: bool) -> None:
-        """The queues, made if they are missing. Given to is only what has our arguments; taken is from whatever is there."""
+        """Declare the queues. We publish only to one that has our arguments, and consume from whatever is there."""
         try:
             channel = await connection.channel()
             await channel.declare_queue(self.aside, durable=True, arguments={"x-queue-type": "quorum"})
@@ -84,7 +84,7 @@ class RabbitQueue:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AbstractConnection]:
-        """A connection, closed if what is done first with it fails."""
+        """Open a connection, and close it if what is done first with it fails."""
         url = self._urls[self._tries % len(self._urls)]
         self._tries += 1
         connection: AbstractConnection | None = None
@@ -181,7 +181,7 @@ class RabbitConsumer:
         self._came.put_nowait(QueueMessage(message.delivery_tag, message.body))
 
     async def done(self, messages: Sequence[QueueMessage]) -> None:
-        """In one frame as far as nothing before them is still in hand."""
+        """Acknowledge in one frame, as far as no earlier message is still in hand."""
         tags = {one.tag for one in messages}
         first = list(takewhile(tags.__contains__, self._open))
         self._open = [tag for tag in self._open if tag not in tags]
@@ -192,7 +192,7 @@ class RabbitConsumer:
             await self._asked(underlay.basic_ack(tag))
 
     async def aside(self, message: QueueMessage, reason: str) -> None:
-        """Confirmed there before it is acknowledged here: a crash between the two puts it aside twice."""
+        """Publish aside and await the confirm, then acknowledge: a crash between the two puts it aside twice."""
         headers = {"x-surehook-reason": reason[:500]}
         await self._asked(_publish(self._channel, self._queue.aside, message.body, headers))
         await self.done([message])

@@ -176,7 +176,7 @@ class RedisConsumer:
 
 
 def _messages(entries: Any) -> list[QueueMessage]:
-    """Those that have a body; one that somebody deleted meanwhile has none."""
+    """Read the messages that have a body; one that somebody deleted meanwhile has none."""
     return [QueueMessage(tag, fields.get(b"body", b"")) for tag, fields in entries if fields]
 
 
@@ -201,7 +201,7 @@ async def _waits(client: Redis) -> bool:
 
 @asynccontextmanager
 async def _opening(client: Redis) -> AsyncIterator[None]:
-    """The first words on a connection; it is closed if they fail."""
+    """Run the first commands on a connection, and close it if they fail."""
     try:
         async with _asked(), asyncio.timeout(CONNECT_S):
             yield

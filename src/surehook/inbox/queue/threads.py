@@ -66,7 +66,7 @@ class BlockingPublisher:
 
 
 class BlockingMover:
-    """A mover as a worker of threads: `run` in one, `stop` from another. The thread that runs it stores; the mover's loop is in
+    """A mover as a worker of threads: run in one, stopped from another. The thread that runs it stores; the mover's loop is in
     another one, which goes on answering the broker during a commit (and Django does not allow both in one).
 
     make   a mover that stores by this
@@ -91,7 +91,7 @@ class BlockingMover:
         yield self._beside(lambda mover: mover.run())
 
     def until_empty(self) -> int:
-        """`Mover.until_empty`."""
+        """Move as `Mover.until_empty` does."""
         return self._beside(lambda mover: mover.until_empty())
 
     def _beside(self, what: Callable[[Mover], Coroutine[Any, Any, T]]) -> T:

@@ -40,7 +40,7 @@ class QueueTrouble:
         )
 
     def full(self) -> None:
-        """It is there and takes no more."""
+        """Log that the broker is there and takes no more."""
         with self._lock:
             if self._again.may("full") and self._gap.may("met"):
                 log.warning("the queue in front of the inbox is full, %s", self._meanwhile)

@@ -51,7 +51,7 @@ def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
 
 
 def script(dialect: str, *, version: int = 0) -> str:
-    """The same as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
+    """Write the statements as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
     wanted = statements(dialect, since(version))
     return "".join(f"{statement};\n\n" for statement in wanted).rstrip() + "\n" if wanted else ""
 

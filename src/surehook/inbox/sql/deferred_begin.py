@@ -1,10 +1,10 @@
-"""SQLite's one writer: its place is taken when something is about to be written, not when work begins.
+"""SQLite's one writer: a transaction begins when something is about to be written, not when work begins.
 
 Whoever has begun a transaction on SQLite keeps all others from writing, also those who store what arrives. A handler often does
 something slow first, asks another service, and then uses `tx`; so a transaction begins with the first statement, whosever it
 is. What a worker has to know before that, that the lease is its own and how the document stands, it reads outside of any
-transaction, and reads it again as the transaction begins: if it is not as it was, all of this is done anew, or left to who has
-it now.
+transaction, and reads it again as the transaction begins: if it is not as it was, all of this is done again, or left to the
+worker that has it now.
 
 Only a run that is alone in its transaction begins so late: the others of a batch would find it begun.
 
@@ -57,7 +57,7 @@ class Writer:
         self.has_begun = False
 
     def about_to(self, connection: Connection) -> None:
-        """A statement is about to run."""
+        """Begin, if a statement is about to run that needs it."""
         if self.is_cut:
             self.check_cut()
         if not self.has_begun:
@@ -107,12 +107,12 @@ class Writer:
             driver(connection).rollback()
 
     def over(self) -> None:
-        """Its work is done or has failed. What becomes of the connection now is nobody else's to touch; see `check_cut`."""
+        """Note that its work is done or has failed. Nobody else may touch the connection from now on; see `check_cut`."""
         with self._ending:
             self._is_over = True
 
     def end(self) -> None:
-        """It was committed, or rolled back, or never began. Who runs it and who cuts it may both come here."""
+        """Note that it was committed, or rolled back, or never began. Its own thread and one that cuts it may both call."""
         with suppress(IndexError):
             self._held.pop().give()
 
@@ -145,7 +145,7 @@ class Writer:
         return read()
 
     def say(self, connection: Connection, statement: str) -> None:
-        """A statement about savepoints: one is made as soon as there is something that it may have to undo."""
+        """Run a statement about savepoints: one is made as soon as there is something that it may have to undo."""
         if statement.startswith("SAVEPOINT"):
             self._savepoint = statement
             return
@@ -186,7 +186,7 @@ class Writer:
 
 
 class AsyncWriter(Writer):
-    """One of a task. It is cut by its loop, which must not wait: that happens in a task of its own."""
+    """A task's writer. It is cut by its loop, which must not wait: that happens in a task of its own."""
 
     _cutting: asyncio.Task[None] | None = None  # a loop does not keep its tasks
 
@@ -196,7 +196,7 @@ class AsyncWriter(Writer):
         )
 
     async def _rolled_back(self, own: Any) -> None:
-        """`own` does one thing after another, in a thread of its own."""
+        """Roll back; `own` does one thing after another, in a thread of its own."""
         with suppress(Exception):  # the owner is back, and has closed it
             saying = asyncio.ensure_future(own.execute(_NO_MORE))
             await asyncio.wait({saying}, timeout=INTERRUPT_S)
@@ -208,7 +208,7 @@ class AsyncWriter(Writer):
 
 
 def let_go(connection: Connection) -> None:
-    """Its place in the pool is free for another, whenever its owner comes back."""
+    """Free its place in the pool, whenever its owner comes back."""
     connection.connection.detach()
     connection.info.pop(HANDLING, None)  # which was copied
 

@@ -47,7 +47,7 @@ def _open(now: int, limit: int) -> Any:
 
 
 def _stopped(state: str, limit: int) -> Any:
-    """The newest of them; one that was replayed since is no longer anybody's worry."""
+    """Count the newest runs of events; one that was replayed since is no longer anybody's worry."""
     some: Subquery = (
         select(runs.c.event, runs.c.number)
         .where(stopped(), runs.c.state == literal_column(f"'{state}'"))

@@ -26,7 +26,7 @@ _RESTORE = "SET SESSION idle_transaction_timeout = @surehook_idle"
 
 
 def bind(connection: Connection, idle_ms: int) -> None:
-    """For the transaction that is open, or opens with this; on databases that have no such bound, nothing."""
+    """Set the bound for the transaction that is open, or opens with this; on databases that have none, do nothing."""
     dialect: Any = connection.dialect
     if dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}")
@@ -36,7 +36,7 @@ def bind(connection: Connection, idle_ms: int) -> None:
 
 
 def restore(engine: Engine) -> None:
-    """From now on: connections of an engine that is not the inbox's go back as they were."""
+    """Have connections of an engine that is not the inbox's go back to it as they were, from now on."""
     if not event.contains(engine, "checkin", _given_back):
         event.listen(engine, "checkin", _given_back)
 
