@@ -10,11 +10,11 @@ from surehook.core.workflow.data import parse_table, render_table
 from surehook.core.workflow.decide import (
     Arrival,
     Document,
+    OperatorCommand,
     Order,
     Parties,
     Step,
     Table,
-    Word,
     asked,
     decide,
     grant,
@@ -162,7 +162,9 @@ def heard(document: Document | None, what: str, moves: list[Step], now: int) -> 
         return document
     if what == "grant":
         return grant(document, "t")
-    return asked(document, Word(what=what, at=now, by="ana", step=moves[-1] if what == "undo" else None))
+    return asked(
+        document, OperatorCommand(what=what, at=now, by="ana", step=moves[-1] if what == "undo" else None)
+    )
 
 
 def check(table, before: Document | None, event, decision, now: int) -> Document:
