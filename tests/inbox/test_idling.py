@@ -123,7 +123,7 @@ def test_the_bound_of_what_is_claimed_and_held_is_no_statement_of_its_own(house)
     house.work()  # the version of the tables has been looked at then
     house.receive("e0")
     event.listen(house.inbox.store.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
-    assert house.inbox.threads._make(None).turn() is None
+    assert house.turn(house.inbox.worker()) is None
     assert house.effects() == ["e0"]
     assert not [statement for statement in said if statement.startswith("SET")]
 

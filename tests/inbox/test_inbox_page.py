@@ -165,14 +165,14 @@ def test_the_table_of_answers_is_that_of_the_code():
 def test_every_code_of_a_run_is_in_the_table():
     text = "".join(path.read_text() for path in sorted(Path(surehook.inbox.__file__).parent.glob("*.py")))
     codes = set(re.findall(r'\.end\([^()]*code="([a-z_]+)"', text))
-    codes |= set(re.findall(r'\.(?:failed|badly)\([^()"]*"([a-z_]+)"', text))
+    codes |= set(re.findall(r'\.(?:failed|failed_with)\([^()"]*"([a-z_]+)"', text))
     codes |= {
         "handler_failed",
         *document_batch._ENDS,
         undoing.UNDO_FAILED,
         document_batch.WAITED_TOO_LONG,
         *UNHANDLED,
-    }  # the default of `badly`, and names in their place
+    }  # the default of `failed_with`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (
         "it still finds them"
     )

@@ -301,7 +301,7 @@ def test_a_look_that_fails_keeps_nobody_from_working(house):
     seen = house.on()
     house.inbox.collector()
     broken = text("select nothing from nowhere")
-    house.inbox.looking = lambda: lambda transaction: transaction.connection.execute(broken)
+    house.inbox.depth_work = lambda: lambda transaction: transaction.connection.execute(broken)
     house.receive("evt_1")
     house.work()
     assert [event.id for event in seen] == ["evt_1"]

@@ -66,7 +66,7 @@ _PLACES = {
     "Event": "event",
     "Ignore": "handlers",
     "Inbox": "inbox",
-    "Keep": "keeping",
+    "Keep": "retention",
     "Later": "handlers",
     "Queue": "queue.option",
     "ReceiptsTo": "sources.receipts_to",
