@@ -42,7 +42,7 @@ from inbox_receivers import inbox_on, prepare  # noqa: E402
 
 from surehook.core import effects  # noqa: E402
 from surehook.inbox import Inbox  # noqa: E402
-from surehook.inbox.worker import Worker  # noqa: E402
+from surehook.inbox.worker import Worker# noqa: E402
 from surehook.verify import sign  # noqa: E402
 from tests import servers  # noqa: E402
 from tests.inbox.house import SECRET  # noqa: E402

@@ -27,7 +27,8 @@ lease cannot commit.
     handlers.py      the handlers                    process.py            runs, in one transaction
     following.py     which workflow has an event     result_policy.py      the end of one run
     document_batch.py  documents decided on          document_rows.py      their rows
-    worker.py        workers                         pool.py               those that run, and those that hang
+    worker.py        workers                         worker_transactions.py  what they do in a transaction
+    pool.py          those that run, and those that hang
     worker_threads.py, worker_tasks.py               workers in threads, and in tasks of a loop
     handler_times.py runs that share a transaction   calls.py              handlers at work
     event.py         an event, as handlers see it    results.py            what handlers return

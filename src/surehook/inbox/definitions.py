@@ -41,7 +41,7 @@ from surehook.inbox.trouble import Trouble
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.unhandled_events import UnhandledEvents
 from surehook.inbox.watch import Watch
-from surehook.inbox.worker import WorkerTransactions
+from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
