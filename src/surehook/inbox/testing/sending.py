@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from surehook.core.errors import SettingsError
 from surehook.core.sources.catalog import PROVIDERS
 from surehook.core.sources.provider import Digest, Field, Provider, Signed, Standard
-from surehook.core.sources.writing import Wanted, write
+from surehook.core.sources.writing import RequestContent, write
 from surehook.core.verification import holds
 from surehook.host.clock import SystemClock
 from surehook.inbox.receive import IncomingRequest
@@ -72,13 +72,13 @@ class Sender(Struct, frozen=True, kw_only=True):
         body: bytes | None,
         headers: Mapping[str, str] | None,
         fields: Mapping[str, Any],
-    ) -> Wanted:
+    ) -> RequestContent:
         """Describe a message to be made; without an id, and where there are ids, it gets the next of `evt_1`, `evt_2`, …"""
         if id is None and self.names_events:
             id = f"evt_{next(numbers)}"
-        return Wanted(id=id, type=type, data=data, body=body, headers=headers or {}, fields=fields)
+        return RequestContent(id=id, type=type, data=data, body=body, headers=headers or {}, fields=fields)
 
-    def message(self, wanted: Wanted, *, at: float) -> Message:
+    def message(self, wanted: RequestContent, *, at: float) -> Message:
         """A signed message. `at` is Unix seconds."""
         made = write(self.provider, self.secret, wanted, at=at, url=self._url, known=self.known)
         return Message(
@@ -111,7 +111,7 @@ class Message(Struct, frozen=True, kw_only=True):
     id: str | None
     type: str | None
     sender: Sender
-    wanted: Wanted
+    wanted: RequestContent
     at: float
 
     @property
@@ -124,7 +124,7 @@ class Message(Struct, frozen=True, kw_only=True):
             {"webhook-replay": "1"} if replay else {}
         )
         kept = {} if isinstance(self.sender.provider.scheme, Standard) else self._unsigned()
-        wanted = Wanted(id=self._told_id(), body=self.body, headers=kept | more)
+        wanted = RequestContent(id=self._told_id(), body=self.body, headers=kept | more)
         return structs.replace(self.sender.message(wanted, at=at), id=self.id, type=self.type)
 
     def call(self) -> IncomingRequest:
