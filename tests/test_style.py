@@ -25,6 +25,8 @@ DEBTS = Path(__file__).with_name("style_debts.json")
 
 Counts = dict[str, int]
 
+# The package alone: what proves it does not ship.
+PACKAGE = [path for path in PRODUCT if name_of(path).startswith("src/")]
 # Names that a framework looks for.
 SHARED_NAMES = {"Command", "Migration"}
 DIRECTIVE = re.compile(r"#\s*(?:fmt:|noqa|type:|ruff:)")
@@ -40,7 +42,7 @@ def double_names() -> Counts:
     """Public class names that more than one class has, with how many have each."""
     names = Counter(
         node.name
-        for path in PRODUCT
+        for path in PACKAGE
         for node in ast.walk(tree(path))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -49,7 +51,7 @@ def double_names() -> Counts:
 
 def question_docstrings() -> Counts:
     """Docstrings that begin with What, Whether, How or Where, by file."""
-    return by_file(PRODUCT, lambda path: sum(bool(QUESTION.match(text)) for text in docstrings(tree(path))))
+    return by_file(PACKAGE, lambda path: sum(bool(QUESTION.match(text)) for text in docstrings(tree(path))))
 
 
 def docstrings(module: ast.Module) -> Iterator[str]:
@@ -91,7 +93,7 @@ def _closes(line: str) -> bool:
 def foreign_assignments() -> Counts:
     """Assignments in `delivery/` to an attribute of a part (`self.part.attribute = …`), by file."""
     return by_file(
-        [path for path in PRODUCT if inside(path).startswith("delivery/")],
+        [path for path in PACKAGE if inside(path).startswith("delivery/")],
         lambda path: sum(1 for _ in assignments_to_parts(tree(path))),
     )
 
@@ -110,7 +112,7 @@ def assignments_to_parts(module: ast.Module) -> Iterator[ast.Attribute]:
 
 def uses_of_any() -> Counts:
     """Uses of `Any` in the whole product."""
-    nodes = (node for path in PRODUCT for node in ast.walk(tree(path)))
+    nodes = (node for path in PACKAGE for node in ast.walk(tree(path)))
     return {"Any": sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)}
 
 

@@ -38,8 +38,9 @@ import uvloop
 
 from lab import ROOT
 from lab.bench.inbox_receivers import inbox_on, prepare
+from surehook.core import effects
 from surehook.inbox import Inbox
-from surehook.inbox.work import AsyncWorker, Worker
+from surehook.inbox.worker import Worker
 from surehook.verify import sign
 from tests import servers
 from tests.inbox.house import SECRET
@@ -203,10 +204,9 @@ def accepted(kind: str, ground: Ground, url: str, given: argparse.Namespace) -> 
 async def processed(name: str, url: str, ground: Ground) -> Figures:
     """Events per second that the workers of one process make of what was accepted."""
     inbox = inbox_on(url)
-    make: Any = Worker if isinstance(inbox, Inbox) else AsyncWorker
-    workers = [make(inbox.store, inbox.steps, inbox.woken) for _ in range(WORKERS[name])]
+    workers = [inbox.worker() for _ in range(WORKERS[name])]
     began, used, database = time.monotonic(), time.process_time(), ground.cpu()
-    await asyncio.gather(*(turns(worker, began + PROCESS_S) for worker in workers))
+    await asyncio.gather(*(turns(worker, isinstance(inbox, Inbox), began + PROCESS_S) for worker in workers))
     took, spent = time.monotonic() - began, time.process_time() - used
     counts = await waited(inbox.counts())
     await waited(inbox.close())
@@ -216,10 +216,12 @@ async def processed(name: str, url: str, ground: Ground) -> Figures:
     }
 
 
-async def turns(worker: Any, end: float) -> None:
+async def turns(worker: Worker, blocks: bool, end: float) -> None:
     """Work until there is nothing to do, or time is over."""
-    while await waited(worker.turn()) is None and time.monotonic() < end:
-        pass
+    while time.monotonic() < end:
+        turn = worker.turn()
+        if (effects.run(turn) if blocks else await effects.run_async(turn)) is not None:
+            return
 
 
 async def waited(value: Any) -> Any:

@@ -33,7 +33,7 @@ from sqlalchemy import text
 
 from lab import ROOT
 from lab.bench.inbox_bounds_app import SECRET, blocking, inbox_of
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.verify import sign
 from tests import servers
 
@@ -68,7 +68,7 @@ class Ground:
         self.count += 1
         body = json.dumps({"type": type, "row": row, "s": seconds}).encode()
         headers = list(sign(SECRET, f"evt_{self.count}", body).items())
-        call = Call(
+        call = IncomingRequest(
             method="POST",
             source="partner",
             query="",

@@ -105,7 +105,7 @@ replayed = _scenario("replayed")
 
 
 def _marked(request: pytest.FixtureRequest, name: str) -> Any:
-    """What the nearest marker says: its one place, or a named choice."""
+    """Return what the nearest marker gives: its one positional argument, or a named one."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None:
         return None

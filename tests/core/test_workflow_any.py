@@ -10,17 +10,16 @@ from surehook.core.workflow.data import parse_table, render_table
 from surehook.core.workflow.decide import (
     Arrival,
     Document,
+    OperatorCommand,
     Order,
     Parties,
     Step,
     Table,
-    Word,
     asked,
     decide,
     grant,
     is_undone,
 )
-from surehook.core.workflow_svg import draw_svg
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 from tests.budget import examples
 
@@ -163,7 +162,9 @@ def heard(document: Document | None, what: str, moves: list[Step], now: int) -> 
         return document
     if what == "grant":
         return grant(document, "t")
-    return asked(document, Word(what=what, at=now, by="ana", step=moves[-1] if what == "undo" else None))
+    return asked(
+        document, OperatorCommand(what=what, at=now, by="ana", step=moves[-1] if what == "undo" else None)
+    )
 
 
 def check(table, before: Document | None, event, decision, now: int) -> Document:
@@ -265,7 +266,7 @@ def test_a_repeat_changes_nothing(table, stream, data):
 def test_every_table_goes_through_text_and_can_be_drawn(table):
     for form in ("json", "toml"):
         assert parse_table(render_table(table, form), form) == table
-    for drawn in (draw_text(table), draw_mermaid(table), draw_svg(table)):
+    for drawn in (draw_text(table), draw_mermaid(table)):
         assert all(state in drawn for state in table.states)
 
 

@@ -12,9 +12,9 @@ from surehook.core.workflow.data import parse_table, render_table
 from surehook.core.workflow.decide import (
     Arrival,
     Document,
+    OperatorCommand,
     Order,
     Table,
-    Word,
     WorkflowError,
     asked,
     decide,
@@ -25,7 +25,7 @@ from surehook.core.workflow.decide import (
 )
 from surehook.core.workflow.explain import explain
 from surehook.core.workflow.signing import SIGNING
-from surehook.core.workflow.table import STRICT_WAIT_S
+from surehook.core.workflow.table_values import STRICT_WAIT_S
 from tests.core.test_workflow_rules import BUFFER, NOW, STOP, Story, begun, says
 from tests.core.workflow_model import AGREED, arrivals, expected
 
@@ -38,7 +38,9 @@ class Told(Story):
     def say(self, what: str, step=None, *, by: str = "ana", why: str = "seen on paper") -> None:
         """Have the word written down; the next decision carries it out."""
         assert self.document is not None
-        self.document = asked(self.document, Word(what=what, at=self.now, by=by, why=why, step=step))
+        self.document = asked(
+            self.document, OperatorCommand(what=what, at=self.now, by=by, why=why, step=step)
+        )
 
     def reject(self, step, why: str = "compliance") -> None:
         self.say("undo", step, by="", why=why)
@@ -184,7 +186,9 @@ def test_whatever_is_missing_releases_bring_every_document_to_its_end(table):
                 took += [step.sequence for step in decision.steps if step.verdict not in ("early",)]
             rounds = 0
             while document is not None and document.waiting:
-                decision = decide(table, asked(document, Word(what="release", at=NOW, by="ana")), None, NOW)
+                decision = decide(
+                    table, asked(document, OperatorCommand(what="release", at=NOW, by="ana")), None, NOW
+                )
                 assert decision.steps, "a release that does nothing"
                 document, rounds = decision.document, rounds + 1
                 took += [step.sequence for step in decision.steps if step.event]
@@ -371,7 +375,9 @@ def assert_undone(events: tuple[Arrival, ...], order: tuple[int, ...], victim: i
         if place != when or not moved:
             continue
         newest = [step for step in steps if step.is_move][-1]
-        decision = decide(SIGNING, asked(document, Word(what="undo", at=NOW, step=moved[-1])), None, NOW)
+        decision = decide(
+            SIGNING, asked(document, OperatorCommand(what="undo", at=NOW, step=moved[-1])), None, NOW
+        )
         document, (step,) = decision.document, decision.steps
         steps.append(step)
         if moved[-1] == newest:

@@ -17,7 +17,7 @@ from surehook.demo.plan import SOURCE, STEPS
 from surehook.demo.process import DemoError
 from surehook.demo.tally import Totals, tally
 from surehook.inbox import Inbox
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.verify import sign
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -37,14 +37,14 @@ class Again(NamedTuple):
     change: Move
 
 
-def call(event: str) -> Call:
+def call(event: str) -> IncomingRequest:
     """One step of a document, as the server sends it."""
     place = int(event[1:])
     body = json.dumps(
         {"id": event, "type": EVENTS[event], "subject": "doc_1", "sequence": place, "data": {"signer": "ana"}}
     ).encode()
     headers = [*sign(SECRET, event, body).items()]
-    return Call(
+    return IncomingRequest(
         method="POST", source=SOURCE, query="", url="http://x/", headers=headers,
         peer="127.0.0.1", body=body,
     )  # fmt: skip

@@ -12,8 +12,8 @@ from surehook.api.table import OPERATIONS
 from surehook.core import limits, receipt_message, signature
 from surehook.core.receipt import CODE_CHARS, NOTE_CHARS, STAGES
 from surehook.core.receipt_message import BODY_BYTES, ITEMS
-from surehook.inbox.letters import FIRST_S, MOST_S
-from surehook.inbox.owing import _STAGES
+from surehook.inbox.pending_receipts import _STAGES
+from surehook.inbox.receipt_batches import FIRST_S, MOST_S
 from surehook.ports.inbox import State
 from tests.client.stand_in import answer, stand_in
 from tests.docs.pages import PAGES, examples, first_column, section

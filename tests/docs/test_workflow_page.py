@@ -8,7 +8,7 @@ from typing import NamedTuple
 from surehook.core.workflow.check import FLAWS
 from surehook.core.workflow.decide import RULES, VERDICTS
 from surehook.core.workflow.draft import BRANCHES_MAX
-from surehook.core.workflow.table import MEMORY
+from surehook.core.workflow.table_values import MEMORY
 from surehook.inbox import workflow
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_mermaid_parties
 from tests.docs.pages import PAGES, examples, first_column, function, section

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from surehook.inbox import sources
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.sources import BODY, Field, Header, Provider, Signed
 from tests.inbox.signers import hex_of
 
@@ -23,9 +23,9 @@ PROVIDER = Provider(
 EVENTS = [{"id": "evt_1", "type": "a", "word": "one"}, {"id": "evt_2", "type": "b", "word": "two"}]
 
 
-def _call(events: list[dict[str, Any]], *, at: int) -> Call:
+def _call(events: list[dict[str, Any]], *, at: int) -> IncomingRequest:
     body = json.dumps(events).encode()
-    return Call(
+    return IncomingRequest(
         method="POST",
         source="batch",
         query="",

@@ -20,7 +20,8 @@ pymysql.install_as_MySQLdb()  # the driver that Django names needs a C compiler
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.inbox.shop.settings")
 django.setup()
 
-from surehook.inbox.django import Inbox, looks  # noqa: E402, F401 (they need the settings)
+from surehook.inbox.django import Inbox  # noqa: E402 (they need the settings)
+from surehook.inbox.django import pages as admin_pages  # noqa: E402, F401
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlalchemy import text
 
+from surehook.core import effects
 from surehook.inbox import AsyncInbox, Inbox, sources
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
+from surehook.inbox.worker import Worker
 from surehook.verify import sign
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -48,9 +50,11 @@ def message(event_id: str, type: str = "document.signed", **data: Any) -> tuple[
     return event_id, json.dumps({"type": type, **data}).encode()
 
 
-def call(event_id: str, body: bytes, *, at: int, source: str = "partner", secret: str = SECRET) -> Call:
+def call(
+    event_id: str, body: bytes, *, at: int, source: str = "partner", secret: str = SECRET
+) -> IncomingRequest:
     headers = [(name, value) for name, value in sign(secret, event_id, body, timestamp=at // 1000).items()]
-    return Call(
+    return IncomingRequest(
         method="POST",
         source=source,
         query="",
@@ -64,7 +68,7 @@ def call(event_id: str, body: bytes, *, at: int, source: str = "partner", secret
 def known_as_quick(inbox: Any) -> None:
     """As if each handler had been seen at work before: those of several events share a transaction."""
     for handler in inbox.handlers._all:
-        inbox.steps.pace.took(handler, 0.0)
+        inbox.transactions.handler_times.took(handler, 0.0)
 
 
 class House:
@@ -82,6 +86,12 @@ class House:
         if inspect.isawaitable(value):
             return self._runner.run(_wait(value))
         return value
+
+    def turn(self, worker: Worker) -> float | None:
+        """One turn of a worker."""
+        return (
+            effects.run(worker.turn()) if self.kind == "sync" else self.do(effects.run_async(worker.turn()))
+        )
 
     def prepare(self) -> House:
         self.do(self.inbox.create_tables())
@@ -121,7 +131,7 @@ class House:
     def send(self, event_id: str, body: bytes, **choices: Any) -> Any:
         return self.do(self.inbox.receive(call(event_id, body, at=self.clock.at, **choices)))
 
-    def at_once(self, calls: list[Call]) -> list[Any]:
+    def at_once(self, calls: list[IncomingRequest]) -> list[Any]:
         """The answers to several requests that come at the same moment."""
         if self.kind == "async":
 

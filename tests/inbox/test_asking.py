@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Backoff
-from surehook.inbox.django.store import Turn as DjangoTurn
+from surehook.inbox.django.store import DjangoWriterLock
 from surehook.inbox.sql import engines
-from surehook.inbox.sql.stores import Turn
+from surehook.inbox.sql.stores import WriterLock
 from surehook.ports.inbox import StoreError, StoreUnavailable
 from tests.inbox.house import known_as_quick
 
@@ -99,7 +99,7 @@ def test_who_waits_too_long_for_the_writer_of_its_process_is_told_to_come_again(
     assert house.receive("evt_1").status == 200
 
 
-@pytest.mark.parametrize("make", [lambda: Turn(threading.Lock()), DjangoTurn])
+@pytest.mark.parametrize("make", [lambda: WriterLock(threading.Lock()), DjangoWriterLock])
 def test_a_thread_does_not_wait_for_ever_for_its_turn(make, monkeypatch):
     monkeypatch.setattr(engines, "BUSY_MS", 20)
     turn = make()
@@ -116,15 +116,15 @@ def test_the_transaction_that_is_cut_is_the_one_around_what_a_handler_asks(house
     store = house.inbox.store
     caller = threading.get_ident()
 
-    async def cut_in_a_loop(book):
-        await store.run(lambda book: book.counts())
+    async def cut_in_a_loop(transaction):
+        await store.run(lambda transaction: transaction.counts())
         assert store.cut(id(asyncio.current_task()))
 
-    def cut(book):
+    def cut(transaction):
         store.run(lambda inner: store.cut(caller))
 
-    def outer(book):
-        book.wait(cut_in_a_loop(book)) if kind == "async" else cut(book)
+    def outer(transaction):
+        transaction.wait(cut_in_a_loop(transaction)) if kind == "async" else cut(transaction)
 
     async def story():
         await store.run(outer)

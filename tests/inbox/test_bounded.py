@@ -6,9 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Inbox, Rules
+from surehook.inbox.handler_times import LONG_S, QUICK_S, ClaimSize, HandlerTimes
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.pace import LONG_S, QUICK_S, Pace, Portion
-from surehook.inbox.work import AsyncWorker, Worker
 from surehook.ports.inbox import Contended
 from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
 from tests.inbox.test_documents import table
@@ -30,17 +29,17 @@ class Run:
         self.type = type
 
 
-def paced(**took: float) -> Pace:
+def paced(**took: float) -> HandlerTimes:
     """Handlers of these types, each seen to take so long; `new` was never seen."""
     handlers = Handlers(Rules(), may_wait=False)
-    pace = Pace(handlers, lambda: 0.0)
+    handler_times = HandlerTimes(handlers, lambda: 0.0)
     for type in (*took, "new"):
         handlers.add(
             lambda event, tx: None, "partner", type, version=None, final=True, name=type, timeout_s=None
         )
         if type in took:
-            pace.took(handlers.fitting("partner", type)[0], took[type])
-    return pace
+            handler_times.took(handlers.fitting("partner", type)[0], took[type])
+    return handler_times
 
 
 def test_a_document_that_is_followed_elsewhere_keeps_no_idle_worker_busy(house):
@@ -49,9 +48,8 @@ def test_a_document_that_is_followed_elsewhere_keeps_no_idle_worker_busy(house):
         "insert into surehook_inbox_documents (document_type, tenant, document, state, body, wake_at, updated_at)"
         " values ('old', '', 'd', 'sent', '{}', 1, 1)"
     )
-    make = AsyncWorker if house.kind == "async" else Worker
-    worker = make(house.inbox.store, house.inbox.steps, house.inbox.woken)
-    assert house.do(worker.turn()) == house.inbox.steps.rules.idle_s
+    worker = house.inbox.worker()
+    assert house.turn(worker) == house.inbox.rules.idle_s
 
 
 @pytest.mark.parametrize(
@@ -66,16 +64,16 @@ def test_a_document_that_is_followed_elsewhere_keeps_no_idle_worker_busy(house):
     ],
 )
 def test_those_up_to_the_first_slow_one_share_a_transaction(types, together):
-    pace = paced(quick=QUICK_S / 2, slow=QUICK_S)
-    assert pace.together([Run(type) for type in types.split()]) == together  # type: ignore[misc]
+    handler_times = paced(quick=QUICK_S / 2, slow=QUICK_S)
+    assert handler_times.together([Run(type) for type in types.split()]) == together  # type: ignore[misc]
 
 
-def slow_for(pace: Pace, type: str, *, quick_s: float) -> int:
+def slow_for(handler_times: HandlerTimes, type: str, *, quick_s: float) -> int:
     """How many quick calls it takes until the handler counts as quick again."""
-    (handler,) = pace._handlers.fitting("partner", type)
+    (handler,) = handler_times._handlers.fitting("partner", type)
     calls = 0
-    while not pace.together([Run(type)]):  # type: ignore[list-item]
-        pace.took(handler, quick_s)
+    while not handler_times.together([Run(type)]):  # type: ignore[list-item]
+        handler_times.took(handler, quick_s)
         calls += 1
     return calls
 
@@ -83,24 +81,24 @@ def slow_for(pace: Pace, type: str, *, quick_s: float) -> int:
 def test_a_long_call_is_remembered_for_long_and_a_short_one_counts_with_the_others():
     assert slow_for(paced(once=20.0), "once", quick_s=0.001) == 178
     assert slow_for(paced(once=0.2), "once", quick_s=0.001) == 14
-    pace = paced(common=0.001)
-    (handler,) = pace._handlers.fitting("partner", "common")
-    pace.took(handler, 0.4)
-    assert pace.together([Run("common")]) == 1, "the machine stood still"  # type: ignore[list-item]
-    pace.took(handler, LONG_S)
-    assert pace.together([Run("common")]) == 0  # type: ignore[list-item]
+    handler_times = paced(common=0.001)
+    (handler,) = handler_times._handlers.fitting("partner", "common")
+    handler_times.took(handler, 0.4)
+    assert handler_times.together([Run("common")]) == 1, "the machine stood still"  # type: ignore[list-item]
+    handler_times.took(handler, LONG_S)
+    assert handler_times.together([Run("common")]) == 0  # type: ignore[list-item]
 
 
 def test_one_of_fifty_calls_that_hangs_keeps_its_handler_alone():
-    pace = paced(hangs=5.0)
-    (handler,) = pace._handlers.fitting("partner", "hangs")
+    handler_times = paced(hangs=5.0)
+    (handler,) = handler_times._handlers.fitting("partner", "hangs")
     for number in range(200):
-        pace.took(handler, 5.0 if number % 50 == 0 else 0.001)
-        assert not pace.together([Run("hangs")])  # type: ignore[list-item]
+        handler_times.took(handler, 5.0 if number % 50 == 0 else 0.001)
+        assert not handler_times.together([Run("hangs")])  # type: ignore[list-item]
 
 
 def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
-    portion = Portion(64)
+    portion = ClaimSize(64)
     sizes = []
     for done, left in ((1, 63), (1, 0), (4, 0), (3, 13), (3, 0), (12, 0), (48, 0), (0, 5)):
         portion.shared(done, left)
@@ -113,12 +111,12 @@ def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_give
     house.on(lambda event: house.clock.passes(0.04))
     for n in range(20):
         house.receive(f"evt_{n:02}")
-    store, steps = house.inbox.store, house.inbox.steps
+    store, steps = house.inbox.store, house.inbox.transactions
     known_as_quick(house.inbox)
-    claimed = house.do(store.run(steps.claiming(TOKEN)))
+    claimed = house.do(store.run(steps.claim_work(TOKEN)))
     before = house.sql("select due_at, accepted_at from surehook_inbox_runs")
     assert all(due > accepted for due, accepted in before)
-    done = house.do(store.run(steps.processing(claimed.runs, TOKEN)))
+    done = house.do(store.run(steps.process_work(claimed.runs, TOKEN)))
     assert (len(done.settlements), done.left) == (8, 12), "the first, and 0.25 s of work"
     given = "select attempts from surehook_inbox_runs where lease is null and due_at = accepted_at"
     assert house.sql(given) == [(0,)] * 12, "in their places, and the attempt is not counted"
@@ -162,9 +160,9 @@ def test_while_a_slow_handler_works_what_came_before_stands_and_others_have_the_
     seen = []
 
     def slow(event):
-        claimed = other.store.run(other.steps.claiming(b"o" * 16))
+        claimed = other.store.run(other.transactions.claim_work(b"o" * 16))
         seen.append((rows(other, "select event_id from effects"), [run.event_id for run in claimed.runs]))
-        other.store.run(other.steps.releasing(claimed.runs, b"o" * 16))
+        other.store.run(other.transactions.release_work(claimed.runs, b"o" * 16))
 
     handled(house, lambda event: None, "document.quick")
     known_as_quick(house.inbox)

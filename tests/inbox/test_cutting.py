@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
-from surehook.inbox.sql import engines, late
-from surehook.inbox.sql.late import Writer
-from surehook.inbox.sql.stores import SqlStore, Turn
+from surehook.inbox.sql import deferred_begin, engines
+from surehook.inbox.sql.deferred_begin import Writer
+from surehook.inbox.sql.stores import SqlStore, WriterLock
 from surehook.ports.inbox import StoreError
 
 INSERT = text("insert into effects values ('a')")
@@ -40,8 +40,8 @@ def cut(store):
 def handled(function):
     """What `store.run` does for a handler that is given `tx`."""
 
-    def work(book):
-        with book.tx(is_async=False) as tx:
+    def work(transaction):
+        with transaction.tx(is_async=False) as tx:
             return function(tx)
 
     return work
@@ -106,7 +106,7 @@ def test_a_transaction_is_cut_of_which_rows_are_still_to_be_fetched(store):
         rows = tx.execute(text("select id from effects"))
         assert rows.fetchone()
         cut(store)
-        assert not late.in_transaction(tx)
+        assert not deferred_begin.in_transaction(tx)
 
     with pytest.raises(StoreError, match="ended from outside"):
         store.run(handled(handler))
@@ -134,7 +134,7 @@ def test_a_statement_that_goes_on_is_interrupted(store):
 
 def test_a_transaction_that_is_over_is_nobodys_to_cut(store):
     """Its connection is perhaps another's by now."""
-    writer = Writer(Turn(store.turn))
+    writer = Writer(WriterLock(store.turn))
     with store.engine.connect() as connection:
         writer.about_to(connection)
         connection.rollback()

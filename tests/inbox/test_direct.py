@@ -55,5 +55,5 @@ def test_a_transaction_that_handles_may_idle_as_long_as_all_handlers_of_an_event
     for number in range(3):
         house.receive(f"e{number}")
     house.work()
-    assert seen == [f"{house.inbox.steps.rules.within_s:g}s"] * 3
+    assert seen == [f"{house.inbox.rules.within_s:g}s"] * 3
     house.close()

@@ -289,10 +289,10 @@ def test_a_crash_before_the_commit_leaves_neither_objects_nor_mark_and_the_next_
     creating(inbox)
     inbox.receive(call(*signed("c1"), at=NOW))
     token = b"t" * 16
-    claimed = inbox.store.run(inbox.steps.claiming(token))
+    claimed = inbox.store.run(inbox.transactions.claim_work(token))
 
-    def processed_and_gone(book: Any) -> None:
-        inbox.steps.processing(claimed.runs, token)(book)
+    def processed_and_gone(transaction: Any) -> None:
+        inbox.transactions.process_work(claimed.runs, token)(transaction)
         assert numbers() == ["c1"]
         raise Crash
 
@@ -342,9 +342,9 @@ def test_on_sqlite_a_transaction_is_a_writers_from_its_first_statement(inbox, ur
                 return False
             return True
 
-    def work(book: Any) -> tuple[bool, bool]:
+    def work(transaction: Any) -> tuple[bool, bool]:
         before = another_writer()
-        book.counts()
+        transaction.counts()
         return before, another_writer()
 
     assert inbox.store.run(work) == (True, False)

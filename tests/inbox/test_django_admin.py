@@ -16,10 +16,10 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 import surehook.inbox.django as app
-from surehook.inbox import Backoff, desk
+from surehook.inbox import Backoff, operations
 from tests import servers
 from tests.inbox import djangos
-from tests.inbox.djangos import Inbox, looks
+from tests.inbox.djangos import Inbox, admin_pages
 from tests.inbox.house import NOW, Clock, call, message, partner
 from tests.inbox.test_documents import STRICT, story, table
 
@@ -141,7 +141,7 @@ def test_the_list_shows_the_newest_first_and_is_filtered_and_searched(inbox):
 
 
 def test_pages_are_bounded_count_no_table_and_lose_nothing_of_one_millisecond(inbox, monkeypatch):
-    monkeypatch.setattr(looks, "PAGE", 3)
+    monkeypatch.setattr(admin_pages, "PAGE", 3)
     for n in range(4):
         arrived(inbox, f"evt_{n}")
     inbox.clock.passes(1)
@@ -166,7 +166,7 @@ def test_pages_are_bounded_count_no_table_and_lose_nothing_of_one_millisecond(in
 
 
 def test_a_filter_that_few_events_fit_walks_so_far_and_says_how_far(inbox, monkeypatch):
-    monkeypatch.setattr(desk, "LOOKS", 5)
+    monkeypatch.setattr(operations, "LOOKS", 5)
     for n in range(12):
         arrived(inbox, f"evt_{n}", "invoice.paid" if n == 0 else "document.signed")
         inbox.clock.passes(1)
@@ -183,7 +183,7 @@ def test_a_filter_that_few_events_fit_walks_so_far_and_says_how_far(inbox, monke
 
 
 def test_the_list_of_conflicts_is_in_pages(inbox, monkeypatch):
-    monkeypatch.setattr(looks, "PAGE", 2)
+    monkeypatch.setattr(admin_pages, "PAGE", 2)
     for n in range(3):
         arrived(inbox, f"evt_{n}", n=1)
         inbox.receive(call(*message(f"evt_{n}", n=2), at=NOW))
@@ -229,13 +229,15 @@ def test_an_event_is_shown_with_its_body_its_headers_without_secrets_and_its_tri
 
 
 def test_a_body_is_cut_where_a_page_ends_and_shown_as_it_came_where_it_is_no_json():
-    assert looks.readable(b'{"a":[1.0,2]}') == '{\n  "a": [\n    1.0,\n    2\n  ]\n}'
-    assert looks.readable(b"a=1&b=2\x00\xff") == "a=1&b=2\\u0000\\xff"
-    long = looks.readable(b"x" * (looks.BODY_BYTES + 1))
-    assert long.startswith("x" * looks.BODY_BYTES + "\n… cut") and len(long) < looks.BODY_BYTES + 100
-    deep = looks.readable(b"[" * 500 + b"1," * 10_000 + b"1" + b"]" * 500)
-    assert len(deep) < looks.BODY_CHARS + 100 and "… cut" in deep
-    assert looks.readable(b"[" * 30_000).startswith("[[[")
+    assert admin_pages.readable(b'{"a":[1.0,2]}') == '{\n  "a": [\n    1.0,\n    2\n  ]\n}'
+    assert admin_pages.readable(b"a=1&b=2\x00\xff") == "a=1&b=2\\u0000\\xff"
+    long = admin_pages.readable(b"x" * (admin_pages.BODY_BYTES + 1))
+    assert (
+        long.startswith("x" * admin_pages.BODY_BYTES + "\n… cut") and len(long) < admin_pages.BODY_BYTES + 100
+    )
+    deep = admin_pages.readable(b"[" * 500 + b"1," * 10_000 + b"1" + b"]" * 500)
+    assert len(deep) < admin_pages.BODY_CHARS + 100 and "… cut" in deep
+    assert admin_pages.readable(b"[" * 30_000).startswith("[[[")
 
 
 def test_a_pruned_body_and_an_event_that_is_not_there_are_said(inbox):

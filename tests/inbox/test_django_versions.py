@@ -25,7 +25,7 @@ def url(request: pytest.FixtureRequest, ground_of: Callable[[str, str], tuple[st
 
 
 def version() -> int:
-    return DjangoStore().run(lambda book: versions.of(book.connection))  # type: ignore[attr-defined]
+    return DjangoStore().run(lambda transaction: versions.of(transaction.connection))  # type: ignore[attr-defined]
 
 
 def migrate(*words: Any, **choices: Any) -> None:

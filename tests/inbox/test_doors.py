@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from surehook.core.errors import Overloaded, SettingsError
 from surehook.core.limits import LINGER_BYTES
-from surehook.inbox import AsyncInbox, Inbox, line, sources
+from surehook.inbox import AsyncInbox, Inbox, group_commit, sources
 from surehook.inbox.sql import ddl
 from surehook.ports.inbox import Contended, StoreUnavailable
 from surehook.verify import sign
@@ -252,15 +252,15 @@ def test_wsgi_reads_what_was_announced_and_no_more(inbox, length, body, status):
 
 
 def test_a_full_line_is_503_and_asks_for_another_try(inbox, tmp_path):
-    waiting = line._Waiting()
+    waiting = group_commit._PendingRequests()
     taken = inbox.receiver.judge(call(*message("evt_1"), at=NOW), now=NOW)
-    for _ in range(line.LINE_REQUESTS):
-        waiting.add(line.Ticket(taken.request))
+    for _ in range(group_commit.LINE_REQUESTS):
+        waiting.add(group_commit.Ticket(taken.request))
     with pytest.raises(Overloaded):
-        waiting.add(line.Ticket(taken.request))
+        waiting.add(group_commit.Ticket(taken.request))
     assert (
         sum(1 for _ in iter(lambda: len(waiting.take()) and waiting, False))
-        >= line.LINE_REQUESTS // line.BATCH_EVENTS
+        >= group_commit.LINE_REQUESTS // group_commit.BATCH_EVENTS
     )
 
 
@@ -278,8 +278,8 @@ def test_a_batch_says_of_every_request_what_one_by_one_would_have_said(picks, cu
         first.setdefault(n, kind)
     found, size = [], max(1, len(takens) // (cut + 1))
     for at in range(0, len(takens), size):
-        tickets = [line.Ticket(taken.request) for taken in takens[at : at + size]]
-        inbox._line._write(tickets)
+        tickets = [group_commit.Ticket(taken.request) for taken in takens[at : at + size]]
+        inbox._group_commit._write(tickets)
         found += [ticket.result()[0].kind for ticket in tickets]
     assert found == expected
     assert sum(one.get("accepted", 0) for one in inbox.counts().values()) == len(first)
@@ -290,8 +290,8 @@ def test_one_that_cannot_be_stored_spoils_nothing_for_those_beside_it(inbox):
     from msgspec import structs
 
     good, bad = (inbox.receiver.judge(call(*message(f"evt_{n}"), at=NOW), now=NOW).request for n in (1, 2))
-    tickets = [line.Ticket(good), line.Ticket(structs.replace(bad, headers=None))]
-    inbox._line._write(tickets)
+    tickets = [group_commit.Ticket(good), group_commit.Ticket(structs.replace(bad, headers=None))]
+    inbox._group_commit._write(tickets)
     assert tickets[0].result()[0].kind == "new"
     assert tickets[1].error is not None
 
@@ -305,10 +305,10 @@ def test_a_database_that_is_away_is_told_to_all_who_wait_after_one_try(inbox):
             raise StoreUnavailable("away")
 
     tickets = [
-        line.Ticket(inbox.receiver.judge(call(*message(f"evt_{n}"), at=NOW), now=NOW).request)
+        group_commit.Ticket(inbox.receiver.judge(call(*message(f"evt_{n}"), at=NOW), now=NOW).request)
         for n in range(5)
     ]
-    line.Line(Away())._write(tickets)  # type: ignore[arg-type]
+    group_commit.GroupCommit(Away())._write(tickets)  # type: ignore[arg-type]
     assert len(tries) == 1
     assert all(isinstance(ticket.error, StoreUnavailable) for ticket in tickets)
 
@@ -326,12 +326,14 @@ def test_a_batch_that_lost_a_race_for_locks_is_written_again_and_not_for_ever(in
                 raise Contended("deadlock")
             return inbox.store.run(work)
 
-    for losses, stored in ((line.CLASHES, True), (line.CLASHES + 1, False)):
+    for losses, stored in ((group_commit.CLASHES, True), (group_commit.CLASHES + 1, False)):
         tries.clear()
-        ticket = line.Ticket(inbox.receiver.judge(call(*message(f"evt_{losses}"), at=NOW), now=NOW).request)
-        line.Line(Busy(losses))._write([ticket])  # type: ignore[arg-type]
+        ticket = group_commit.Ticket(
+            inbox.receiver.judge(call(*message(f"evt_{losses}"), at=NOW), now=NOW).request
+        )
+        group_commit.GroupCommit(Busy(losses))._write([ticket])  # type: ignore[arg-type]
         assert (ticket.error is None) == stored
-        assert len(tries) == line.CLASHES + 1
+        assert len(tries) == group_commit.CLASHES + 1
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "mysql", "mariadb"])

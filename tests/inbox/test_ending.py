@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from surehook.inbox import Backoff, Rules
-from surehook.inbox import tasks as tasks_module
-from surehook.inbox import threads as threads_module
+from surehook.inbox import pool as pool_module
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
 from tests.inbox.house import call, known_as_quick, message
 from tests.inbox.test_documents import followed
@@ -118,7 +117,7 @@ class TestThreads:
         self, house, monkeypatch, caplog
     ):
         """An observer, and no handler: what ends a worker may be anybody's."""
-        monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+        monkeypatch.setattr(pool_module, "LOOK_S", 0.01)
         began = []
 
         def ends(transition):
@@ -135,12 +134,10 @@ class TestThreads:
         (record,) = [one for one in caplog.records if "another one begins" in one.getMessage()]
         assert record.levelname == "ERROR"
         house.receive("evt_2")
-        until(lambda: len(began) == 2 and house.inbox.threads.crew.hands[0].is_done)
+        until(lambda: len(began) == 2 and house.inbox.pool.members[0].is_done)
         house.receive("evt_3")
         looks = []
-        monkeypatch.setattr(
-            house.inbox.threads.crew.calls, "boot", lambda: looks.append(1) or house.clock.boot()
-        )
+        monkeypatch.setattr(house.inbox.pool.calls, "boot", lambda: looks.append(1) or house.clock.boot())
         until(lambda: len(looks) > 5)
         assert len(began) == 2, "not before some seconds are over"
         house.clock.passes(6)
@@ -172,7 +169,7 @@ class TestTasks:
         async def story():
             house.inbox.start(1)
             await until_it_is(lambda: len(ended) == 2)
-            (hand,) = house.inbox.tasks.crew.hands
+            (hand,) = house.inbox.pool.members
             assert not hand.is_done
             await house.inbox.stop()
 
@@ -180,7 +177,7 @@ class TestTasks:
         assert house.states() == {"bad": "dead", "evt_1": "finalized"}
 
     def test_a_task_that_is_cancelled_from_outside_ends_and_is_replaced(self, house, monkeypatch, caplog):
-        monkeypatch.setattr(tasks_module, "LOOK_S", 0.01)
+        monkeypatch.setattr(pool_module, "LOOK_S", 0.01)
         began = asyncio.Event()
 
         async def waits(event, tx):
@@ -194,9 +191,9 @@ class TestTasks:
         async def story():
             house.inbox.start(1)
             await began.wait()
-            (hand,) = house.inbox.tasks.crew.hands
+            (hand,) = house.inbox.pool.members
             hand.task.cancel()
-            await until_it_is(lambda: hand not in house.inbox.tasks.crew.hands)
+            await until_it_is(lambda: hand not in house.inbox.pool.members)
             assert hand.task.cancelled()
             began.clear()
             await house.inbox.receive(call(*message("evt_1"), at=house.clock.at))

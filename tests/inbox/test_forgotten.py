@@ -8,8 +8,8 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from surehook.inbox import forgotten
-from surehook.inbox.calls import Calls, this_task
+from surehook.inbox import unawaited
+from surehook.inbox.calls import HandlerCalls, this_task
 
 # As a filter of the process has it: Python says nothing. The attempt fails all the same.
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -108,9 +108,9 @@ def test_what_another_thread_or_task_forgets_is_nobodys_failure(house):
 
 @pytest.mark.filterwarnings("default:coroutine .* was never awaited:RuntimeWarning")
 def test_python_warns_as_before_and_nobody_is_called_twice():
-    calls = [Calls(lambda: 0.0, lambda handler, seconds: None, this_task) for _ in range(3)]
+    calls = [HandlerCalls(lambda: 0.0, lambda handler, seconds: None, this_task) for _ in range(3)]
     for one in calls:
-        forgotten.watch(one)
+        unawaited.watch(one)
     with pytest.warns(RuntimeWarning, match="never awaited") as caught:
         asyncio.run(_forgets())
     assert len(caught) == 1

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from surehook.inbox import Backoff, Rules, crew
-from surehook.inbox import threads as threads_module
-from surehook.inbox.calls import Calls, GivenUp
-from surehook.inbox.sql import engines, late
-from surehook.inbox.sql.late import Writer
+from surehook.inbox import Backoff, Rules, pool
+from surehook.inbox.calls import GivenUp, HandlerCalls
+from surehook.inbox.sql import deferred_begin, engines
+from surehook.inbox.sql.deferred_begin import Writer
 from surehook.ports.inbox import StoreError
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import table
@@ -78,7 +77,7 @@ def working(houses, **options):
 @of(*DATABASES)
 def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, monkeypatch, caplog):
     """It wrote its row: that is locked until its transaction is ended from outside, on SQLite the whole file."""
-    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
     house, hangs = working(houses, backoff=Backoff(attempts=1))
     house.receive("hang")
     house.inbox.start(1)
@@ -90,11 +89,13 @@ def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, mo
     (event,) = house.events(id="hang")
     assert (event.code, event.error) == ("handler_timeout", f"not done after 20 seconds{NEXT}")
     (handler,) = house.inbox.handlers._all
-    assert house.inbox.steps.pace._seen[id(handler)] > 1, "it is slow from then on, and shares no transaction"
+    assert house.inbox.transactions.handler_times._seen[id(handler)] > 1, (
+        "it is slow from then on, and shares no transaction"
+    )
     assert house.inbox.store.engine.pool.checkedout() <= 1, "the connection it had is the pool's no more"
     hangs.go.set()
     assert hangs.came_back.wait(PATIENCE_S)
-    until(lambda: not house.inbox.threads.crew.behind or house.inbox.threads.crew.behind[0].done.done())
+    until(lambda: not house.inbox.pool.abandoned or house.inbox.pool.abandoned[0].done.done())
     house.inbox.stop()
     assert hangs.errors, "its connection is gone"
     assert house.effects() == ["evt_1"]
@@ -102,7 +103,7 @@ def test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept(houses, mo
 
 @of("sqlite", "postgresql")
 def test_those_who_shared_its_transaction_are_done_anew_and_not_counted(houses, monkeypatch):
-    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
     house, hangs = working(houses, backoff=Backoff(attempts=1))
     known_as_quick(house.inbox)
     for event_id in ("evt_1", "hang", "evt_2"):
@@ -118,8 +119,8 @@ def test_those_who_shared_its_transaction_are_done_anew_and_not_counted(houses, 
 
 @of("sqlite")
 def test_so_many_hang_that_the_process_has_to_be_started_anew(houses, monkeypatch, caplog):
-    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
-    monkeypatch.setattr(crew, "STUCK_MOST", 2)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    monkeypatch.setattr(pool, "STUCK_MOST", 2)
     house, hangs = working(houses, backoff=Backoff(attempts=1))
     for n in range(3):
         house.receive(f"hang{n}")
@@ -128,7 +129,7 @@ def test_so_many_hang_that_the_process_has_to_be_started_anew(houses, monkeypatc
         assert hangs.began.wait(PATIENCE_S)
         hangs.began.clear()
         house.clock.passes(21)
-    until(lambda: house.inbox.threads.crew.is_stuck)
+    until(lambda: house.inbox.pool.is_stuck)
     assert "start it anew" in caplog.text
     house.clock.passes(60)
     assert not hangs.began.wait(0.1), "nobody is left to begin the third"
@@ -159,7 +160,7 @@ def test_stop_ends_in_time_and_what_hangs_is_done_anew_by_another_process(houses
 @of("sqlite")
 def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_event_it_is_at(houses):
     house = houses()
-    seen = house.on(lambda event: house.inbox.threads.crew.hands[0].worker.stop())
+    seen = house.on(lambda event: house.inbox.pool.members[0].job.stop())
     known_as_quick(house.inbox)
     for n in range(5):
         house.receive(f"evt_{n}")
@@ -173,7 +174,7 @@ def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_
 @of("sqlite")
 def test_workers_that_were_stopped_and_started_again_at_once_are_watched(houses, monkeypatch):
     """The watch of the first start was told to end, and had not: the second start took it for its own."""
-    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
     house, hangs = working(houses, backoff=Backoff(attempts=1))
     house.inbox.start(1)
     house.inbox.stop()
@@ -191,7 +192,7 @@ def test_a_held_event_whose_handler_hangs_leaves_its_documents_line_and_is_tried
     houses, monkeypatch
 ):
     """The event that let it go on was claimed, and it was not: its attempts were never counted, and it hung again at once."""
-    monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
     house = houses(backoff=Backoff(attempts=2, first_s=1, factor=1, jitter=0))
     house.inbox.follow(table(mode="strict"), "partner")
     hangs = Hangs()
@@ -245,7 +246,7 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
         turn.connection = connection
         with pytest.raises(StoreError, match="ended from outside"):
             turn.writer.about_to(connection)
-        assert not late.in_transaction(connection)
+        assert not deferred_begin.in_transaction(connection)
         assert not turn.writer.has_begun
     turn.writer.end()
     assert turn.taken == 0
@@ -253,7 +254,7 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
 
 
 def test_a_call_comes_back_or_is_given_up_and_never_both():
-    calls = Calls(lambda: 0.0, lambda handler, seconds: None, threading.get_ident)
+    calls = HandlerCalls(lambda: 0.0, lambda handler, seconds: None, threading.get_ident)
     run: Any = SimpleNamespace(event=b"e" * 16)
     handler: Any = SimpleNamespace(name="slow")
     call = calls.begin(run, handler, 0.0, 1.0)
@@ -274,7 +275,7 @@ class TestDjango:
 
     @pytest.mark.slow
     def test_nothing_of_a_handler_that_was_given_up_is_kept(self, houses, monkeypatch):
-        monkeypatch.setattr(threads_module, "LOOK_S", 0.01)
+        monkeypatch.setattr(pool, "LOOK_S", 0.01)
         house = houses(backoff=Backoff(attempts=1))
         hangs = Hangs()
         house.inbox.on("partner", "*")(lambda event, tx: hangs(event, DjangoTx(tx)))
@@ -286,7 +287,7 @@ class TestDjango:
         until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized"})
         hangs.go.set()
         assert hangs.came_back.wait(PATIENCE_S)
-        until(lambda: all(hand.is_done for hand in house.inbox.threads.crew.behind))
+        until(lambda: all(hand.is_done for hand in house.inbox.pool.abandoned))
         house.inbox.stop()
         assert hangs.errors
         assert house.effects() == ["evt_1"]
@@ -296,8 +297,8 @@ class TestDjango:
         house = houses()
         store, caller = house.inbox.store, threading.get_ident()
 
-        def work(book):
-            with book.tx(is_async=False) as tx:
+        def work(transaction):
+            with transaction.tx(is_async=False) as tx:
                 DjangoTx(tx).execute("", {"id": "evt_1"})
                 other = threading.Thread(target=store.cut, args=(caller,))
                 other.start()
@@ -351,9 +352,9 @@ class TestTasks:
                 await began.wait()
                 (call,) = inbox.calls._under_way.values()
                 house.clock.at += 60_000
-                inbox.tasks.crew.look()
+                inbox.pool.look()
                 assert call.is_over
-                (behind,) = inbox.tasks.crew.behind
+                (behind,) = inbox.pool.abandoned
                 await inbox.stop()  # who took its place has settled what it left
                 assert [one.state for one in await inbox.events()] == ["dead"]
                 go.set()
@@ -397,8 +398,8 @@ class TestTasks:
             async with asyncio.timeout(PATIENCE_S):
                 await late.wait()
                 house.clock.at += 60_000
-                inbox.tasks.crew.look()
-                (behind,) = inbox.tasks.crew.behind
+                inbox.pool.look()
+                (behind,) = inbox.pool.abandoned
                 async with inbox.store.engine.begin() as other:
                     await other.execute(INSERT, {"id": "of another"})
                 await inbox.stop()  # who took its place has settled what it left

@@ -10,9 +10,9 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
-from surehook.inbox import held
+from surehook.inbox import slow_loop
 
-HOLDS_S = held.HELD_S + 0.05
+HOLDS_S = slow_loop.HELD_S + 0.05
 
 
 @pytest.fixture(params=["sqlite"])

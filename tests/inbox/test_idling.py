@@ -19,9 +19,9 @@ def asked(house, works, question=POSTGRESQL):
     """What the bound is at the end of each of these transactions."""
 
     def then_ask(work):
-        def both(book):
-            work(book)
-            return book._connection.exec_driver_sql(question).scalar()
+        def both(transaction):
+            work(transaction)
+            return transaction._connection.exec_driver_sql(question).scalar()
 
         return both
 
@@ -56,19 +56,21 @@ ON_MARIADB = of(("mariadb", "sync"), ("mariadb", "async"), ("mariadb", "django")
 
 def claimed(house):
     """A run in the hands of a worker, and what each transaction of a worker does with it."""
-    steps, run = house.inbox.steps, []
+    steps, run = house.inbox.transactions, []
 
-    def claim(book):
-        run.extend(steps.claiming(TOKEN)(book).runs)
+    def claim(transaction):
+        run.extend(steps.claim_work(TOKEN)(transaction).runs)
 
     return [
         claim,
-        lambda book: steps.processing([], TOKEN, [("signing", "", "doc_1")])(book),
-        lambda book: steps.failing(run[0], TOKEN, RuntimeError("in vain"))(book),
-        lambda book: steps.releasing(run, TOKEN)(book),
-        lambda book: book.take_up([run[0].id], now=NOW),
-        lambda book: book.prune(bodies_before=0, events_before=0, limit=1),
-        lambda book: book.hold([b"x" * 16], TOKEN) or book.settle([]) or book.counts(),
+        lambda transaction: steps.process_work([], TOKEN, [("signing", "", "doc_1")])(transaction),
+        lambda transaction: steps.fail_work(run[0], TOKEN, RuntimeError("in vain"))(transaction),
+        lambda transaction: steps.release_work(run, TOKEN)(transaction),
+        lambda transaction: transaction.take_up([run[0].id], now=NOW),
+        lambda transaction: transaction.prune(bodies_before=0, events_before=0, limit=1),
+        lambda transaction: (
+            transaction.hold([b"x" * 16], TOKEN) or transaction.settle([]) or transaction.counts()
+        ),
     ]
 
 
@@ -121,7 +123,7 @@ def test_the_bound_of_what_is_claimed_and_held_is_no_statement_of_its_own(house)
     house.work()  # the version of the tables has been looked at then
     house.receive("e0")
     event.listen(house.inbox.store.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
-    assert house.inbox.threads._make(None).turn() is None
+    assert house.turn(house.inbox.worker()) is None
     assert house.effects() == ["e0"]
     assert not [statement for statement in said if statement.startswith("SET")]
 

@@ -345,7 +345,9 @@ def test_a_handler_that_commits_is_refused_before_its_effects_stand(house):
 def claimed(house, limit=64, token=b"t" * 16, lease_ms=60_000):
     return house.do(
         house.inbox.store.run(
-            lambda book: book.claim(now=house.clock.at, lease_ms=lease_ms, token=token, limit=limit)
+            lambda transaction: transaction.claim(
+                now=house.clock.at, lease_ms=lease_ms, token=token, limit=limit
+            )
         )
     )
 
@@ -367,7 +369,7 @@ def test_a_worker_that_lost_its_lease_does_nothing(house):
     runs = claimed(house)
     house.clock.passes(61)
     house.work()  # another one has it and finishes it
-    done = house.do(house.inbox.store.run(house.inbox.steps.processing(runs, b"t" * 16)))
+    done = house.do(house.inbox.store.run(house.inbox.transactions.process_work(runs, b"t" * 16)))
     assert (done.settlements, done.lost) == ([], 1)
     assert house.effects() == ["evt_1"]
 
@@ -382,7 +384,7 @@ def test_what_kills_its_process_ends_as_dead_and_does_not_take_its_neighbours_al
         while runs := claimed(house):
             if any(run.event_id == "evt_0" for run in runs):
                 break  # the handler of this one ends the process, and all that was leased with it
-            house.do(house.inbox.store.run(house.inbox.steps.processing(runs, token)))
+            house.do(house.inbox.store.run(house.inbox.transactions.process_work(runs, token)))
         house.clock.passes(61)
     house.work()
     assert house.states()["evt_0"] == "dead"

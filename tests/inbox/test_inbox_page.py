@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 import surehook.inbox
-from surehook.inbox import Inbox, following, sources, undoing
+from surehook.inbox import Inbox, document_batch, sources, undoing
 from surehook.inbox.answers import CODES
 from surehook.inbox.workflow import SIGNING
 from surehook.ports.inbox import UNHANDLED
@@ -112,14 +112,14 @@ def test_the_flask_example_receives_and_processes(tmp_path):
 def test_the_workflow_example_moves_a_document(tmp_path):
     import json
 
-    from surehook.inbox.receive import Call
+    from surehook.inbox.receive import IncomingRequest
 
     url = f"sqlite:///{tmp_path / 'app.db'}"
     prepare(url)
     inbox = ran("workflow", url=url)["inbox"]
     for n, type in ((2, "document.viewed"), (1, "document.sent")):
         body = json.dumps({"type": type, "subject": "c1", "sequence": n, "data": {}}).encode()
-        call = Call(
+        call = IncomingRequest(
             method="POST", source="surehook", query="", url="http://app/hooks/surehook",
             headers=list(sign(SECRET, f"evt_{n}", body).items()), peer="127.0.0.1", body=body,
         )  # fmt: skip
@@ -165,14 +165,14 @@ def test_the_table_of_answers_is_that_of_the_code():
 def test_every_code_of_a_run_is_in_the_table():
     text = "".join(path.read_text() for path in sorted(Path(surehook.inbox.__file__).parent.glob("*.py")))
     codes = set(re.findall(r'\.end\([^()]*code="([a-z_]+)"', text))
-    codes |= set(re.findall(r'\.(?:failed|badly)\([^()"]*"([a-z_]+)"', text))
+    codes |= set(re.findall(r'\.(?:failed|failed_with)\([^()"]*"([a-z_]+)"', text))
     codes |= {
         "handler_failed",
-        *following._ENDS,
+        *document_batch._ENDS,
         undoing.UNDO_FAILED,
-        following.WAITED_TOO_LONG,
+        document_batch.WAITED_TOO_LONG,
         *UNHANDLED,
-    }  # the default of `badly`, and names in their place
+    }  # the default of `failed_with`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (
         "it still finds them"
     )

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Keep, Later, keeping
+from surehook.inbox import Keep, Later, retention
 from surehook.inbox.sql import engines
-from surehook.inbox.sql.book import SqlBook
+from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.ports.inbox import Filter, Pruned
 from tests.inbox.house import NOW, Clock, House
 
@@ -73,7 +73,7 @@ def test_what_still_has_something_to_come_stays_however_old_it_is(houses):
 
 
 def test_a_large_rest_is_removed_in_steps(houses, monkeypatch):
-    monkeypatch.setattr(keeping, "ROWS", 2)  # 500 events take a while
+    monkeypatch.setattr(retention, "ROWS", 2)  # 500 events take a while
     house = houses(keep=MONTH)
     house.on()
     for n in range(5):
@@ -106,11 +106,15 @@ def test_of_two_processes_none_waits_for_the_other_or_takes_its_rows(ground_of, 
         for connection in (one, two):
             connection.execute(text(wait))
             connection.commit()
-        assert SqlBook(one).prune(bodies_before=far, events_before=far, limit=3) == Pruned(3, 3)
-        assert SqlBook(two).prune(bodies_before=far, events_before=far, limit=3) == Pruned(left, left)
+        assert SqlTransaction(one).prune(bodies_before=far, events_before=far, limit=3) == Pruned(3, 3)
+        assert SqlTransaction(two).prune(bodies_before=far, events_before=far, limit=3) == Pruned(left, left)
         one.commit()
         two.commit()
-    house.do(house.inbox.store.run(lambda book: book.prune(bodies_before=far, events_before=far, limit=3)))
+    house.do(
+        house.inbox.store.run(
+            lambda transaction: transaction.prune(bodies_before=far, events_before=far, limit=3)
+        )
+    )
     assert rows(house) == {"requests": 0, "events": 0, "runs": 0}
     engine.dispose()
     house.close()
@@ -144,7 +148,7 @@ class Broken:
 
 def test_a_step_that_fails_is_not_done_again_at_once():
     clock = Clock()
-    steps = keeping.Keeping(MONTH, clock.now)
+    steps = retention.Pruner(MONTH, clock.now)
     with pytest.raises(ValueError, match="no"):
         steps.step(Broken())  # type: ignore[arg-type]
     assert not steps.is_due(idle=True)
@@ -166,16 +170,16 @@ def test_what_cannot_be_removed_keeps_nobody_from_working(houses, caplog):
 
 def test_a_busy_worker_prunes_after_ten_minutes_all_the_same():
     clock = Clock()
-    steps = keeping.Keeping(MONTH, clock.now)
+    steps = retention.Pruner(MONTH, clock.now)
     assert steps.is_due(idle=True)
     assert not steps.is_due(idle=False)
-    clock.passes(keeping.LATE_MS / 1000)
+    clock.passes(retention.LATE_MS / 1000)
     assert steps.is_due(idle=False)
 
 
 def test_a_clock_that_was_set_back_does_not_end_it():
     clock = Clock()
-    steps = keeping.Keeping(MONTH, clock.now)
+    steps = retention.Pruner(MONTH, clock.now)
     clock.passes(-DAY_S)
     assert steps.is_due(idle=True)
 
@@ -219,12 +223,14 @@ def done_on(ground_of, runner):
 
 def replayed(connection) -> int:
     wanted = Filter(source="partner")
-    return SqlBook(connection).replay(wanted, reason="again", now=NOW, ids=lambda: os.urandom(16), limit=100)
+    return SqlTransaction(connection).replay(
+        wanted, reason="again", now=NOW, ids=lambda: os.urandom(16), limit=100
+    )
 
 
 def pruned(connection) -> int:
     far = NOW + 365 * DAY_S * 1000
-    return SqlBook(connection).prune(bodies_before=NOW, events_before=far, limit=100).events
+    return SqlTransaction(connection).prune(bodies_before=NOW, events_before=far, limit=100).events
 
 
 @SERVED

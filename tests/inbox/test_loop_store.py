@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from surehook.inbox import Inbox
-from surehook.inbox.line import TURNS
+from surehook.inbox.group_commit import TURNS
 from surehook.inbox.sql import engines
 from surehook.inbox.sql.loop_store import REST_S, SLOW_S
 from tests.inbox.house import Clock, call, message, partner

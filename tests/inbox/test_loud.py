@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, failures, oddities
-from surehook.inbox.seldom import Steady
+from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures
+from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
 from surehook.ports.inbox import StoreError, StoreUnavailable
@@ -126,7 +126,7 @@ def test_many_conflicts_are_ten_lines_a_second_and_a_number(houses, told):
     house = houses(sources=[partner(on_conflict="accept")])
     for n in range(25):
         house.receive("evt_1", n=n)
-    assert len(told()) == oddities.LINES_S
+    assert len(told()) == anomalies.LINES_S
     house.clock.passes(1)
     house.receive("evt_1", n=99)
     ref = house.events()[0].ref
@@ -146,7 +146,7 @@ def test_many_replays_with_another_result_are_ten_lines_a_second_and_a_number(ho
     house.work()
     house.do(house.inbox.replay(reason="again", source="partner"))
     house.work()
-    assert len(told()) == oddities.LINES_S
+    assert len(told()) == anomalies.LINES_S
     house.clock.passes(1)
     house.do(house.inbox.replay(reason="again", id="evt_1"))
     house.work()
@@ -216,7 +216,7 @@ def test_who_works_says_nothing_of_a_table_that_takes_no_rows(house, told):
 
 def test_workers_on_tables_of_another_version_are_one_line(house, told):
     house.sql("drop table surehook_inbox_tries")
-    work, away = house.inbox.steps.claiming(b"t" * 16), Away(house.inbox.trouble)
+    work, away = house.inbox.transactions.claim_work(b"t" * 16), Away(house.inbox.trouble)
     for n in range(9):
         assert house.receive(f"evt_{n}").status == 200
         with pytest.raises(StoreError) as caught:
@@ -238,7 +238,7 @@ def test_what_nobody_knows_is_told_with_its_traceback(told, caplog):
 
 def test_steady_says_how_many_it_left_out():
     clock = Clock()
-    lines = Steady(clock.boot, 2)
+    lines = LinesPerSecond(clock.boot, 2)
     assert [lines.may() for _ in range(5)] == [0, 0, None, None, None]
     clock.passes(1)
     assert [lines.may() for _ in range(3)] == [3, 0, None]

@@ -28,28 +28,28 @@ PLANTED = {
         "test_inbox.py::test_another_body_under_a_known_id_is_kept_answered_409_and_changes_nothing",
     ),
     "what a failing handler did is kept": (
-        "sql/book.py", 'f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}"', 'f"RELEASE SAVEPOINT {_SAVEPOINT}"',
+        "sql/transaction.py", 'f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}"', 'f"RELEASE SAVEPOINT {_SAVEPOINT}"',
         "test_inbox.py::test_one_that_fails_spoils_nothing_for_those_beside_it",
     ),
     "the answer is given without a commit": (
-        "sql/stores.py", "with translated(), self.engine.begin() as connection:\n                book",
-        "with translated(), self.engine.connect() as connection:\n                book",
+        "sql/stores.py", "with translated(), self.engine.begin() as connection:\n                transaction",
+        "with translated(), self.engine.connect() as connection:\n                transaction",
         "test_inbox.py::test_what_was_answered_2xx_is_in_the_database_byte_for_byte",
     ),
     "a lease is not looked at again as SQLite's transaction begins": (
-        "sql/late.py", "if claiming.hold(connection, runs, token) != mine:", "if False:",
+        "sql/deferred_begin.py", "if claiming.hold(connection, runs, token) != mine:", "if False:",
         "test_bounded.py::TestOnSqlite::test_who_lost_the_lease_before_its_transaction_began_writes_nothing",
     ),
     "a document is not looked at again as SQLite's transaction begins": (
-        "sql/late.py", "if documenting.locked(connection, keys) != rows:", "if False:",
+        "sql/deferred_begin.py", "if documenting.locked(connection, keys) != rows:", "if False:",
         "test_bounded.py::TestOnSqlite::test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew",
     ),
     "the transaction of a handler that hangs is left open": (
-        "sql/late.py", "            own.rollback()\n        finally", "            pass\n        finally",
+        "sql/deferred_begin.py", "            own.rollback()\n        finally", "            pass\n        finally",
         "test_hanging.py::test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept",
     ),
     "who is cut may write on": (
-        "sql/late.py", "            own.execute(_NO_MORE)\n", "",
+        "sql/deferred_begin.py", "            own.execute(_NO_MORE)\n", "",
         "test_cutting.py::test_a_statement_that_was_let_through_before_the_cut_writes_nothing_after_it",
     ),
     "who is cut is committed": (
@@ -57,7 +57,7 @@ PLANTED = {
         "test_cutting.py::test_what_was_cut_is_not_taken_for_committed",
     ),
     "a transaction is cut that is over": (
-        "sql/late.py", "            if self._is_over:", "            if False:",
+        "sql/deferred_begin.py", "            if self._is_over:", "            if False:",
         "test_cutting.py::test_a_transaction_that_is_over_is_nobodys_to_cut",
     ),
     "a handler may commit": (
@@ -65,17 +65,17 @@ PLANTED = {
         "test_inbox.py::test_a_handler_that_commits_is_refused_before_its_effects_stand",
     ),
     "later counts as an attempt": (
-        "ends.py", "attempts=max(run.attempts - 1, 0)", "attempts=run.attempts",
+        "result_policy.py", "attempts=max(run.attempts - 1, 0)", "attempts=run.attempts",
         "test_inbox.py::test_later_undoes_waits_and_does_not_count",
     ),
     "what leaves the line in its own batch is forgotten": (
-        "following.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
+        "document_batch.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
         "found: dict[str, tuple[Run, Event]] = {}",
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
-        "following.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
-        "if not step.is_move:\n            return self._ends.handlers.fitting(run.source, run.type)",
+        "document_batch.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
+        "if not step.is_move:\n            return self._policy.handlers.fitting(run.source, run.type)",
         "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
     ),
     "information that no pattern fits counts for no order": (
@@ -87,15 +87,15 @@ PLANTED = {
         "test_ways_out.py::test_a_handler_of_moves_hears_of_information_only_by_its_word",
     ),
     "a rejected event leaves its document advanced": (
-        "desk.py", 'if state == "rejected":', 'if state == "never":',
+        "operations.py", 'if state == "rejected":', 'if state == "never":',
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
     "a word is written down and nobody is woken for it": (
-        "words.py", "wake_at=word.at, updated_at", "updated_at",
+        "document_commands.py", "wake_at=word.at, updated_at", "updated_at",
         "test_ways_out.py::test_a_release_lets_what_is_held_go_on_and_the_journal_says_who_and_why",
     ),
     "what was taken back is replayed as if it stood": (
-        "following.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
+        "document_batch.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
     "a document goes back although what was done for it could not be undone": (
@@ -104,7 +104,7 @@ PLANTED = {
         "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
     ),
     "a handler that forgot a coroutine is done": (
-        "ends.py", "if call.forgotten is not None:", "if False:",
+        "result_policy.py", "if call.unawaited is not None:", "if False:",
         "test_forgotten.py::test_every_attempt_fails_not_only_the_first_that_python_would_warn_of",
     ),
     "retention removes what is still open": (

@@ -10,13 +10,13 @@ import pytest
 from surehook.cli.main import run as command
 from surehook.core import instants
 from surehook.core.errors import Problem
-from surehook.inbox import desk
+from surehook.inbox import operations
 from tests.inbox.house import NOW
 
 
 @pytest.fixture
 def looks(monkeypatch):
-    monkeypatch.setattr(desk, "LOOKS", 10)
+    monkeypatch.setattr(operations, "LOOKS", 10)
 
 
 def arrived(house, numbers, type="document.signed"):

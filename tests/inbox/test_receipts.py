@@ -17,7 +17,7 @@ from surehook.core.receipt_message import ITEMS
 from surehook.core.verification import VerifyError
 from surehook.core.verification import verify as believe
 from surehook.inbox import Ignore, Inbox, Later, ReceiptsTo, Refuse, sources
-from surehook.inbox.letters import MOST_S
+from surehook.inbox.receipt_batches import MOST_S
 from surehook.inbox.sources import SourceError
 from tests.client.stand_in import Heard, StandIn, answer, stand_in
 from tests.inbox.house import NOW, SECRET, House, call, message, partner
@@ -366,12 +366,12 @@ def test_a_teller_that_died_is_followed_by_another(sender):
     sender.house.on()
     sender.deliver(1)
     sender.house.work()
-    letters, store = sender.house.inbox.letters, sender.house.inbox.store
-    assert len(sender.house.do(store.run(letters.claiming(b"t" * 16)))) == 1
+    receipt_batches, store = sender.house.inbox.receipt_batches, sender.house.inbox.store
+    assert len(sender.house.do(store.run(receipt_batches.claim_work(b"t" * 16)))) == 1
     assert sender.tells() == 0
     sender.house.clock.passes(121)
     assert sender.tells() == 1
-    sender.house.do(store.run(letters.settling(b"t" * 16, [], [])))
+    sender.house.do(store.run(receipt_batches.settle_work(b"t" * 16, [], [])))
     assert sender.tells() == 0
 
 
@@ -380,18 +380,18 @@ def test_a_failed_commit_owes_nothing(sender):
     sender.house.on(lambda event: None)
     sender.deliver(1)
     inbox = sender.house.inbox
-    settled = inbox.owing.settled
+    settled = inbox.pending_receipts.settled
 
-    def breaks(book: Any, ended: Any) -> None:
-        settled(book, ended)
+    def breaks(transaction: Any, ended: Any) -> None:
+        settled(transaction, ended)
         raise RuntimeError("the process dies before its commit")
 
-    inbox.owing.settled = breaks
+    inbox.pending_receipts.settled = breaks
     with pytest.raises(RuntimeError):
         sender.house.work()
     assert sender.house.sql("select count(*) from surehook_inbox_receipts") == [(0,)]
     assert sender.house.effects() == []
-    inbox.owing.settled = settled
+    inbox.pending_receipts.settled = settled
     sender.house.clock.passes(61)
     sender.house.work()
     assert sender.tells() == 1

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from surehook.core import ids
 from surehook.core.model import Secret
 from surehook.inbox import Inbox, sources
-from surehook.inbox.receive import Call as Arriving
+from surehook.inbox.receive import IncomingRequest
 from surehook.ports.transport import Answer
 from tests.budget import every
 from tests.delivery.house import Call, House, in_house
@@ -69,7 +69,7 @@ class Application:
     def __call__(self, call: Call) -> tuple[float, Answer]:
         """What it answers to a request of the sender."""
         reply = self.inbox.receive(
-            Arriving(
+            IncomingRequest(
                 method="POST", source="surehook", query="", url=call.url, headers=list(call.headers.items()),
                 peer="203.0.113.7", body=call.request.body,
             )

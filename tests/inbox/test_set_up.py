@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 import surehook
 from surehook.inbox import AsyncInbox, Inbox, Rules
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.rules import TIMEOUT_S
 from surehook.inbox.sql.engines import DRIVERS
 from tests.docs.pages import ROOT, examples, function, section
@@ -114,11 +114,11 @@ def test_a_lifespan_of_ones_own_makes_tables_and_begins_the_workers(tmp_path) ->
     async def go() -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app") as client:
             async with app.router.lifespan_context(app), asyncio.timeout(10):
-                assert len(inbox.tasks.crew.hands) == 4
+                assert len(inbox.pool.members) == 4
                 assert (await client.post("/hooks/yousign", content=BODY, headers=headers(NEW))).is_success
                 while not done:  # noqa: ASYNC110 (another task appends it)
                     await asyncio.sleep(0)
-        assert not inbox.tasks.crew.hands
+        assert not inbox.pool.members
         await inbox.close()
 
     asyncio.run(go())
@@ -131,11 +131,10 @@ def test_an_inbox_of_either_kind_runs_as_many_workers_as_are_asked_for(kind: Any
         inbox = kind(f"sqlite:///{tmp_path / 'app.db'}")
         if (made := inbox.create_tables()) is not None:
             await made
-        workers = inbox.threads if kind is Inbox else inbox.tasks
         for manager, count in ((inbox.running(workers=3), 3), (inbox.lifespan(), 1)):
             async with manager:
-                assert len(workers.crew.hands) == count
-            assert not workers.crew.hands
+                assert len(inbox.pool.members) == count
+            assert not inbox.pool.members
         if (closed := inbox.close()) is not None:
             await closed
 
@@ -170,8 +169,8 @@ def test_handlers_of_one_event_share_its_fate(tmp_path) -> None:
     inbox.close()
 
 
-def _done() -> Call:
-    return Call(
+def _done() -> IncomingRequest:
+    return IncomingRequest(
         method="POST", source="yousign", query="", url="http://app/hooks/yousign",
         headers=[(name.lower(), value) for name, value in headers(NEW).items()], peer="", body=BODY,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import json
 from surehook.inbox import Backoff
 from surehook.inbox.handlers import Later
 from surehook.inbox.sql.tables import MESSAGE_CHARS
-from surehook.inbox.sql.trying import TRIES
+from surehook.inbox.sql.tries import TRIES
 from tests.inbox.house import House
 
 QUICK = Backoff(first_s=1, factor=1, attempts=3, jitter=0)

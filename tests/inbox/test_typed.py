@@ -16,7 +16,7 @@ from typing import get_args
 import pytest
 
 from surehook.core.sources.catalog import PROVIDERS, bearer_provider, hmac_provider
-from surehook.inbox import desk
+from surehook.inbox import operations
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.sources import Source
@@ -47,7 +47,7 @@ def test_the_types_name_what_the_code_takes():
     assert set(HmacOptions.__annotations__) == choices | _keywords(hmac_provider)
     assert set(BearerOptions.__annotations__) == choices | _keywords(bearer_provider)
     assert set(HandlerOptions.__annotations__) == _keywords(Definitions.on)
-    assert {desk._NAMES.get(name, name) for name in desk.Wanted.__annotations__} == set(
+    assert {operations._NAMES.get(name, name) for name in operations.EventFilter.__annotations__} == set(
         Filter.__struct_fields__
     )
 

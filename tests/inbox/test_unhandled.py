@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import AsyncInbox, Inbox, sources, unhandled
+from surehook.inbox import AsyncInbox, Inbox, sources, unhandled_events
 from surehook.inbox.running import until_stopped
 from surehook.inbox.workflow import SIGNING
 from tests.inbox.house import NOW, SECRET, message, partner
 
-LATER_S = unhandled.PASS_MS / 1000
+LATER_S = unhandled_events.PASS_MS / 1000
 
 
 def lines(caplog: Any) -> list[str]:
@@ -66,7 +66,7 @@ def test_whoever_has_a_handler_takes_it_up(house, houses):
 
 
 def test_a_pass_goes_over_all_that_is_parked_some_rows_at_a_time(house, monkeypatch):
-    monkeypatch.setattr(unhandled, "ROWS", 4)
+    monkeypatch.setattr(unhandled_events, "ROWS", 4)
     for n in range(10):
         house.receive(f"evt_{n}", "document.signed" if n > 7 else "document.viewed")
     house.work()
@@ -74,7 +74,7 @@ def test_a_pass_goes_over_all_that_is_parked_some_rows_at_a_time(house, monkeypa
     house.clock.passes(LATER_S)
     for _ in range(3):
         house.work()
-        house.clock.passes(unhandled.STEP_MS / 1000)
+        house.clock.passes(unhandled_events.STEP_MS / 1000)
     house.work()
     assert house.effects() == ["evt_8", "evt_9"]
 
@@ -193,11 +193,11 @@ def test_a_list_of_types_is_no_single_word():
 
 
 def test_the_time_of_a_seldom_word_is_counted_by_key_and_bounded(monkeypatch):
-    from surehook.inbox import seldom
+    from surehook.inbox import log_limits
 
-    monkeypatch.setattr(seldom, "KEYS_MOST", 2)
+    monkeypatch.setattr(log_limits, "KEYS_MOST", 2)
     now = [NOW / 1000]
-    words = seldom.Seldom(lambda: now[0], 60)
+    words = log_limits.OncePer(lambda: now[0], 60)
     assert [words.may(key) for key in "aabbccdd"] == [True, False, True, False, True, False, False, False]
     now[0] += 60
     assert [words.may(key) for key in "cda"] == [True, True, True]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from surehook.inbox import unworked
+from surehook.inbox import no_workers
 from tests.inbox.house import call, message
 
 
@@ -19,7 +19,7 @@ def told(caplog):
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """A loop looks again as soon as it can; what has passed is said by the clock that is moved by hand."""
-    monkeypatch.setattr(unworked, "LOOK_S", 0.001)
+    monkeypatch.setattr(no_workers, "LOOK_S", 0.001)
 
 
 def arrives(house, n):
@@ -38,11 +38,11 @@ def test_events_that_nobody_takes_are_told_once_a_minute(house, told):
 
 
 def test_workers_of_another_process_are_seen_by_what_they_take(house, told):
-    house.inbox.unworked._works = lambda: True  # so its looks are not of this test
+    house.inbox.no_workers._works = lambda: True  # so its looks are not of this test
     for n in range(4):
         house.receive(f"evt_{n}")
         house.clock.passes(25)
-    house.inbox.unworked._works = lambda: False
+    house.inbox.no_workers._works = lambda: False
     for n in range(4, 12):  # behind: one event at a time, each due for more than a minute
         arrives(house, n)
         (oldest,) = house.sql("select min(due_at) from surehook_inbox_runs where due_at is not null")[0]
@@ -53,15 +53,15 @@ def test_workers_of_another_process_are_seen_by_what_they_take(house, told):
 
 
 def test_a_process_with_workers_looks_at_nothing(house):
-    assert house.inbox.unworked.is_due()
-    house.inbox.unworked._works = lambda: True
-    assert not house.inbox.unworked.is_due()
+    assert house.inbox.no_workers.is_due()
+    house.inbox.no_workers._works = lambda: True
+    assert not house.inbox.no_workers.is_due()
 
     async def go():
-        house.inbox.unworked.arrived(None)
+        house.inbox.no_workers.arrived(None)
 
     house.do(go())
-    assert house.inbox.unworked._next is None
+    assert house.inbox.no_workers._next is None
 
 
 def test_what_is_put_off_or_was_never_there_is_not_told(house, told):
@@ -90,7 +90,7 @@ def test_a_loop_looks_by_itself_until_nothing_waits(houses, told):
                 break
             await asyncio.sleep(0.01)
         assert len(told()) == 1
-        assert house.inbox.unworked._next is not None or not house.inbox.unworked._looking.done()
+        assert house.inbox.no_workers._next is not None or not house.inbox.no_workers._looking.done()
 
     house.do(go())
     house.on()
@@ -98,7 +98,7 @@ def test_a_loop_looks_by_itself_until_nothing_waits(houses, told):
 
     async def rests():
         await asyncio.sleep(0.1)
-        assert house.inbox.unworked._looking.done() and house.inbox.unworked._next is None
+        assert house.inbox.no_workers._looking.done() and house.inbox.no_workers._next is None
 
     house.do(rests())
 
@@ -125,13 +125,13 @@ def test_closing_waits_for_a_look_under_way_and_begins_no_other(houses):
         return True
 
     async def go():
-        house.inbox.unworked.arrived(look)
+        house.inbox.no_workers.arrived(look)
         await inside.wait()
-        closing = asyncio.ensure_future(house.inbox.unworked.closed())
+        closing = asyncio.ensure_future(house.inbox.no_workers.closed())
         await asyncio.sleep(0)
         assert not closing.done()
         answers.set()
         await closing
-        assert looked == [True] and house.inbox.unworked._next is None
+        assert looked == [True] and house.inbox.no_workers._next is None
 
     house.do(go())

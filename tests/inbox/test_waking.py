@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Rules
-from surehook.inbox.work import AsyncWorker, Worker
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import STRICT, followed, state
 
@@ -25,9 +24,7 @@ def held(house, documents):
 
 def turn(house):
     """One turn of a worker."""
-    kind = AsyncWorker if house.kind == "async" else Worker
-    inbox = house.inbox
-    return house.do(kind(inbox.store, inbox.steps, inbox.woken).turn())
+    return house.turn(house.inbox.worker())
 
 
 class TestPoison:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Later, sources
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.transitions import Transition, line
 from surehook.inbox.watch import is_replay, retry_of
 from surehook.inbox.workflow import SIGNING
@@ -32,8 +32,8 @@ def repeat(house, event_id, **headers):
     """The same event as it was sent, with further headers of its sender's."""
     asked = call(*message(event_id), at=house.clock.at)
     more = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    again = Call(
-        **{name: getattr(asked, name) for name in Call.__struct_fields__}
+    again = IncomingRequest(
+        **{name: getattr(asked, name) for name in IncomingRequest.__struct_fields__}
         | {"headers": [*asked.headers, *more]}
     )
     return house.do(house.inbox.receive(again))
@@ -74,8 +74,8 @@ def test_what_is_refused_is_counted_by_code_wherever_it_was_refused(house):
     house.receive("evt_2")
     asked = call(*message("evt_3"), at=house.clock.at)
     assert house.inbox.receiver.before_body(asked, 2**40).status == 413
-    elsewhere = Call(
-        **{name: getattr(asked, name) for name in Call.__struct_fields__} | {"source": "made up"}
+    elsewhere = IncomingRequest(
+        **{name: getattr(asked, name) for name in IncomingRequest.__struct_fields__} | {"source": "made up"}
     )
     assert house.inbox.receiver.before_body(elsewhere, 2).status == 404
     assert house.inbox.receiver.refusals.counted() == {
@@ -134,7 +134,7 @@ def documents(houses):
 def moves(house, number, type, **more):
     event_id, body = message(f"evt_{number}", type, subject="doc 1", sequence=number, data={}, **more)
     headers = list(sign(SECRET, event_id, body, timestamp=house.clock.at // 1000).items())
-    asked = Call(method="POST", source="surehook", query="", url="http://receiver/surehook", headers=headers, peer="",
+    asked = IncomingRequest(method="POST", source="surehook", query="", url="http://receiver/surehook", headers=headers, peer="",
                  body=body)  # fmt: skip
     assert house.do(house.inbox.receive(asked)).status == 200
     house.work()
@@ -256,7 +256,9 @@ def test_depth_tells_what_is_put_off_from_what_is_due(house):
 def test_depth_is_counted_up_to_a_bound(house):
     for n in range(5):
         house.receive(f"evt_{n}")
-    (depth,) = house.do(house.inbox.store.run(lambda book: book.depth(now=house.clock.at, limit=3)))
+    (depth,) = house.do(
+        house.inbox.store.run(lambda transaction: transaction.depth(now=house.clock.at, limit=3))
+    )
     assert depth.ready == 3
 
 
@@ -299,7 +301,7 @@ def test_a_look_that_fails_keeps_nobody_from_working(house):
     seen = house.on()
     house.inbox.collector()
     broken = text("select nothing from nowhere")
-    house.inbox.looking = lambda: lambda book: book.connection.execute(broken)
+    house.inbox.depth_work = lambda: lambda transaction: transaction.connection.execute(broken)
     house.receive("evt_1")
     house.work()
     assert [event.id for event in seen] == ["evt_1"]

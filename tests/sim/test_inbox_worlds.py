@@ -66,6 +66,9 @@ def test_the_command_plays_both_halves_and_keeps_the_figures(tmp_path, capsys):
 
 
 def test_a_finding_is_one_line_to_replay(monkeypatch, capsys):
-    monkeypatch.setattr("surehook.inbox.ends.Ends.well", lambda self, run, called: self.end(run, "ignored"))
+    monkeypatch.setattr(
+        "surehook.inbox.result_policy.ResultPolicy.succeeded",
+        lambda self, run, called: self.end(run, "ignored"),
+    )
     assert command(["sim", "--inbox", "--seed", "3", "--seeds", "1"]) == 1
     assert "replay: python -m lab sim --seed 3 --inbox --trace" in capsys.readouterr().out

@@ -4,7 +4,7 @@ A transaction happens whole, in one instant, some time after it was asked for an
 faults (`Faults`) are shares drawn for each, and one list of deaths. A death strikes at a *moment*, and what had not been
 committed is rolled back by the real store, as the database does when a connection breaks:
 
-    call NAME      the process is about to call NAME on its open transaction (names of `ports.inbox.Book`)
+    call NAME      the process is about to call NAME on its open transaction (names of `ports.inbox.Transaction`)
     handler        a handler has written its effect, and has not returned
     commit KIND    all is written and nothing committed; KIND is persist, claim, process, release, or the first call's name
     answer KIND    it is committed, and the process does not learn of it
@@ -22,7 +22,7 @@ from msgspec import Struct
 from lab.sim.loop import Process, SimLoop
 from lab.sim.trace import Trace
 from surehook.inbox.sql.stores import SqlStore
-from surehook.ports.inbox import Book, Contended, StoreUnavailable
+from surehook.ports.inbox import Contended, StoreUnavailable, Transaction
 
 T = TypeVar("T")
 
@@ -73,12 +73,12 @@ class SimStore:
         self._trace = trace
         self._kill = kill
 
-    async def run(self, work: Callable[[Book], T]) -> T:
+    async def run(self, work: Callable[[Transaction], T]) -> T:
         await self._wait()
         self._refuse()
         watched = _Watched(self.moment)
         try:
-            result = self._inner.run(lambda book: self._inside(watched, book, work))
+            result = self._inner.run(lambda transaction: self._inside(watched, transaction, work))
             self._tell(watched)
             self.moment(f"answer {watched.kind}")
         except Died:
@@ -91,8 +91,8 @@ class SimStore:
             raise StoreUnavailable("simulated: the answer to a commit was lost")
         return result
 
-    def _inside(self, watched: _Watched, book: Book, work: Callable[[Book], T]) -> T:
-        watched.book = book
+    def _inside(self, watched: _Watched, transaction: Transaction, work: Callable[[Transaction], T]) -> T:
+        watched.transaction = transaction
         result = work(watched)
         self.moment(f"commit {watched.kind}")
         return result
@@ -137,17 +137,17 @@ class SimStore:
 
 
 class _Watched:
-    """A book whose calls are moments at which the process can die."""
+    """A transaction whose calls are moments at which the process can die."""
 
     def __init__(self, moment: Callable[[str], None]) -> None:
         self._moment = moment
-        self.book: Any = None
+        self.transaction: Any = None
         self.kind = "nothing"
         self.calls = 0
         self.found = False  # a claim found something
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.book, name)
+        method = getattr(self.transaction, name)
 
         def call(*args: Any, **named: Any) -> Any:
             if self.kind == "nothing":

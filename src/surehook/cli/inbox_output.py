@@ -38,7 +38,7 @@ def note_waiting(rows: Sequence[ApiObject]) -> None:
     """Note for each source whose oldest event has been due for long: its workers may not run, or not keep up."""
     from surehook.core import instants
     from surehook.host.clock import SystemClock
-    from surehook.inbox.unworked import WAITS_S
+    from surehook.inbox.no_workers import WAITS_S
 
     now = SystemClock().now()
     for row in rows:

@@ -7,15 +7,16 @@ from typing import Any
 from surehook.cli import pending_call
 from surehook.client import Client, Refused
 from surehook.client.calls import ApiCall, is_doubtful
+from surehook.core.effects import Script
 
 
 class TrackedClient(Client):
     """A client whose latest change is known to `pending_call`."""
 
-    def _do(self, call: ApiCall, type: Any = Any) -> Any:
+    def _exchange(self, call: ApiCall, type: Any = Any) -> Script[Any]:
         pending_call.began(call)
         try:
-            return super()._do(call, type)
+            return (yield from super()._exchange(call, type))
         except Refused as error:
             if not is_doubtful(error):
                 pending_call.clear()

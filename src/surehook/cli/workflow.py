@@ -26,14 +26,13 @@ Which = Annotated[
 def draw(
     table: Which = "signing",
     form: Annotated[
-        Literal["text", "mermaid", "svg"], typer.Option("--format", help="Text, Mermaid, or an SVG picture.")
+        Literal["text", "mermaid"], typer.Option("--format", help="Text, or Mermaid for a page.")
     ] = "text",
 ) -> None:
     """Draw a table as a diagram."""
-    from surehook.core.workflow_svg import draw_svg
     from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 
-    drawn = {"text": draw_text, "mermaid": draw_mermaid, "svg": draw_svg}[form](_table(table))
+    drawn = (draw_mermaid if form == "mermaid" else draw_text)(_table(table))
     line(drawn.rstrip("\n"))
 
 

@@ -1,11 +1,11 @@
-"""Publish events and manage a surehook server: `Client`, and `AsyncClient`, its twin. Needs msgspec alone.
+"""Publish events and manage a surehook server: `Client`, and `AsyncClient`, which awaits. Needs msgspec alone.
 
     from surehook.client import Client
 
     hooks = Client("http://127.0.0.1:8080", key)
     sent = hooks.send("document.signed", {"document_id": "doc_42"}, tenant="acme", key="doc_42:signed")
 
-What both share is pure (`calls`, `http1`); what differs is only how bytes travel (`sockets`, `streams`).
+Both run the same scripts (`base`) over pure rules (`calls`, `http1`); only the connections differ (`sockets`, `streams`).
 The classes are loaded when they are first asked for, so that a program pays for the one it uses.
 """
 

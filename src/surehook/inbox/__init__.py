@@ -22,21 +22,24 @@ arrival and one for each replay. What came over the wire is never changed.
 whoever is alive, any number of times, and takes effect once, because effects and mark are one commit. A worker that lost its
 lease cannot commit.
 
-    receive.py      one request, judged            answers.py   what a sender is told
-    line.py         group commit                   refusals.py  what was not believed
-    handlers.py     who does what                  process.py   runs, in one transaction
-    following.py    documents and their workflows  ends.py      how one run ends
-    work.py         workers                        event.py     what a handler sees
-    rules.py        how workers work               pace.py      which runs share a transaction
-    calls.py        handlers at work               crew.py      who is left behind
-    threads.py      workers in threads; tasks.py in tasks
-    definitions.py  sources, handlers, rules       inbox.py     Inbox; async_inbox.py AsyncInbox
-    desk.py         finalize, replay, lists        sql/         the tables
-    owing.py        receipts, owed by a commit     letters.py   what they say, sent by telling.py
-    results.py      what handlers return           hints.py     errors that they usually raise
-    unhandled.py    what waits for a handler       seldom.py    what is said once in a while
-    keeping.py      retention                      backoff.py   how long a failure waits
-    queue/          what may stand before them     asgi.py, wsgi.py, sources/
+    receive.py       one request, judged             answers.py            what a sender is told
+    group_commit.py  requests share a transaction    refusals.py           counts and samples of refused requests
+    handlers.py      the handlers                    process.py            runs, in one transaction
+    following.py     which workflow has an event     result_policy.py      the end of one run
+    document_batch.py  documents decided on          document_rows.py      their rows
+    worker.py        workers                         worker_transactions.py  what they do in a transaction
+    pool.py          those that run, and those that hang
+    worker_threads.py, worker_tasks.py               workers in threads, and in tasks of a loop
+    handler_times.py runs that share a transaction   calls.py              handlers at work
+    event.py         an event, as handlers see it    results.py            what handlers return
+    definitions.py   sources, handlers, rules        inbox.py              Inbox; async_inbox.py AsyncInbox
+    operations.py    finalize, replay, lists         document_commands.py  release, grant
+    pending_receipts.py, receipt_batches.py, receipt_sender.py             receipts, from the commit to the sender
+    unhandled_events.py  parked without a handler    no_workers.py         a warning that nobody processes
+    retention.py     pruning by idle workers         backoff.py            the wait after a failure
+    trouble.py       the database away               log_limits.py         log lines that come once in a while
+    queue/           a broker in front of the table  sql/                  the tables
+    rules.py, hints.py, asgi.py, wsgi.py, sources/, django/, testing/
 
 `surehook.inbox.sources` needs neither a database nor SQLAlchemy; the rest is loaded when first used.
 """
@@ -53,8 +56,8 @@ if TYPE_CHECKING:
     from surehook.inbox.handlers import Later as Later
     from surehook.inbox.handlers import Refuse as Refuse
     from surehook.inbox.inbox import Inbox as Inbox
-    from surehook.inbox.keeping import Keep as Keep
     from surehook.inbox.queue.option import Queue as Queue
+    from surehook.inbox.retention import Keep as Keep
     from surehook.inbox.rules import Rules as Rules
     from surehook.inbox.sources.receipts_to import ReceiptsTo as ReceiptsTo
 
@@ -64,7 +67,7 @@ _PLACES = {
     "Event": "event",
     "Ignore": "handlers",
     "Inbox": "inbox",
-    "Keep": "keeping",
+    "Keep": "retention",
     "Later": "handlers",
     "Queue": "queue.option",
     "ReceiptsTo": "sources.receipts_to",

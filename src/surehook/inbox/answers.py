@@ -1,11 +1,11 @@
-"""What a sender is told: the source's own words for success, and problem+json for everything else.
+"""Answers to senders: the source's own words for success, and problem+json for everything else.
 
-Every problem says by machine whether the same bytes may be taken later (`retryable`), so that a sender neither gives up what
+Every problem tells machines whether the same bytes may be taken later (`retryable`), so that a sender neither gives up what
 would arrive nor repeats what never will. Refusals of one status look the same outside; the reason is in the counters.
 
     400 no_body              terminal  the body is empty
     401 bad_signature        terminal  not believed, for whatever reason
-    403 caller_refused       retryable the caller is outside the source's networks, which are ours to mend
+    403 caller_refused       retryable the caller is outside the source's networks, which are ours to correct
     404 unknown_source       retryable no such source is mounted here, perhaps not yet
     405 method_not_allowed   terminal
     408 body_too_slow        retryable

@@ -18,7 +18,7 @@ from msgspec import structs
 from surehook.core.errors import SettingsError
 from surehook.core.limits import LINGER_BYTES
 from surehook.core.sources.provider import Reply
-from surehook.inbox.receive import Call, Receiver
+from surehook.inbox.receive import IncomingRequest, Receiver
 
 T = TypeVar("T")
 
@@ -39,7 +39,11 @@ class AsgiApp:
     """`receive_call` judges, stores and answers a whole request; `body_s` is the deadline for its body, in seconds."""
 
     def __init__(
-        self, receiver: Receiver, receive_call: Callable[[Call], Awaitable[Reply]], *, body_s: float = BODY_S
+        self,
+        receiver: Receiver,
+        receive_call: Callable[[IncomingRequest], Awaitable[Reply]],
+        *,
+        body_s: float = BODY_S,
     ) -> None:
         self._body_s = body_s
         self._receiver = receiver
@@ -60,7 +64,7 @@ class AsgiApp:
             await _send(send, reply)
 
     async def _begun(self, scope: Scope, receive: Receive) -> Reply | Awaitable[Reply]:
-        """An answer at once, or one to be waited for."""
+        """Begin a coroutine: its answer at once, or the rest to be awaited."""
         call = _call(scope)
         early = self._receiver.before_body(call, _length(call))
         if early is not None:
@@ -86,7 +90,7 @@ class AsgiApp:
         await send({"type": "http.response.body", "body": b""})
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Standing alone, a server asks for a lifespan; a websocket is none of ours."""
+        """Answer what is no HTTP: a server asks for a lifespan when the inbox stands alone; websockets are refused."""
         if scope["type"] == "lifespan":
             while True:
                 message = await receive()
@@ -116,7 +120,7 @@ class Before:
         await self._app(scope, receive, send)
 
 
-def _call(scope: Scope) -> Call:
+def _call(scope: Scope) -> IncomingRequest:
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
@@ -125,7 +129,7 @@ def _call(scope: Scope) -> Call:
     client = scope.get("client")
     host = next((value for name, value in headers if name == "host"), "")
     url = f"{scope.get('scheme', 'http')}://{host}{path}" + (f"?{query}" if query else "")
-    return Call(
+    return IncomingRequest(
         method=scope["method"],
         source=inside.strip("/"),
         query=query,
@@ -136,8 +140,8 @@ def _call(scope: Scope) -> Call:
     )
 
 
-def _length(call: Call) -> int | None:
-    """What the sender says; a server has refused what is no number, and the body is counted in any case."""
+def _length(call: IncomingRequest) -> int | None:
+    """Read the sender's content length; a server has refused what is no number, and the body is counted in any case."""
     said = next((value for name, value in call.headers if name == "content-length"), "")
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 
@@ -155,7 +159,7 @@ async def _within(seconds: float, reading: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """The rest of a coroutine that has begun, and waits."""
+    """Await the rest of a coroutine that has begun."""
     while True:
         wrong: BaseException | None = None
         try:
@@ -170,7 +174,7 @@ def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any,
 
 
 async def _body(receive: Receive, most: int, *, keeps: bool = True) -> bytes | None:
-    """The whole body, or None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
+    """Read the whole body; None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -1,4 +1,4 @@
-"""How long a failed event waits."""
+"""The wait of a failed event before its next attempt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
 
 
 class Backoff(Struct, frozen=True):
-    """How long a failed event waits: `first_s`, then `factor` times as long each time, up to `max_s`, plus up to `jitter` of it.
+    """The wait of a failed event: `first_s`, then `factor` times as long each time, up to `max_s`, plus up to `jitter` of it.
 
     The defaults give up after ten attempts and about three hours: a handler that still fails needs a person. Raises
     SettingsError.

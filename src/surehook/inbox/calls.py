@@ -24,7 +24,7 @@ class GivenUp(StoreError):
     """The handler came back after it was given up."""
 
 
-class Call(Struct, eq=False, gc=False):
+class HandlerCall(Struct, eq=False, gc=False):
     """A handler at work: on this run, by this thread or task, since then and until then at the latest (seconds since boot)."""
 
     run: Run
@@ -33,36 +33,36 @@ class Call(Struct, eq=False, gc=False):
     began: float
     until: float
     is_over: bool = False  # or given up: who sets it decides
-    forgotten: str | None = None  # the name of a coroutine that it made and nobody awaited
+    unawaited: str | None = None  # the name of a coroutine that it made and nobody awaited
 
-    def told(self, now: float) -> str:
-        """It, in words."""
+    def describe(self, now: float) -> str:
+        """Describe the call, for a log line."""
         ref = ids.text(PREFIX, self.run.event)
         return f"{self.handler.name} is at work on {ref} for {now - self.began:.0f} s"
 
 
-class Calls:
-    """Those under way in this process, by who makes them: a thread, or a task. `boot` counts seconds, and `took` is told of each
+class HandlerCalls:
+    """The calls under way in this process, by thread or task. `boot` counts seconds, and `took` is told of each
     call that is over or given up, and of its seconds."""
 
     def __init__(
         self, boot: Callable[[], float], took: Callable[[Handler, float], None], this: Callable[[], int]
     ) -> None:
-        """`this()`: who is calling."""
+        """`this()` identifies the calling thread or task."""
         self.boot = boot
         self._this = this
         self.took = took
         self._deciding = threading.Lock()
-        self._under_way: dict[int, Call] = {}
+        self._under_way: dict[int, HandlerCall] = {}
 
-    def begin(self, run: Run, handler: Handler, now: float, until: float) -> Call:
-        """It begins; whatever becomes of it, `end` follows."""
+    def begin(self, run: Run, handler: Handler, now: float, until: float) -> HandlerCall:
+        """Note that a call begins; `end` follows in any case."""
         caller = self._this()
-        call = self._under_way[caller] = Call(run, handler, caller, now, until)
+        call = self._under_way[caller] = HandlerCall(run, handler, caller, now, until)
         return call
 
-    def end(self, call: Call) -> float:
-        """It has come back; when that is. Raises GivenUp if it was given up, whatever it did."""
+    def end(self, call: HandlerCall) -> float:
+        """Note that a call is back; the instant. Raises GivenUp if it was given up, whatever it did."""
         with self._deciding:
             was_given_up, call.is_over = call.is_over, True
             if self._under_way.get(call.caller) is call:
@@ -73,15 +73,15 @@ class Calls:
             raise GivenUp(f"given up, and back after {now - call.began:.0f} s")
         return now
 
-    def mine(self) -> Call | None:
-        """What the calling thread or task is at."""
+    def mine(self) -> HandlerCall | None:
+        """The call that the current thread or task is making."""
         return self._under_way.get(self._this())
 
-    def of(self, caller: int) -> Call | None:
-        """What this thread or task is at."""
+    def of(self, caller: int) -> HandlerCall | None:
+        """The call that this thread or task is making."""
         return self._under_way.get(caller)
 
-    def give_up(self, call: Call) -> bool:
+    def give_up(self, call: HandlerCall) -> bool:
         """Let nothing of it be kept; False if it has come back."""
         with self._deciding:
             if call.is_over:
@@ -93,7 +93,7 @@ class Calls:
 
 
 def this_task() -> int:
-    """Which task is calling; 0 where none is: no thread calls handlers that must not block."""
+    """Identify the calling task; 0 where there is none: no thread calls handlers that must not block."""
     try:
         return id(asyncio.current_task())
     except RuntimeError:

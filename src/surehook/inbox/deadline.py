@@ -1,4 +1,4 @@
-"""The time of coroutines, where one task has many of them, one after the other.
+"""Timeouts of coroutines, where one task awaits many of them, one after the other.
 
 A timer of its own for each (`asyncio.timeout`) costs more than a short handler does. So a task has one, which is set when there
 is none and looks, when it goes off, at what is under way then: most often a later call, whose time it waits for anew.
@@ -18,7 +18,7 @@ class Over(Exception):
 
 
 class Deadline:
-    """Of one task."""
+    """The timer of one task."""
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._task = task
@@ -28,7 +28,7 @@ class Deadline:
         self._is_over = False
 
     async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-        """What it gives, if it ends in that time or does not mind being cancelled. Raises Over, and what it raises."""
+        """Await a coroutine for so long, and cancel it then; its result. Raises Over, and what the coroutine raises."""
         cancelling, around = self._task.cancelling(), self._until  # it may be within another one
         until = self._loop.time() + seconds
         self._until = until = until if around is None else min(until, around)
@@ -65,13 +65,13 @@ class Deadline:
 
 
 class Deadlines:
-    """Of each task that has asked and is not done."""
+    """The timers of all tasks that have asked for one and are not done."""
 
     def __init__(self) -> None:
         self._by_task: dict[asyncio.Task[Any], Deadline] = {}
 
     def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> Coroutine[Any, Any, T]:
-        """As the calling task's, which is to await it. Raises Over then, and what the coroutine raises."""
+        """Bound a coroutine of the calling task, which has to await it. Raises Over, and what the coroutine raises."""
         task = asyncio.current_task()
         assert task is not None
         found = self._by_task.get(task)

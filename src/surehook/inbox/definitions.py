@@ -1,4 +1,4 @@
-"""What an inbox is before any database: its sources, its handlers, its rules, its clock."""
+"""The part of an inbox that needs no database: its sources, its handlers, its rules, its clock."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from surehook.core.sources.provider import Reply
 from surehook.core.workflow.decide import Table
 from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
-from surehook.inbox import forgotten, words
+from surehook.inbox import document_commands, unawaited
+from surehook.inbox.anomalies import Anomalies
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.calls import Calls, this_task
-from surehook.inbox.drawing import Drawing
-from surehook.inbox.ends import Ends
+from surehook.inbox.calls import HandlerCalls, this_task
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
+from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.handlers import F, Handler, Handlers, named
-from surehook.inbox.keeping import Keep, Keeping
-from surehook.inbox.letters import Letters
-from surehook.inbox.oddities import Oddities
-from surehook.inbox.owing import Owing
-from surehook.inbox.pace import Pace
-from surehook.inbox.process import Done, Processor
-from surehook.inbox.queue.ahead import Ahead
+from surehook.inbox.pending_receipts import PendingReceipts
+from surehook.inbox.process import BatchResult, Processor
+from surehook.inbox.queue.inbox_queue import InboxQueue
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker
+from surehook.inbox.random_values import RandomValues
+from surehook.inbox.receipt_batches import ReceiptBatches
 from surehook.inbox.receive import Receiver, Taken
 from surehook.inbox.refusals import Sample
+from surehook.inbox.result_policy import ResultPolicy
+from surehook.inbox.retention import Keep, Pruner
 from surehook.inbox.rules import Rules, checked
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
 from surehook.inbox.undoing import Undoing
-from surehook.inbox.unhandled import Unhandled
+from surehook.inbox.unhandled_events import UnhandledEvents
 from surehook.inbox.watch import Watch
-from surehook.inbox.work import Steps
+from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book, Depth, Entry, Request, Stored, StoreError, pairs
+from surehook.ports.inbox import Depth, Entry, Request, Stored, StoreError, Transaction, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
@@ -72,8 +72,8 @@ class Definitions:
         entropy: Entropy | None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
-        self._drawing = drawing = Drawing(entropy or SystemEntropy())
-        self.identify = drawing.identify
+        self._random_values = random_values = RandomValues(entropy or SystemEntropy())
+        self.identify = random_values.identify
         self.receiver = Receiver(self.identify, self.clock.boot)
         rules = checked(rules)
         self.handlers = Handlers(rules, may_wait=may_wait)
@@ -84,37 +84,51 @@ class Definitions:
         undoing = Undoing(Handlers(rules, may_wait=may_wait))
         self.following = Following(lambda: self.identify(self.clock.now()), undoing)
         self.backoff = backoff or Backoff()
-        pace = Pace(self.handlers, self.clock.boot)
-        self.calls = Calls(self.clock.boot, pace.took, this_task if may_wait else threading.get_ident)
-        forgotten.watch(self.calls)
-        ends = Ends(
-            self.handlers, self.backoff, drawing.fraction, self.clock.now,
+        handler_times = HandlerTimes(self.handlers, self.clock.boot)
+        self.calls = HandlerCalls(
+            self.clock.boot, handler_times.took, this_task if may_wait else threading.get_ident
+        )
+        unawaited.watch(self.calls)
+        policy = ResultPolicy(
+            self.handlers, self.backoff, random_values.fraction, self.clock.now,
             calls=self.calls, within_s=rules.within_s,
         )  # fmt: skip
-        self.owing = Owing(self.receiver.sources, self.clock.now)
-        self.letters = Letters(
-            self.receiver.sources, self.owing, self.clock.now, drawing.bits, drawing.fraction
+        self.pending_receipts = PendingReceipts(self.receiver.sources, self.clock.now)
+        self.receipt_batches = ReceiptBatches(
+            self.receiver.sources,
+            self.pending_receipts,
+            self.clock.now,
+            random_values.bits,
+            random_values.fraction,
         )
-        self.unhandled = Unhandled(
+        self.unhandled_events = UnhandledEvents(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )
         self.failures = Failures(self.clock.boot)
-        self.oddities = Oddities(self.clock.boot)
+        self.anomalies = Anomalies(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
-        self.ahead = Ahead(
-            queue, draw=drawing.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
+        self.queue = InboxQueue(
+            queue, draw=random_values.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
         )
         self.gaps = Gaps(self.clock.boot)
-        processor = Processor(ends, self.receiver.sources, self.following, self.owing, self.gaps)
-        self.steps = Steps(
-            processor, rules, pace, self.clock.now, drawing.token, self._told, self._look, self.trouble
+        processor = Processor(policy, self.receiver.sources, self.following, self.pending_receipts, self.gaps)
+        self.rules = rules
+        self.transactions = WorkerTransactions(
+            processor,
+            rules,
+            handler_times,
+            self.clock.now,
+            random_values.token,
+            self._told,
+            self._look,
+            self.trouble,
         )
-        self.keeping = Keeping(keep, self.clock.now)
+        self.pruner = Pruner(keep, self.clock.now)
         for source in _listed(sources):
             self.add(source)
 
     def add(self, source: Source) -> Source:
-        """One more source. Raises SettingsError when there is one of this name."""
+        """Add a source. Raises SettingsError when there is one of this name."""
         if not isinstance(source, Source):
             raise SettingsError(
                 "sources",
@@ -198,7 +212,7 @@ class Definitions:
 
     @property
     def handles_nothing(self) -> bool:
-        """Whether no handler is defined, and no workflow: everything would wait."""
+        """True if no handler and no workflow is defined: everything would wait."""
         return not self.handlers and not list(self.following.workflows)
 
     def samples(self, source: str) -> list[Sample]:
@@ -240,24 +254,24 @@ class Definitions:
             self._collector = Collector(self.watch, self.receiver.refusals.counted, self.clock.now)
         return self._collector
 
-    def looking(self) -> Callable[[Book], Sequence[Depth]]:
-        """A look at how much waits, which metrics show from then on."""
+    def depth_work(self) -> Callable[[Transaction], Sequence[Depth]]:
+        """Count what waits; metrics show that from then on."""
 
-        def work(book: Book) -> Sequence[Depth]:
+        def work(transaction: Transaction) -> Sequence[Depth]:
             now = self.clock.now()
-            found = book.depth(now=now, limit=DEPTH_ROWS)
+            found = transaction.depth(now=now, limit=DEPTH_ROWS)
             self.watch.saw(found, now)
             return found
 
         return work
 
     def unseen(self, error: Exception) -> None:
-        """Depth could not be looked at: an old one is not shown for a new one, and the counters say what is wrong."""
+        """Note that depth could not be counted: metrics show none then, rather than an old one."""
         log.warning("how much waits could not be looked at: %s", error)
         self.watch.saw((), None)
 
     def arrived(self, request: Request, ends: Sequence[Stored]) -> None:
-        """Count what became of a stored request, and say it where it is not as usual."""
+        """Count the outcomes of a stored request, and log the unusual ones."""
         self.trouble.over()
         self.watch.arrived(request.source, ends)
         for event, end in zip(request.events, ends, strict=True):
@@ -268,28 +282,28 @@ class Definitions:
                 version = named(handlers)[1] if handlers else ""
                 self.watch.duplicate(request.source, pairs(request.headers), version)
             else:
-                self.oddities.conflict(request.source, end.id)
+                self.anomalies.conflict(request.source, end.id)
 
     def decided(self, entry: Entry | None) -> bool:
-        """Tell of a word that was said, if there was an event that waited for it; whether there was."""
+        """Report a decision to the observers, if an event was waiting for one; whether it was."""
         if entry is not None:
             self.transitions.decided(entry, self.clock.now())
         return entry is not None
 
-    def releasing(
+    def release_work(
         self, document: str, document_type: str | None, tenant: str, by: str, reason: str
-    ) -> Callable[[Book], bool]:
+    ) -> Callable[[Transaction], bool]:
         now = self.clock.now()
-        return words.releasing(document, document_type, tenant, by=by, reason=reason, now=now)
+        return document_commands.release_work(document, document_type, tenant, by=by, reason=reason, now=now)
 
-    def granting(
+    def grant_work(
         self, document: str, document_type: str | None, tenant: str, token: str | None, by: str, reason: str
-    ) -> Callable[[Book], str]:
-        return words.granting(
+    ) -> Callable[[Transaction], str]:
+        return document_commands.grant_work(
             document,
             document_type,
             tenant,
-            token=token or f"rmt_{self._drawing.bits(16).hex()}",
+            token=token or f"rmt_{self._random_values.bits(16).hex()}",
             by=by,
             reason=reason,
             now=self.clock.now(),
@@ -297,7 +311,7 @@ class Definitions:
         )
 
     def unstored(self, taken: Taken, error: Exception) -> Reply:
-        """What to answer when nothing was committed, or nobody knows; counted as a refusal."""
+        """Answer a sender when nothing was committed, or nobody knows; counted as a refusal."""
         reply, code = self.trouble.unstored(error)
         self.receiver.refusals.count(taken.source.name, code)
         return reply
@@ -321,39 +335,42 @@ class Definitions:
         hint = meant(name, sources, "sources") if sources else "there are none yet: add(source) comes first"
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
-    def _look(self, book: Book, idle: bool) -> bool:
-        """What a worker does while it is there, now and then: take up parked events that have a handler by now (whether
-        there were any), look at depth, if somebody scrapes, and prune. What fails here keeps nobody from working."""
+    def _look(self, transaction: Transaction, idle: bool) -> bool:
+        """Do a worker's chores, now and then: take up parked events that have a handler by now, count depth, if
+        somebody scrapes, and prune; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
-        if self.unhandled.is_due:
-            with _trying(book, lambda error: log.warning("parked events could not be looked at: %s", error)):
-                taken = self.unhandled.look(book)
+        if self.unhandled_events.is_due:
+            with _trying(
+                transaction, lambda error: log.warning("parked events could not be looked at: %s", error)
+            ):
+                taken = self.unhandled_events.look(transaction)
         now = self.clock.now()
         if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
             self._looked = now
-            with _trying(book, self.unseen):
-                self.looking()(book)
-        if self.keeping.is_due(idle=idle):
+            with _trying(transaction, self.unseen):
+                self.depth_work()(transaction)
+        if self.pruner.is_due(idle=idle):
             with _trying(
-                book, lambda error: log.warning("what is past its retention was not removed: %s", error)
+                transaction,
+                lambda error: log.warning("what is past its retention was not removed: %s", error),
             ):
-                self.keeping.step(book)
+                self.pruner.step(transaction)
         return taken
 
-    def _told(self, done: Done) -> None:
-        self.watch.told(done)
-        self.transitions.told(done)
+    def _told(self, done: BatchResult) -> None:
+        self.watch.report(done)
+        self.transitions.report(done)
         for run, ended in done.settlements:
             if ended.state == "parked":
-                self.unhandled.told(run, ended)
+                self.unhandled_events.report(run, ended)
             else:
-                self.failures.told(run, ended)
+                self.failures.report(run, ended)
         for run, ended in done.not_undone:
             self.failures.not_undone(run, ended)
         for one in done.decided:
-            self.gaps.told(one)
+            self.gaps.report(one)
         for run in done.changed:
-            self.oddities.changed(run.event)
+            self.anomalies.changed(run.event)
 
 
 def _listed(sources: Iterable[Source]) -> Iterable[Source]:
@@ -367,9 +384,9 @@ def _listed(sources: Iterable[Source]) -> Iterable[Source]:
 
 
 @contextmanager
-def _trying(book: Book, failed: Callable[[Exception], object]) -> Iterator[None]:
+def _trying(transaction: Transaction, failed: Callable[[Exception], object]) -> Iterator[None]:
     try:
-        with book.savepoint():
+        with transaction.savepoint():
             yield
     except StoreError:  # the connection or the transaction is lost, and the work with it
         raise

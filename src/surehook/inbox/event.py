@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """What happened, and what is known of how it came.
+    """An event, with how it came and what proves it.
 
     ref             `inb_…`: its name in this inbox, for `finalize`, `reject`, `replay`
     id              the sender's event id
@@ -55,7 +55,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 def read(run: Run, source: Source) -> Event:
-    """The event of a claimed run, parsed from the bytes that were stored. `run.body` must be there."""
+    """Parse the event of a claimed run from the stored bytes. `run.body` must be there."""
     assert run.body is not None
     assert run.headers is not None
     headers = pairs(run.headers)

@@ -1,6 +1,6 @@
-"""Failures of handlers, told after the commit that wrote them down: a warning each, with its traceback; the last one is an error.
+"""Failures of handlers, reported after the commit that recorded them: a warning each, with its traceback; the last an error.
 
-Bounded: ten lines a second, and then how many more there were. Those who asked (`on_dead`) hear of every event that was given up.
+Bounded: ten lines a second, and then how many more there were. The hooks of `on_dead` hear of every event that was given up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surehook.core import ids, instants
 from surehook.inbox.event import PREFIX
-from surehook.inbox.seldom import Steady
+from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.transitions import quoted
 from surehook.ports.inbox import Run, Settlement
 
@@ -52,28 +52,28 @@ Hook = Callable[[Failure], object]
 
 
 class Failures:
-    """Who is told. A hook that fails is logged, and spoils nothing."""
+    """The hooks for dead events. A hook that fails is logged, and affects nothing else."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
-        self._lines = Steady(boot, LINES_S)
+        self._lines = LinesPerSecond(boot, LINES_S)
         self._hooks: list[Hook] = []
         self._dead: list[Hook] = []
 
     def each(self, hook: Hook) -> None:
-        """Tell of every failure."""
+        """Add a hook for every failure."""
         self._hooks.append(hook)
 
     def dead(self, hook: Hook) -> None:
-        """Tell of every event that was given up."""
+        """Add a hook for every event that is given up."""
         self._dead.append(hook)
 
-    def told(self, run: Run, ended: Settlement) -> None:
-        """Tell of one run, if it failed."""
+    def report(self, run: Run, ended: Settlement) -> None:
+        """Log one run and call the hooks, if it failed."""
         if ended.state == "dead" or (ended.state == "accepted" and ended.error_code not in SAID):
             self._tell(_failure(run, ended))
 
     def not_undone(self, run: Run, ended: Settlement) -> None:
-        """Tell that a move could not be undone; its document waits for that."""
+        """Log that a move could not be undone; its document waits for that."""
         self._tell(_failure(run, ended))
 
     def _tell(self, one: Failure) -> None:

@@ -1,62 +1,21 @@
-"""Documents that workflows follow: what an event means is decided by the table, and handlers hear of moves.
+"""The workflows that an inbox follows: which events go to which, and which handlers hear of them.
 
 A workflow has the events that the pattern fits. It also has those that the pattern leaves out and that carry a number of a
 document, if its table names their type `informational`: the sender has counted them, so the document would wait for them.
 Informational events reach handlers that ask.
-
-A document is locked before it is read, so its events take effect one after the other, whichever worker has them. The decision,
-the document, the journal and the handlers' effects are one commit. What comes early waits in the document, its run is `held`;
-when its predecessor has come, both take effect in the same transaction, in their order.
-
-If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
-the document's line and is tried again by its own backoff, and the event that let it go on stands.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-from msgspec import structs
-
-from surehook.core.workflow.decide import Arrival, Decision, Document, Step, WorkflowError, is_undone
-from surehook.inbox.ends import Called, Ends
+from surehook.core.workflow.decide import Arrival
 from surehook.inbox.event import Event
-from surehook.inbox.handlers import Handler, Ignore, Refuse, check_pattern, matches
-from surehook.inbox.undoing import UNDO_FAILED, UndoFailed, Undoing
+from surehook.inbox.handlers import Handler, check_pattern, matches
+from surehook.inbox.undoing import Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
-from surehook.ports.inbox import Book, DocumentKey, DocumentRow, Run, Settlement, State, StepRow, StoreError
-
-log = logging.getLogger("surehook.inbox")
-
-UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
-AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
-WAITED_TOO_LONG = (
-    "waited_too_long"  # a rule that is a code as well: these are replayed once what was missing has come
-)
-
-# What a verdict that moves nothing makes of a run.
-_ENDS: dict[str, State] = {
-    "duplicate": "ignored",
-    "stale": "ignored",
-    "informational": "ignored",
-    "no_op": "ignored",
-    "conflict": "rejected",
-    "early": "held",
-}
-
-_document = msgspec.json.Decoder(Document)
-_step = msgspec.json.Decoder(Step)
-
-
-class Decided(NamedTuple):
-    """A decision about a document, and the run of the event that it was about, where there is one."""
-
-    key: DocumentKey
-    step: Step
-    run: Run | None
+from surehook.ports.inbox import Run
 
 
 class Followed(NamedTuple):
@@ -74,7 +33,7 @@ class _Rule(NamedTuple):
 
 
 class Following:
-    """Which events go to which workflow, and who undoes. `identify()` makes an id of sixteen bytes."""
+    """The workflows by the events they follow, and the handlers that undo. `identify()` makes an id of sixteen bytes."""
 
     def __init__(self, identify: Callable[[], bytes], undoing: Undoing) -> None:
         self.undoing = undoing
@@ -89,20 +48,20 @@ class Following:
         self._rules.append(_Rule(source, pattern, workflow))
 
     def adopt(self, other: Following) -> None:
-        """Take over what another one has."""
+        """Take over the rules and undoing handlers of another one."""
         for rule in other._rules:
             self.add(rule.workflow, rule.source, rule.pattern)
         self.undoing.handlers.adopt(other.undoing.handlers, lambda one: one)
 
     def of(self, source: str, type: str | None) -> Workflow | None:
-        """The workflow of an event, the first rule that fits."""
+        """Find the workflow of an event: the first rule that fits."""
         for rule in self._rules:
             if rule.source in ("*", source) and matches(rule.pattern, type):
                 return rule.workflow
         return None
 
     def beside(self, run: Run, event: Event) -> Followed | None:
-        """Of an event that no pattern fits: the document whose number it carries, rather of a workflow that knows its type.
+        """Find the document whose number an event carries that no pattern fits, preferably of a workflow that knows its type.
         None: it counts nowhere."""
         first = None
         for rule in self._rules:
@@ -121,8 +80,8 @@ class Following:
         return first
 
     def asking(self, workflow: Workflow, run: Run, fitting: Iterable[Handler]) -> tuple[Handler, ...]:
-        """Of the handlers that fit an informational event those that ask for such: by their word, or as their pattern
-        fits no type that moves. Where no pattern of `follow` fits, all: they never heard of moves only."""
+        """Choose, of the handlers that fit an informational event, those that ask for such: by `informational=`, or since
+        their pattern fits no type that moves. Where no pattern of `follow` fits, all: they never heard of moves only."""
         moving, is_beside = workflow.table.moving, self.of(run.source, run.type) is None
         return tuple(
             one
@@ -131,258 +90,5 @@ class Following:
         )
 
     def by_type(self, document_type: str) -> Workflow | None:
-        """None: documents of this type are followed elsewhere."""
+        """Find the workflow of a document type; None: its documents are followed elsewhere."""
         return next((one for one in self.workflows if one.document_type == document_type), None)
-
-
-class Desk:
-    """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
-
-    def __init__(
-        self,
-        book: Book,
-        ends: Ends,
-        following: Following,
-        read: Callable[[Run], Event],
-        keys: Sequence[DocumentKey],
-    ) -> None:
-        self._book, self._ends, self._following, self._read = book, ends, following, read
-        self._rows = book.documents(keys) if keys else {}
-        self._standing = {
-            key: None if row.body is None else _document.decode(row.body) for key, row in self._rows.items()
-        }
-        self._wake: dict[DocumentKey, int | None] = {}
-        self.decided: list[Decided] = []
-        self.not_undone: dict[
-            DocumentKey, UndoFailed
-        ] = {}  # which wait, and are not decided on in this batch
-        self._held: dict[
-            tuple[DocumentKey, str], tuple[Run, Event]
-        ] = {}  # in this batch, so not yet in the database
-        self.settled: dict[
-            bytes, tuple[Run, Settlement]
-        ] = {}  # by run: one that was held may leave in the same batch
-
-    def arrives(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, event: Event) -> None:
-        """Decide on an event, call the handlers of what moves, and note how every run that it concerns ended."""
-        if run.number > 0 and not self._is_undone(key, run):
-            before = self._book.effective_step(run.event)
-            if before is not None:
-                self._again(workflow, run, structs.replace(event, change=_step.decode(before[1])))
-                return
-        self._decide(workflow, key, arrival, (run, event))
-
-    def settle(self, run: Run, settlement: Settlement) -> None:
-        """Note how a run ended."""
-        self.settled[run.id] = (run, settlement)
-
-    def wake(self, workflow: Workflow, key: DocumentKey) -> None:
-        """Let time pass for a document, if it still waits for that."""
-        wake_at = self._rows[key].wake_at
-        if wake_at is not None and wake_at <= self._ends.now() and self._standing[key] is not None:
-            self._decide(workflow, key, None, None)
-
-    def keep(self, identify: Callable[[], bytes]) -> None:
-        """Write the documents that were decided on, and the journal."""
-        now = self._ends.now()
-        rows = []
-        for key, wake_at in self._wake.items():
-            document = self._standing[key]
-            assert document is not None
-            body = msgspec.json.encode(document).decode()
-            rows.append(
-                DocumentRow(key=key, body=body, state=document.state, wake_at=wake_at, updated_at=now)
-            )
-        self._book.keep_documents(rows)
-        self._book.journal(
-            [
-                StepRow(
-                    id=identify(),
-                    key=key,
-                    event=None if run is None else run.event,
-                    event_id=step.event,
-                    verdict=step.verdict,
-                    at=step.at,
-                    body=msgspec.json.encode(step).decode(),
-                )
-                for key, step, run in self.decided
-            ]
-        )
-
-    def _is_undone(self, key: DocumentKey, run: Run) -> bool:
-        document = self._standing[key]
-        return document is not None and is_undone(document, run.event_id)
-
-    def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
-        """A replay of an event that took effect: its handlers, with the move that it made then; the document stays."""
-        assert event.change is not None
-        try:
-            with self._book.savepoint():
-                ended = self._ended(workflow, event.change, run, event, again=False)
-        except StoreError:
-            raise
-        except Exception as error:
-            self.settle(run, self._ends.badly(run, error))
-        else:
-            self.settle(run, ended)
-
-    def _decide(
-        self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
-    ) -> None:
-        document = self._standing[key]
-        if (waits := self.not_undone.get(key)) is not None:
-            self._put_off(waits, own)
-            return
-        said: dict[bytes, Settlement] = {}
-        while True:  # once more for each waiting event whose handler fails: at most as often as events wait
-            try:
-                decision = workflow.decide(document, arrival, now=self._ends.now())
-            except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
-                if own is None:
-                    log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
-                    self._wake[key] = self._ends.now() + UNREADABLE_MS
-                    return
-                self.settle(own[0], self._ends.badly(own[0], error, "workflow_error"))
-                return
-            runs = self._concerned(key, decision, own)
-            try:
-                failed = self._handle(workflow, key, decision, runs, own, said)
-            except UndoFailed as error:
-                self.not_undone[key], self._wake[key] = error, error.ended.due_at
-                self._put_off(error, own)
-                return
-            if failed is None:
-                break
-            if failed.id in said:
-                continue
-            if own is not None and failed.id == own[0].id:
-                return
-            assert document is not None
-            document = _without(document, failed.event_id)
-        self._standing[key] = decision.document
-        self._wake[key] = decision.wake_at
-        for step in decision.steps:
-            concerned = runs.get(step.event)
-            self.decided.append(Decided(key, step, None if concerned is None else concerned[0]))
-            if concerned is not None and step.verdict == "early" and not decision.again:
-                self._held[key, step.event] = concerned
-
-    def _concerned(
-        self, key: DocumentKey, decision: Decision, own: tuple[Run, Event] | None
-    ) -> dict[str, tuple[Run, Event]]:
-        """Runs by event id: the event's own, and those of events that leave the line."""
-        leaving = [step.event for step in decision.released]
-        found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}
-        if stored := [one for one in leaving if one not in found]:
-            found |= {run.event_id: (run, self._read(run)) for run in self._book.held_runs(key, stored)}
-        if own is not None:
-            found[own[0].event_id] = own
-        return found
-
-    def _put_off(self, error: UndoFailed, own: tuple[Run, Event] | None) -> None:
-        """An event of a document that waits until something is undone."""
-        if own is None:
-            return
-        run = own[0]
-        later = self._ends.end(run, "accepted", code=UNDO_FAILED, error=str(error))
-        self.settle(run, structs.replace(later, due_at=error.ended.due_at, attempts=max(run.attempts - 1, 0)))
-
-    def _handle(
-        self,
-        workflow: Workflow,
-        key: DocumentKey,
-        decision: Decision,
-        runs: dict[str, tuple[Run, Event]],
-        own: tuple[Run, Event] | None,
-        said: dict[bytes, Settlement],
-    ) -> Run | None:
-        """Call the handlers of all moves and note how their runs ended; or the run that failed, and all is undone. Raises
-        UndoFailed.
-
-        Of information that its handler does not want that is `said`, by run: it has happened, and its number is taken.
-        """
-        undoing = self._following.undoing
-        ended: list[tuple[Run, Settlement]] = []
-        current: Run | None = None
-        is_information = False
-        try:
-            with self._book.savepoint():
-                for step in decision.steps:
-                    if step.is_taking_back:
-                        undoing.hear(self._book, self._ends, self._read, key, step, self._said_at(key, step))
-                        continue
-                    if step.event not in runs:
-                        if step.is_move and step.event:
-                            log.error("%s took effect, and its run is not there to be handled", step.event)
-                        continue
-                    current, event = runs[step.event]
-                    is_information = step.verdict == "informational"
-                    if is_information and current.id in said:
-                        ended.append((current, said[current.id]))
-                        continue
-                    again = decision.again and own is not None
-                    ended.append((current, self._ended(workflow, step, current, event, again=again)))
-        except (StoreError, UndoFailed):
-            raise
-        except Exception as error:
-            assert current is not None
-            settlement = self._ends.badly(current, error)
-            if is_information and isinstance(error, Ignore | Refuse):
-                said[current.id] = settlement
-            else:
-                self.settle(current, settlement)
-            return current
-        for run, settlement in ended:
-            self.settle(run, settlement)
-        return None
-
-    def _said_at(self, key: DocumentKey, step: Step) -> int:
-        """When somebody said what is carried out by this step."""
-        document = self._standing[key]
-        words = () if document is None else document.words
-        return next((one.at for one in words if one.step and one.step.event == step.event), step.at)
-
-    def _ended(self, workflow: Workflow, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
-        ends = self._ends
-        hearing = self._hearing(workflow, step, run)
-        if step.is_move or hearing:
-            called: Called = ends.call(self._book, run, structs.replace(event, change=step), hearing)
-            return ends.well(run, called)
-        if step.verdict == "early" and again:
-            later = ends.end(run, "accepted", code="line_full", error=step.reason)
-            return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
-        code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
-        return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)
-
-    def _hearing(self, workflow: Workflow, step: Step, run: Run) -> tuple[Handler, ...]:
-        """Who hears of a step."""
-        if not step.is_move and step.verdict != "informational":
-            return ()
-        fitting = self._ends.handlers.fitting(run.source, run.type)
-        return fitting if step.is_move else self._following.asking(workflow, run, fitting)
-
-
-def _without(document: Document, event_id: str) -> Document:
-    """The document, with one event out of its line: it is handed in again when its run is due."""
-    return structs.replace(
-        document, waiting=tuple(one for one in document.waiting if one.event.id != event_id)
-    )
-
-
-def out_of_line(row: DocumentRow, event_id: str, now: int) -> DocumentRow:
-    """The row of a document, with one event out of its line."""
-    document = document_of(row.body)
-    if document is None:
-        return row
-    body = msgspec.json.encode(_without(document, event_id)).decode()
-    return structs.replace(row, body=body, updated_at=now)
-
-
-def steps_of(bodies: Iterable[str]) -> list[Step]:
-    """Steps as the journal has them."""
-    return [_step.decode(body) for body in bodies]
-
-
-def document_of(body: str | None) -> Document | None:
-    """A document as its row has it."""
-    return None if body is None else _document.decode(body)

@@ -1,4 +1,4 @@
-"""What keeps documents waiting, said aloud: waits that are over, numbers that were given up, lines that are full, moves that
+"""Log lines about documents that wait: waits that are over, numbers that were given up, queues that are full, moves that
 could not be taken back, and numbers that the sender gave to events which no workflow here follows.
 
 Bounded: ten lines a second for what happened, and one a minute for each type whose events are not counted.
@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable
 
 from surehook.core import ids
+from surehook.inbox.document_batch import Decided
 from surehook.inbox.event import PREFIX
-from surehook.inbox.following import Decided
-from surehook.inbox.seldom import Seldom, Steady
+from surehook.inbox.log_limits import LinesPerSecond, OncePer
 from surehook.inbox.transitions import quoted
-from surehook.ports.inbox import Book, DocumentKey, Run
+from surehook.ports.inbox import DocumentKey, Run, Transaction
 
 log = logging.getLogger("surehook.inbox")
 
@@ -35,11 +35,11 @@ class Gaps:
     """`boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
-        self._lines = Steady(boot, LINES_S)
-        self._uncounted = Seldom(boot, TELL_S)
+        self._lines = LinesPerSecond(boot, LINES_S)
+        self._uncounted = OncePer(boot, TELL_S)
 
-    def told(self, one: Decided) -> None:
-        """Tell of one committed decision, if it belongs here."""
+    def report(self, one: Decided) -> None:
+        """Log one committed decision, if its document waits."""
         if one.step.rule not in LOUD or (left_out := self._lines.may()) is None:
             return
         (document_type, tenant, document), step = one.key, one.step
@@ -55,12 +55,12 @@ class Gaps:
             f" ({left_out} lines before this one were not written)" if left_out else "",
         )
 
-    def uncounted(self, book: Book, run: Run, key: DocumentKey, number: int) -> None:
-        """An event that no workflow follows has the number of a document: if that is one, it will wait for the number."""
+    def uncounted(self, transaction: Transaction, run: Run, key: DocumentKey, number: int) -> None:
+        """Log that an event which no workflow follows has a document's number, for which the document will wait."""
         if not self._uncounted.may((run.source, run.type)):
             return
         document_type, tenant, document = key
-        if not book.history(document, document_type=document_type, tenant=tenant):
+        if not transaction.history(document, document_type=document_type, tenant=tenant):
             return
         log.warning(
             "no workflow follows %s of %s, and %s has number %d of %s %s, which will wait for it: follow the type too, or "

@@ -1,4 +1,4 @@
-"""Handlers: which function does what for which events, and what it may say.
+"""Handlers: the functions for events, and the outcomes that they may choose.
 
 A handler returns: done, and what it returned is remembered by its hash. It may also raise or return
 
@@ -46,11 +46,11 @@ LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was wa
 MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
 
-class Say(SurehookError):
-    """What a handler may say instead of being done."""
+class HandlerOutcome(SurehookError):
+    """A handler's answer other than success."""
 
 
-class Later(Say):
+class Later(HandlerOutcome):
     """Try again after `wait` (`30s`, `5m`, or seconds); the attempt is not counted. Raises SettingsError for no duration."""
 
     def __init__(self, wait: str | float, reason: str = "") -> None:
@@ -63,14 +63,14 @@ class Later(Say):
             raise SettingsError("wait", "more than 0 and at most 30 days")
 
 
-class Ignore(Say):
+class Ignore(HandlerOutcome):
     """There is nothing to do; recorded as that."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
 
 
-class Refuse(Say):
+class Refuse(HandlerOutcome):
     """Never: the event is rejected with this code (`[a-z0-9_]`, for machines) and sentence."""
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -82,13 +82,13 @@ class Refuse(Say):
 # tells one.
 Returned: TypeAlias = (
     bool | int | float | str | bytes | date | time | timedelta | Decimal | Enum
-    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | Say | None
+    | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | HandlerOutcome | None
 )  # fmt: skip
 B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 
 
 class HandlerOptions(TypedDict, total=False):
-    """Of `on`, which describes them."""
+    """The options of `on`, which describes them."""
 
     version: str | None
     final: bool
@@ -213,12 +213,12 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
-    """Also an object whose class has `async def __call__`."""
+    """Tell whether calling it makes a coroutine; an object's class may have `async def __call__`."""
     return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def check_pattern(pattern: str) -> str:
-    """`*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
+    """Check a pattern: `*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
     if not pattern or (
         "*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1])
     ):
@@ -235,7 +235,7 @@ def matches(pattern: str, type: str | None) -> bool:
 
 
 def _version(function: Callable[..., Any]) -> str:
-    """Nobody remembers to count: a changed text is a changed version."""
+    """Make a version from a function's text, since nobody remembers to count."""
     try:
         text = inspect.getsource(function).encode()
     except (OSError, TypeError, SyntaxError, TokenError):  # no file, or one that is another by now
@@ -245,7 +245,7 @@ def _version(function: Callable[..., Any]) -> str:
 
 
 def named(handlers: Sequence[Handler]) -> tuple[str, str]:
-    """Names and versions of those who handled an event, as they are written down."""
+    """Write down the names and versions of an event's handlers."""
     return (
         ",".join(one.name for one in handlers)[:NAME_CHARS],
         ",".join(one.version for one in handlers)[:VERSION_CHARS],

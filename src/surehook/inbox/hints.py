@@ -1,4 +1,4 @@
-"""What to do about errors that handlers usually raise in their first hour; a note beneath the error in its traceback.
+"""Hints for errors that handlers usually raise in their first hour: a note beneath the error in its traceback.
 
 The errors are known by name: SQLAlchemy is touched in one room, and an application may have its own.
 """

@@ -6,43 +6,44 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Unpack
+from contextlib import asynccontextmanager
+from typing import Unpack
 
 from sqlalchemy import URL, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from surehook.core import effects
+from surehook.core.effects import Script
 from surehook.core.errors import SettingsError
 from surehook.core.sources.provider import Reply
-from surehook.inbox import desk
-from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
+from surehook.inbox import operations
+from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.backoff import Backoff
+from surehook.inbox.base import BaseInbox
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.desk import Listed, Shown, Wanted
+from surehook.inbox.group_commit import AsyncGroupCommit, GroupCommit
 from surehook.inbox.handlers import B, HandlerOptions
-from surehook.inbox.keeping import Keep
-from surehook.inbox.line import AsyncLine, Line
-from surehook.inbox.queue.blocking import Moving
+from surehook.inbox.no_workers import NoWorkersWatch
+from surehook.inbox.operations import EventDetails, EventFilter, EventRow
 from surehook.inbox.queue.option import Queue
-from surehook.inbox.queue.port import Broker, Length, QueueAway
-from surehook.inbox.receive import Call
+from surehook.inbox.queue.port import Broker, Length
+from surehook.inbox.queue.threads import BlockingMover
+from surehook.inbox.receipt_sender import BLOCKING
+from surehook.inbox.receive import IncomingRequest
+from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.sql import engines, idling
+from surehook.inbox.sql import engines, idle_timeout
 from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
-from surehook.inbox.telling import Teller
-from surehook.inbox.threads import WorkerThreads
-from surehook.inbox.trouble import LOOKING
-from surehook.inbox.unworked import Unworked
-from surehook.inbox.work import Worker
+from surehook.inbox.worker_threads import WorkerThreads
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Depth, Pruned, Request, Stored, StoreError
+from surehook.ports.inbox import Depth, Pruned
 
 
-class Inbox(Definitions):
+class Inbox(BaseInbox[SqlStore]):
     """A durable inbox on an engine or URL of SQLAlchemy, for WSGI, threads, and ASGI with blocking handlers.
 
     engine    an `Engine`, or a URL (`postgresql://…`, `sqlite:///app.db`, `mysql://…`); or a store, as Django's inbox has one
@@ -53,6 +54,8 @@ class Inbox(Definitions):
     keep      how long finished events are kept: workers remove them; None: as `prune` is told
     queue     `amqp://…`, `redis://…` or a `Queue`: senders are answered when it has confirmed; None: when the table has
     """
+
+    connect = staticmethod(BLOCKING)
 
     def __init__(
         self,
@@ -82,18 +85,20 @@ class Inbox(Definitions):
             raise engines.no_engine(made)
         self.store = made if isinstance(made, SqlStore) else SqlStore(made, sessions=sessions)
         if made is engine:
-            idling.restore(self.store.engine)
-        self.store.idle_ms = round(self.steps.rules.within_s * 1000)
-        self._line = Line(self.store)
-        self.woken = threading.Event()
-        self.threads = WorkerThreads(
-            lambda left: Worker(self.store, self.steps, self.woken, left),
-            self.labour, self.store.cut, self.calls, stop_s=self.steps.rules.stop_s,
-        )  # fmt: skip
-        self.unworked = Unworked(self.clock.now, self.clock.boot, lambda: bool(self.threads.crew.hands))
+            idle_timeout.restore(self.store.engine)
+        self.store.idle_ms = round(self.rules.within_s * 1000)
+        self._group_commit = GroupCommit(self.store)
+        self.woken = self._signal()
+        self.pool = WorkerThreads(
+            self.worker, self.run_worker, self.store.cut, self.calls, stop_s=self.rules.stop_s
+        )
+        self.no_workers = NoWorkersWatch(self.clock.now, self.clock.boot, lambda: bool(self.pool.members))
         self._executor: ThreadPoolExecutor | None = None
         self._loop_store: LoopStore | None = None
-        self._async_line: AsyncLine | None = None
+        self._async_group_commit: AsyncGroupCommit | None = None
+
+    def _signal(self) -> threading.Event:
+        return threading.Event()
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -105,67 +110,51 @@ class Inbox(Definitions):
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come. A thread writes."""
         return AsgiApp(self.receiver, self.receive_async, body_s=body_s)
 
-    def before(self, app: App, path: str = "/hooks", *, body_s: float = BODY_S) -> Before:
-        """`asgi` at `path` in front of an ASGI application, whose middleware then sees nothing of it. Raises SettingsError."""
-        return Before(self.asgi(body_s=body_s), app, path)
-
-    def receive(self, call: Call) -> Reply:
+    def receive(self, call: IncomingRequest) -> Reply:
         """Judge, store and answer one request whose head was let through. Never raises."""
         judged = self.receiver.judge(call, now=self.clock.now())
         if isinstance(judged, Reply):
             return judged
         try:
-            if self.ahead and self.ahead.confirmed(judged):
+            if self.queue and self.queue.confirmed(judged):
                 return judged.success
-            ends = self._line.put(judged.request)
+            ends = self._group_commit.put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
         self.stored(judged.request, ends)
-        if self.unworked.is_due():
+        if self.no_workers.is_due():
             self._look_for_workers()
         return judged.reply(ends)
 
-    async def receive_async(self, call: Call) -> Reply:
+    async def receive_async(self, call: IncomingRequest) -> Reply:
         """`receive` for callers in an event loop."""
         judged = self.receiver.judge(call, now=self.clock.now())
         del call  # while this waits for a commit, hundreds of others do: see `Taken`
         if isinstance(judged, Reply):
             return judged
         try:
-            if self.ahead and await self.ahead.confirmed_async(judged):
+            if self.queue and await self.queue.confirmed_async(judged):
                 return judged.success
             ends = await self._from_loop().put(judged.request)
         except Exception as error:
             return self.unstored(judged, error)
         self.stored(judged.request, ends)
-        self.unworked.arrived(self._look_from_loop)
+        self.no_workers.arrived(self._look_from_loop)
         return judged.reply(ends)
 
     def _look_for_workers(self) -> bool:
-        """Whether anything waits, as far as is known."""
-        try:
-            waits = self.store.run(self.unworked.look)
-        except Exception as error:
-            self.trouble.met(error, LOOKING)
-            return True
-        self.trouble.over(LOOKING)
-        return waits
+        return effects.run(self._look_for_work())
 
     async def _look_from_loop(self) -> bool:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._look_for_workers)
 
-    def stored(self, request: Request, ends: Sequence[Stored]) -> None:
-        """A request is committed: count it, and wake who works."""
-        self.arrived(request, ends)
-        self.woken.set()
-
-    def _from_loop(self) -> AsyncLine:
-        if self._async_line is None:
+    def _from_loop(self) -> AsyncGroupCommit:
+        if self._async_group_commit is None:
             # One writer: batches, not threads, give speed.
             self._executor = ThreadPoolExecutor(1, "surehook-inbox")
             self._loop_store = LoopStore(self.store, self._executor, self.clock.boot)
-            self._async_line = AsyncLine(self._loop_store.run)
-        return self._async_line
+            self._async_group_commit = AsyncGroupCommit(self._loop_store)
+        return self._async_group_commit
 
     # -- handlers ------------------------------------------------------------------------------------------------
 
@@ -181,56 +170,39 @@ class Inbox(Definitions):
     def start(self, workers: int = 1) -> None:
         """Process, and tell senders that asked, in threads of this process."""
         engines.suffices(self.store.engine.pool, workers)
-        also: list[Teller | Moving] = []
-        if self.letters.are_wanted:
-            also.append(Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble))
-        if self.ahead:
-            also.append(self._moving())
-        self.threads.start(workers, also)
+        self.pool.start(workers, self._jobs())
 
-    def _moving(self) -> Moving:
-        return Moving(
-            lambda store: self.ahead.mover(store, self.stored), lambda requests: self._line.put_all(requests)
+    def _mover(self) -> BlockingMover:
+        return BlockingMover(
+            lambda store: self.queue.mover(store, self.stored),
+            lambda requests: self._group_commit.put_all(requests),
         )
 
-    def labour(self, worker: Worker | Teller | Moving) -> None:
-        """What each thread of `start` does: the place for what a thread has to let go at its end."""
-        worker.run()
+    def run_worker(self, script: Script[None]) -> None:
+        """Run one thread of `start`: overridden where a thread has something to let go at its end."""
+        effects.run(script)
 
     def stop(self) -> None:
         """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
-        left behind, told, and done anew."""
-        self.threads.stop()
+        left behind, logged, and done again."""
+        effects.run(self.pool.stopping())
 
     def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""
-        worker, turns = Worker(self.store, self.steps, self.woken), 0
-        while worker.turn() is None:
-            turns += 1
-        return turns
+        return effects.run(self.worker().until_idle())
 
     def move(self) -> int:
         """Take here what waits in the queue into the table, until nothing does; how many requests. For tests and scripts; `start`
         does so all the time. Raises QueueAway, StoreError."""
-        return self._moving().until_empty() if self.ahead else 0
+        return self._mover().until_empty() if self.queue else 0
 
     def queued(self) -> Length | None:
-        """How many messages wait in the queue; None: there is none. Raises QueueAway."""
-        return self.ahead.length_now()
+        """Count the messages in the queue; None: there is no queue. Raises QueueAway."""
+        return self.queue.length_now()
 
     def send_receipts(self) -> int:
         """Tell senders here what is due, until nothing is; how many receipts were tried. For tests and scripts."""
-        teller, tried = Teller(self.store, self.letters, self.steps.rules.idle_s, self.trouble), 0
-        try:
-            while self.letters.are_wanted and (count := teller.turn()):
-                tried += count
-        finally:
-            teller.close()
-        return tried
-
-    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
-        """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
-        return self.running()
+        return effects.run(self._receipt_sender().until_done())
 
     @asynccontextmanager
     async def running(self, workers: int = 1) -> AsyncIterator[None]:
@@ -240,11 +212,11 @@ class Inbox(Definitions):
             yield
         finally:
             await asyncio.to_thread(self.stop)
-            if self._async_line is not None:
-                await self._async_line.drained()
-            await self.ahead.close_async()
+            if self._async_group_commit is not None:
+                await self._async_group_commit.drained()
+            await self.queue.close_async()
 
-    # -- the desk ------------------------------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------------------------
 
     def create_tables(self) -> None:
         """Make the tables that are missing."""
@@ -253,8 +225,8 @@ class Inbox(Definitions):
     def close(self) -> None:
         """Stop the workers and let the connections go."""
         self.stop()
-        self.unworked.close()
-        self.ahead.close()
+        self.no_workers.close()
+        self.queue.close()
         if self._loop_store is not None:
             self._loop_store.close()
         if self._executor is not None:
@@ -263,27 +235,19 @@ class Inbox(Definitions):
 
     def finalize(self, ref: str, note: str = "") -> bool:
         """Say that a processed event stands; whether it was waiting for that. From any process."""
-        return self.decided(
-            self.store.run(desk.deciding(ref, "finalized", None, note, self.clock.now(), self.owing))
-        )
+        return effects.run(self._decide(ref, "finalized", None, note))
 
     def reject(self, ref: str, code: str, note: str = "") -> bool:
         """Say that a processed event does not stand; whether it was waiting for that. It can be replayed. If it moved a
         document, that goes back, or where `rejected` of its table says."""
-        rejected = self.decided(
-            self.store.run(desk.deciding(ref, "rejected", code, note, self.clock.now(), self.owing))
-        )
-        self.woken.set()
-        return rejected
+        return effects.run(self._decide(ref, "rejected", code, note))
 
     def release(
         self, document: str, *, by: str, reason: str, document_type: str | None = None, tenant: str = ""
     ) -> bool:
         """Let a document go on behind a conflict, or without what is missing up to the first event that waits; whether
         anything is held for it. From any process; the next worker does it. `by` and `reason` are in the journal."""
-        found = self.store.run(self.releasing(document, document_type, tenant, by, reason))
-        self.woken.set()
-        return found
+        return effects.run(self._release(document, document_type, tenant, by, reason))
 
     def grant(
         self,
@@ -298,62 +262,48 @@ class Inbox(Definitions):
         """Allow one event that carries `token` to leave a terminal state by the table's `remedies`, to pass over states that
         were not seen, or to go on without the numbers missing before it; the token, made up if none is given. Raises
         SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
-        return self.store.run(self.granting(document, document_type, tenant, token, by, reason))
+        return self.store.run(self.grant_work(document, document_type, tenant, token, by, reason))
 
-    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[Wanted]) -> int:
-        """Process again what fits (see `Wanted`); how many events. Originals stay as they are."""
-        work = desk.replaying(
-            wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
-        )
-        begun = self.store.run(work)
-        self.woken.set()
-        return begun
+    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[EventFilter]) -> int:
+        """Process again what fits (see `EventFilter`); how many events. Originals stay as they are."""
+        return effects.run(self._replay(reason, limit, wanted))
 
     def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
-        found = self.store.run(desk.unparking(self._source(source), self.clock.now()))
-        self.woken.set()
-        return found
+        return effects.run(self._unpark(source))
 
-    def events(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[Listed]:
+    def events(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> list[EventRow]:
         """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
-        return self.store.run(desk.listing(wanted, limit))
+        return self.store.run(operations.list_work(wanted, limit))
 
-    def page(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> desk.Looked:
+    def page(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> operations.EventPage:
         """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
-        return self.store.run(desk.paging(wanted, limit))
+        return self.store.run(operations.page_work(wanted, limit))
 
-    def show(self, ref: str) -> Shown | None:
+    def show(self, ref: str) -> EventDetails | None:
         """One event: as it stands, how it came, and its last attempts that failed; None: there is none of this name."""
-        return self.store.run(desk.showing(ref))
+        return self.store.run(operations.show_work(ref))
 
-    def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[desk.Conflicting]:
+    def conflicts(self, *, limit: int = 100, before: str | None = None) -> list[operations.ConflictRow]:
         """Other bodies under known ids, newest first; those that came before this one (`conflict` of the last)."""
-        return self.store.run(desk.conflicting(limit, before))
+        return self.store.run(operations.conflicts_work(limit, before))
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
-        return desk.by_source(self.store.run(lambda book: book.counts()))
+        return operations.by_source(self.store.run(lambda transaction: transaction.counts()))
 
     def depth(self) -> Sequence[Depth]:
-        """How many runs wait, by source, counted up to 10,000 of each kind. Cheap whatever the backlog."""
-        return self.store.run(self.looking())
+        """Count the runs that wait, by source, up to 10,000 of each kind. Cheap whatever the backlog."""
+        return self.store.run(self.depth_work())
 
     def metrics(self) -> bytes:
         """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""
-        collector = self.collector()
-        try:
-            self.depth()
-        except StoreError as error:
-            self.unseen(error)
-        with suppress(QueueAway):
-            self.queued()
-        return collector.render()
+        return effects.run(self._metrics())
 
     def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""
-        return self.store.run(desk.explaining(document, document_type, tenant))
+        return self.store.run(operations.explain_work(document, document_type, tenant))
 
     def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished."""
-        return self.store.run(desk.pruning(bodies_days, events_days, limit, self.clock.now()))
+        return self.store.run(operations.prune_work(bodies_days, events_days, limit, self.clock.now()))

@@ -40,13 +40,13 @@ class Collector:
         self._now = now
 
     def render(self) -> bytes:
-        """The whole exposition, of this collector alone."""
+        """Render the exposition of this collector alone."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         return generate_latest(registry)
 
     def describe(self) -> Iterable[Metric]:
-        """Names alone, so that registering asks nothing of the inbox."""
+        """Give the names alone, so that registering asks nothing of the inbox."""
         return self.collect()
 
     def collect(self) -> Iterable[Metric]:

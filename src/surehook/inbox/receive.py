@@ -24,8 +24,8 @@ from surehook.core.sources.provider import Field, Header, Reply, Token
 from surehook.core.sources.request import header_of
 from surehook.core.verification import VerifyError
 from surehook.inbox.answers import problem, refused
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.refusals import Refusals
-from surehook.inbox.seldom import Seldom
 from surehook.inbox.sources.source import TENANT_CHARS, Source
 from surehook.ports.inbox import Event, Request, Stored
 
@@ -43,7 +43,7 @@ _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 Pairs = Sequence[tuple[str, str]]
 
 
-class Call(Struct, frozen=True):
+class IncomingRequest(Struct, frozen=True):
     """One HTTP request as a framework gives it. `url` is the full one that the sender called, as far as can be told."""
 
     method: str
@@ -64,7 +64,7 @@ class Taken(Struct, frozen=True, gc=False):
     success: Reply
 
     def reply(self, ends: Sequence[Stored]) -> Reply:
-        """The same 2xx for what is new and what is repeated; a conflict by the source's rule."""
+        """Answer the same 2xx to new and repeated events; a conflict by the source's rule."""
         if self.source.on_conflict == "refuse" and any(end.kind == "conflict" for end in ends):
             return problem("event_conflict")
         return self.success
@@ -80,10 +80,10 @@ class Receiver:
         self.sources: dict[str, Source] = {}
         self.refusals = Refusals()
         self._identify = identify
-        self._lost = Seldom(boot, LOST_S)
+        self._lost = OncePer(boot, LOST_S)
 
-    def before_body(self, call: Call, length: int | None) -> Reply | None:
-        """An answer that needs no body, or None. `length` is what the sender says of it."""
+    def before_body(self, call: IncomingRequest, length: int | None) -> Reply | None:
+        """Answer from the head alone, or None. `length` is the body's, by the sender's word."""
         source = self.sources.get(call.source)
         if source is None:
             return self._unknown(call)
@@ -108,8 +108,8 @@ class Receiver:
             return self.refuse(call.source, "too_large")
         return None
 
-    def _unknown(self, call: Call) -> Reply:
-        """No source is there. Strangers ask for anything, so this is told seldom, and counted without the name."""
+    def _unknown(self, call: IncomingRequest) -> Reply:
+        """Answer for a source that is not there. Strangers ask for anything: it is logged rarely, counted without the name."""
         self.refusals.count("", "unknown_source")
         if self._lost.may("unknown_source"):
             log.warning(
@@ -120,16 +120,16 @@ class Receiver:
         return problem("unknown_source", NO_SOURCE)
 
     def refuse(self, source: str, code: str) -> Reply:
-        """A refusal of what was not looked at further: a number, and no sample."""
+        """Refuse what was not looked at further: a number, and no sample."""
         self.refusals.count(source, code)
         return problem(code, headers=(("allow", "POST"),) if code == "method_not_allowed" else ())
 
     def body_bytes(self, name: str) -> int:
-        """The largest body of a source that is read."""
+        """Return the size of the largest body that is read for a source."""
         return self.sources[name].body_bytes
 
-    def judge(self, call: Call, *, now: int) -> Reply | Taken:
-        """Believe it or not. `now` is in Unix milliseconds. Never raises for what a stranger sends."""
+    def judge(self, call: IncomingRequest, *, now: int) -> Reply | Taken:
+        """Verify a request: a refusal, or what is to be stored. `now` is in Unix milliseconds. Never raises for its content."""
         source = self.sources[call.source]
         try:
             message = source.verify(call.body, call.headers, now=now / 1000, url=call.url)
@@ -146,10 +146,10 @@ class Receiver:
             self.note(call, "unknown_schema", str(error), now=now)
             return problem("unknown_schema")
 
-    def note(self, call: Call, code: str, detail: str, *, now: int) -> None:
+    def note(self, call: IncomingRequest, code: str, detail: str, *, now: int) -> None:
         self.refusals.note(call.source, code, detail, headers=call.headers, body=call.body, now=now)
 
-    def _greet(self, source: Source, call: Call) -> Reply:
+    def _greet(self, source: Source, call: IncomingRequest) -> Reply:
         try:
             return source.greet(query=dict(parse_qsl(call.query)), headers=call.headers)
         except VerifyError as error:
@@ -160,7 +160,7 @@ class Receiver:
         except ValueError:  # a query with more fields than anybody sends
             return self.refuse(source.name, "malformed")
 
-    def _request(self, source: Source, message: Message, call: Call, now: int) -> Request:
+    def _request(self, source: Source, message: Message, call: IncomingRequest, now: int) -> Request:
         messages = message.each()
         if len(messages) > EVENTS:
             raise VerifyError("malformed", f"over {EVENTS} events in one body")
@@ -220,7 +220,7 @@ def _sorted(value: Any) -> bytes:
 
 
 def _found(place: Field | Header | None, message: Message, headers: Pairs, chars: int) -> str | None:
-    """The text at a place, or None for what is missing, too long or not visible."""
+    """Read the text at a place; None for what is missing, too long or not visible."""
     if place is None:
         return None
     if isinstance(place, Header):
@@ -235,7 +235,7 @@ def _found(place: Field | Header | None, message: Message, headers: Pairs, chars
 
 
 def _kept(source: Source, headers: Pairs) -> str:
-    """The headers as JSON, without what would let a reader of the table in elsewhere."""
+    """Write the headers as JSON, without credentials that would let a reader of the table in elsewhere."""
     hidden: Mapping[str, bool] = dict.fromkeys(_HIDDEN, True)
     scheme = source.provider.scheme
     token = scheme.place.name.lower() if isinstance(scheme, Token) else None

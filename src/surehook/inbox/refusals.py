@@ -1,4 +1,4 @@
-"""What was refused leaves numbers and a few redacted samples in memory, never rows: forged traffic must not fill a database."""
+"""Refused requests: numbers and a few redacted samples in memory, never rows, so that forged traffic cannot fill a database."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ log = logging.getLogger("surehook.inbox")
 
 SAMPLES = 20  # the last of each source: enough to see what is wrong
 SOURCES = 200  # names of which samples are kept; names that nobody mounted are not counted one by one
-SAMPLE_EVERY_MS = (
-    1_000  # one sample and one log line a second and source: 10,000 forgeries a second cost a counter each
-)
+# One sample and one log line a second and source: 10,000 forgeries a second cost a counter each.
+SAMPLE_EVERY_MS = 1_000
 HEADERS = 40  # of a sample
 
 
@@ -65,17 +64,17 @@ class Refusals:
         log.warning("refused a message of %s: %s (%s)", source, code, sample.detail)
 
     def count(self, source: str, code: str) -> None:
-        """A refusal of which no sample is worth keeping."""
+        """Count a refusal of which no sample is worth keeping."""
         with self._lock:
             self.counts[source, code] += 1
 
     def counted(self) -> dict[tuple[str, str], int]:
-        """The counters, as they are now."""
+        """Return the counters, as they are now."""
         with self._lock:
             return dict(self.counts)
 
     def samples(self, source: str) -> list[Sample]:
-        """The last samples of a source, oldest first."""
+        """Return the last samples of a source, oldest first."""
         with self._lock:
             return list(self._samples.get(source, ()))
 

@@ -1,4 +1,4 @@
-"""What handlers return: a hash of it is kept with the run, and compared when an event is replayed.
+"""Results of handlers: a hash of what they return is kept with the run, and compared when an event is replayed.
 
 What JSON cannot hold (a cursor, a row of an ORM) is counted by the name of its type, and told once for each handler: an event
 must not fail for a value that nobody asked for, as `lambda event, tx: tx.execute(…)` gives one. Only what nobody has waited
@@ -25,7 +25,7 @@ class NotAwaited(SurehookError):
 
     @classmethod
     def of(cls, handler: Handler, coroutine: str) -> NotAwaited:
-        """What is said of a coroutine that was thrown away."""
+        """Make the error for a coroutine that nobody awaited."""
         if handler.is_async:
             return cls(f"{handler.name} has called {coroutine} and not awaited it: await {coroutine}(…)")
         return cls(
@@ -35,7 +35,7 @@ class NotAwaited(SurehookError):
 
 
 def check_awaited(handler: Handler, result: object) -> None:
-    """Raises NotAwaited."""
+    """Check a handler's result. Raises NotAwaited."""
     if result is not None and inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()  # or Python warns beside
@@ -45,18 +45,17 @@ def check_awaited(handler: Handler, result: object) -> None:
 
 
 class Results:
-    """The hashes, and which handlers were told that theirs are none."""
+    """Hashes of results, and the handlers of which it was logged that theirs mean nothing."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def sha256(self, handlers: Sequence[Handler], results: Sequence[object]) -> bytes:
-        """The hash of what the handlers of an event returned."""
+        """Hash what the handlers of an event returned."""
         try:
             text = msgspec.json.encode(results, order="sorted")
-        except (
-            Exception
-        ):  # of an unknown type, with keys that are no text, half surrogate pairs, a list within itself
+        # Of an unknown type, with keys that are no text, half surrogate pairs, a list within itself.
+        except Exception:
             pairs = zip(handlers, results, strict=True)
             text = msgspec.json.encode([self._plain(*pair) for pair in pairs], order="sorted")
         return hashlib.sha256(text).digest()

@@ -1,4 +1,4 @@
-"""How workers work: every bound of theirs, in the unit that runs out."""
+"""Settings of workers: every bound, in the unit that runs out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOUNDS: dict[str, tuple[float, float, str, str]] = {
 
 
 class Rules(Struct, frozen=True):
-    """How workers work. Raises SettingsError.
+    """The bounds of workers. Raises SettingsError.
 
     batch      runs that share a transaction, at most
     batch_s    seconds of work after which such a transaction is committed; what it did not come to, others may take
@@ -53,12 +53,12 @@ class Rules(Struct, frozen=True):
 
     @property
     def within_s(self) -> float:
-        """How long a handler may take at most. Half a lease: a transaction that began with it is over before the lease is,
-        also where its process freezes in the middle (sql/book.py)."""
+        """The longest time of a handler. Half a lease: a transaction that began with it is over before the lease is,
+        also where its process freezes in the middle (sql/transaction.py)."""
         return self.lease_ms / 2_000
 
     def timeout(self, timeout_s: float | None) -> float:
-        """What a handler gets that wants this. Raises SettingsError."""
+        """Return the timeout of a handler that wants this one. Raises SettingsError."""
         if timeout_s is None:
             timeout_s = self.timeout_s
         if timeout_s is None:
@@ -75,7 +75,7 @@ class Rules(Struct, frozen=True):
 
 
 def within(field: str, value: float, least: float, most: float, unit: str, *, hint: str) -> None:
-    """Raises SettingsError for what is no number from `least` to `most`."""
+    """Check a number from `least` to `most`. Raises SettingsError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise SettingsError(
             field, f"{least:,g} to {most:,.10g} {unit}, and not {value!r:.40}".strip(), hint=hint
@@ -83,7 +83,7 @@ def within(field: str, value: float, least: float, most: float, unit: str, *, hi
 
 
 def checked(rules: Rules | None) -> Rules:
-    """These, or those that hold where nothing is said. Raises SettingsError."""
+    """Check the rules; None: the defaults. Raises SettingsError."""
     if not isinstance(rules, Rules | None):
         raise SettingsError(
             "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"

@@ -26,7 +26,7 @@ PORTION = 1_000  # rows in one transaction: some tens of milliseconds
 
 
 def inbox_at(place: str) -> Inbox | AsyncInbox:
-    """The inbox that `MODULE:NAME` is. Raises SettingsError where there is none."""
+    """Import the inbox at `MODULE:NAME`. Raises SettingsError where there is none."""
     module, _, name = place.partition(":")
     if not module or not name:
         raise SettingsError("MODULE:INBOX", f"{place!r} does not say where", hint="such as shop.hooks:inbox")
@@ -113,24 +113,24 @@ def until_stopped(
             "this inbox has no handler",
             hint="name the module in which they are, or import it where the inbox is",
         )
-    order = Order(inbox.steps.rules.stop_s + END_S)
+    order = StopOrder(inbox.rules.stop_s + END_S)
     begins()
     if isinstance(inbox, AsyncInbox):
         asyncio.run(_until_stopped(inbox, workers, order))
     else:
         inbox.start(workers)
-        while not order.stopped.wait(STUCK_S) and not inbox.threads.crew.is_stuck:
+        while not order.stopped.wait(STUCK_S) and not inbox.pool.is_stuck:
             pass
         order.ends()
         inbox.close()
     return order.stopped.is_set()
 
 
-async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
+async def _until_stopped(inbox: AsyncInbox, workers: int, order: StopOrder) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     order.then = lambda: loop.call_soon_threadsafe(stopped.set)
     inbox.start(workers)
-    while not order.stopped.is_set() and not inbox.tasks.crew.is_stuck:
+    while not order.stopped.is_set() and not inbox.pool.is_stuck:
         with suppress(TimeoutError):
             async with asyncio.timeout(STUCK_S):
                 await stopped.wait()
@@ -138,7 +138,7 @@ async def _until_stopped(inbox: AsyncInbox, workers: int, order: Order) -> None:
     await inbox.close()
 
 
-class Order:
+class StopOrder:
     """The order to stop, by a signal. From then on the process has `within_s` seconds: a loop that a handler blocks, or a
     driver that waits for ever, cannot keep it longer."""
 
@@ -157,7 +157,7 @@ class Order:
         self.then()
 
     def ends(self) -> None:
-        """It is about to end, and does."""
+        """End the process in time, whatever still runs."""
         last = threading.Timer(self._within_s, self._end)
         last.daemon = True
         last.start()

@@ -34,10 +34,8 @@ except ImportError:
     ) from None
 
 NS_IN_MS = 1_000_000
-FAILED = (
-    "handler_failed",
-    "handler_timeout",
-)  # attempts that are tried again, and were failures all the same
+# Attempts that are tried again, and were failures all the same.
+FAILED = ("handler_failed", "handler_timeout")
 _OPERATIONS = {
     "event.ended": ("process", SpanKind.CONSUMER),
     "event.decided": ("settle", SpanKind.CLIENT),
@@ -55,7 +53,7 @@ _OWN = (
 
 
 def to(tracer: Tracer) -> Observer:
-    """An observer that makes a span of each change."""
+    """Make an observer that makes a span of each change."""
 
     def observe(change: Transition) -> None:
         operation, kind = _OPERATIONS[change.kind]

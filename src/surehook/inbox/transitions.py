@@ -1,4 +1,4 @@
-"""Changes of state, told after their commit: one structured log line each, and a call of whoever observes.
+"""Changes of state, reported after their commit: one structured log line each, and a call of whoever observes.
 
     document.moved   a decision about a document, at info: its verdict says whether it moved or was, say, a `no_op`
     event.decided    somebody said `finalize` or `reject` of a processed event, at info
@@ -23,13 +23,12 @@ from surehook.inbox.event import PREFIX
 from surehook.ports.inbox import Entry, Run, Settlement, pairs
 
 if TYPE_CHECKING:
-    from surehook.inbox.process import Done
+    from surehook.inbox.process import BatchResult
 
 log = logging.getLogger("surehook.inbox.transitions")
 _errors = logging.getLogger("surehook.inbox")
-_BARE = re.compile(
-    r"[\w.:/@+*-]+", re.ASCII
-)  # anything else is quoted: senders choose ids, and lines end at line ends
+# Anything else is quoted: senders choose ids, and lines end at line ends.
+_BARE = re.compile(r"[\w.:/@+*-]+", re.ASCII)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
@@ -80,7 +79,7 @@ Observer = Callable[[Transition], object]
 
 
 class Transitions:
-    """Who is told. An observer that fails is logged, and spoils nothing: what it hears of is committed."""
+    """The observers of committed transitions. One that fails is logged, and affects nothing else."""
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []
@@ -88,8 +87,8 @@ class Transitions:
     def observe(self, observer: Observer) -> None:
         self._observers.append(observer)
 
-    def told(self, done: Done) -> None:
-        """Tell of one committed batch."""
+    def report(self, done: BatchResult) -> None:
+        """Report one committed batch."""
         watched = bool(self._observers)
         if watched or log.isEnabledFor(logging.INFO):
             self._tell(_documents(done), logging.INFO)
@@ -97,7 +96,7 @@ class Transitions:
             self._tell(_events(done), logging.DEBUG)
 
     def decided(self, entry: Entry, now: int) -> None:
-        """Tell that somebody said `finalize` or `reject`."""
+        """Report a `finalize` or `reject`."""
         self._tell([_word(entry, now)], logging.INFO)
 
     def _tell(self, transitions: Iterable[Transition], level: int) -> None:
@@ -128,12 +127,12 @@ def _fields(one: Transition) -> dict[str, object]:
 
 
 def quoted(value: object) -> str:
-    """A value that a sender chose, safe in a line of a log."""
+    """Quote a value that a sender chose, so that it is safe in a log line."""
     text = str(value)
     return text if _BARE.fullmatch(text) else json.dumps(text)
 
 
-def _documents(done: Done) -> Iterable[Transition]:
+def _documents(done: BatchResult) -> Iterable[Transition]:
     for (document_type, tenant, document), step, run in done.decided:
         yield Transition(
             kind="document.moved",
@@ -158,7 +157,7 @@ def _documents(done: Done) -> Iterable[Transition]:
         )
 
 
-def _events(done: Done) -> Iterable[Transition]:
+def _events(done: BatchResult) -> Iterable[Transition]:
     for run, ended in done.settlements:
         yield _event(run, ended, "held" if run.id in done.released else "accepted", done.at)
 
@@ -206,7 +205,7 @@ def _event(run: Run, ended: Settlement, before: str, at: int) -> Transition:
 
 
 def _traceparent(run: Run) -> str | None:
-    """What is no `traceparent` by its form is none; headers are read only where the word is in them."""
+    """Read the `traceparent`; None where its form is wrong. Headers are parsed only if the word is in them."""
     if run.headers is None or "traceparent" not in run.headers.lower():
         return None
     found = [value for name, value in pairs(run.headers) if name.lower() == "traceparent"]

@@ -1,9 +1,9 @@
-"""Trouble with the inbox's database: told once when it begins, once a minute while it lasts, and once when it is over.
+"""Trouble with the inbox's database: logged once when it begins, once a minute while it lasts, and once when it is over.
 
-Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was told. It is over
-for a kind of work when that succeeds which had failed: a table that takes no more rows can still be looked at. What comes and
-goes is over once a minute. What a person can mend (no tables, a database, user or right that is missing) is an error, and says
-what to do; what passes by itself is a warning. Other kinds of failure are told with their traceback.
+Requests and workers meet the same trouble, some of them thousands of times a second; so they share what was logged. It is over
+for a kind of work when that work succeeds again: a table that takes no more rows can still be looked at. What comes and
+goes is over once a minute. What a person can correct (no tables, a database, user or right that is missing) is an error, and says
+what to do; what passes by itself is a warning. Other kinds of failure are logged with their traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from surehook.core.errors import Overloaded
 from surehook.core.sources.provider import Reply
 from surehook.inbox.answers import problem
-from surehook.inbox.seldom import Seldom
+from surehook.inbox.log_limits import OncePer
 from surehook.ports.inbox import StoreError, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
@@ -54,17 +54,17 @@ _ASKED = [
 
 
 def next_step(text: str) -> str | None:
-    """What to do about what a database has said."""
+    """Suggest what to do about a database's error."""
     return _found(_MENDED, text) or _found(_ASKED, text)
 
 
 def is_connecting(text: str) -> bool:
-    """Whether it was said before anything was asked for."""
+    """Tell whether the error came before anything was asked for."""
     return _found([*_DOOR, *_ASKED], text) is not None
 
 
 def cure(error: BaseException) -> str | None:
-    """What to do about it, where only a person can."""
+    """Suggest what to do about it, where only a person can."""
     return _found(_MENDED, str(error))
 
 
@@ -74,18 +74,18 @@ def _found(words: Sequence[tuple[str, str]], text: str) -> str | None:
 
 
 class Trouble:
-    """What was told of it, by the kind of work that it keeps from going on. `boot` counts seconds."""
+    """Logs database trouble, by the kind of work that it keeps from going on. `boot` counts seconds."""
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._boot = boot
-        self._often = Seldom(boot, AGAIN_S)
-        self._overs = Seldom(boot, AGAIN_S)
+        self._often = OncePer(boot, AGAIN_S)
+        self._overs = OncePer(boot, AGAIN_S)
         self._began: dict[str, float] = {}
         self._went_on: set[str] = set()  # work of which it was said: its next failure is news
         self._telling = threading.Lock()
 
     def met(self, error: Exception, work: str = STORING) -> None:
-        """It was met, in place of what was to be done."""
+        """Note that this work has failed."""
         mended = cure(error)
         help = next_step(str(error))
         with self._telling:
@@ -105,7 +105,7 @@ class Trouble:
         )
 
     def over(self, work: str = STORING) -> None:
-        """The database has done this work. Said too often, it is left for the next time."""
+        """Note that this work has succeeded. Logged too often, the line is left for the next time."""
         if work not in self._began:
             return
         with self._telling:
@@ -116,7 +116,7 @@ class Trouble:
         log.warning("the inbox can use its database again %s, after %.0f s", work, lasted_s)
 
     def unstored(self, error: Exception) -> tuple[Reply, str]:
-        """What to answer a sender when nothing was committed, or nobody knows; and its code."""
+        """Answer a sender when nothing was committed, or nobody knows; with the answer's code."""
         if isinstance(error, Overloaded):
             return problem("overloaded"), "overloaded"
         self.met(error)
@@ -124,7 +124,7 @@ class Trouble:
 
 
 class Away:
-    """One worker's waits while its turns fail, each twice as long."""
+    """The waits of one worker while its turns fail, each twice as long."""
 
     def __init__(self, trouble: Trouble, work: str = PROCESSING) -> None:
         self._trouble, self._work = trouble, work

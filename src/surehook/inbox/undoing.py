@@ -23,11 +23,11 @@ from msgspec import structs
 from surehook.core import ids
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.decide import Step
-from surehook.inbox.ends import Ends
 from surehook.inbox.event import PREFIX, Event
+from surehook.inbox.handler_errors import bare
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.raised import bare
-from surehook.ports.inbox import Book, DocumentKey, Run, Settlement, StoreError
+from surehook.inbox.result_policy import ResultPolicy
+from surehook.ports.inbox import DocumentKey, Run, Settlement, StoreError, Transaction
 
 log = logging.getLogger("surehook.inbox")
 
@@ -50,19 +50,25 @@ class Undoing:
         self.handlers = handlers
 
     def hear(
-        self, book: Book, ends: Ends, read: Callable[[Run], Event], key: DocumentKey, step: Step, said_at: int
+        self,
+        transaction: Transaction,
+        ends: ResultPolicy,
+        read: Callable[[Run], Event],
+        key: DocumentKey,
+        step: Step,
+        said_at: int,
     ) -> None:
-        """Call those that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
+        """Call the functions that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
         if step.rule != "undone" or not self.handlers:
             return
-        run = book.moved_by(key, step.event)
+        run = transaction.moved_by(key, step.event)
         if run is None or run.body is None:
             log.error("%s is past its retention: what handlers did for it is not undone", step.event)
             return
         hearing = self.handlers.fitting(run.source, run.type)
         try:
             if hearing:
-                ends.call(book, run, structs.replace(read(run), change=step), hearing)
+                ends.call(transaction, run, structs.replace(read(run), change=step), hearing)
         except StoreError:
             raise
         except Exception as error:

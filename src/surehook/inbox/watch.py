@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from surehook.core.histogram import Histogram
-from surehook.inbox.process import Done
+from surehook.inbox.process import BatchResult
 from surehook.inbox.queue.port import Length
 from surehook.ports.inbox import Depth, Stored
 
@@ -31,7 +31,7 @@ Pairs = Iterable[tuple[str, str]]
 
 
 def retry_of(headers: Pairs) -> str:
-    """How often the sender had tried before, as a label: `0`, `1`, `2`, `3-5`, `6+`, or `unknown` where it does not say."""
+    """Label the sender's earlier tries: `0`, `1`, `2`, `3-5`, `6+`, or `unknown` where it does not say."""
     for name, value in headers:
         if name.lower() in RETRY_HEADERS and value.isascii() and value.isdigit() and len(value) < 10:
             return _RETRIES.get(int(value), "6+")
@@ -39,12 +39,12 @@ def retry_of(headers: Pairs) -> str:
 
 
 def is_replay(headers: Pairs) -> bool:
-    """Whether the sender says that somebody asked it to send this again."""
+    """Tell whether the sender says that somebody asked it to send this again."""
     return any(name.lower() == REPLAY_HEADER and value == "1" for name, value in headers)
 
 
 class Watch:
-    """What happened since the start of this process. Safe for threads: one lock a request or batch."""
+    """Counters since the start of this process. Safe for threads: one lock a request or batch."""
 
     def __init__(self) -> None:
         self.events: dict[tuple[str, str], int] = {}  # (source, new | duplicate | conflict)
@@ -63,29 +63,29 @@ class Watch:
         self._lock = threading.Lock()
 
     def arrived(self, source: str, ends: Sequence[Stored]) -> None:
-        """One stored request."""
+        """Count one stored request."""
         with self._lock:
             for end in ends:
                 _count(self.events, (source, end.kind))
 
     def put_in_queue(self, source: str) -> None:
-        """One request that a broker has confirmed."""
+        """Count one request that a broker has confirmed."""
         with self._lock:
             _count(self.queued, source)
 
     def saw_queue(self, length: Length | None) -> None:
-        """How much waits in the queue; None: nobody could look."""
+        """Note the length of the queue; None: nobody could look."""
         self.queue = length
 
     def duplicate(self, source: str, headers: Pairs, version: str) -> None:
-        """One event that was here already; `version` of the handlers that would have had it."""
+        """Count one event that was here already; `version` of the handlers that would have had it."""
         headers = list(headers)
         labels = (source, retry_of(headers), "yes" if is_replay(headers) else "no", version)
         with self._lock:
             _count(self.duplicates, labels)
 
-    def told(self, done: Done) -> None:
-        """One committed batch of runs."""
+    def report(self, done: BatchResult) -> None:
+        """Count one committed batch of runs."""
         with self._lock:
             self.lost_leases += done.lost
             for run, ended in done.settlements:
@@ -106,7 +106,7 @@ class Watch:
                 _count(self.changed, run.source)
 
     def saw(self, depth: Sequence[Depth], now: int | None) -> None:
-        """How much was waiting at `now`; None: nobody could look."""
+        """Note the backlog at `now`; None: nobody could look."""
         self.depth, self.looked_at = depth, now
 
     def _took(self, source: str, took_ms: int) -> None:

@@ -12,7 +12,7 @@
     document_id, arrival = contracts.read(event)
     decision = contracts.decide(document, arrival, now=now_ms)
 
-The rules are in `core/workflow*.py`; nothing here or there touches a clock or storage.
+The rules are in `core/workflow/`; nothing here or there touches a clock or storage.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from surehook.core.workflow.decide import (
 from surehook.core.workflow.explain import explain
 from surehook.core.workflow.read import arrival_of, document_of
 from surehook.core.workflow.signing import SIGNING
-from surehook.core.workflow_svg import draw_svg
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_text
 
 __all__ = [
@@ -74,7 +73,6 @@ __all__ = [
     "Workflows",
     "decide",
     "draw_mermaid",
-    "draw_svg",
     "draw_text",
     "explain",
     "grant",
@@ -90,7 +88,7 @@ class NoDocument(WorkflowError):
 
 
 class Readable(Protocol):
-    """What an event must have to be read: a message of `verify`, or an event of the inbox."""
+    """The attributes that an event must have to be read: a message of `verify`, or an event of the inbox."""
 
     @property
     def id(self) -> str: ...
@@ -132,11 +130,11 @@ class Workflow:
         return self.table.document_type
 
     def concerns(self, type: str | None) -> bool:
-        """Whether the table names this event type. Others are judged by `on_unknown`, should they be handed in."""
+        """Tell whether the table names this event type. Others are judged by `on_unknown`, should they be handed in."""
         return type is not None and self.table.name(type) in self.table.types
 
     def read(self, event: Readable, *, source: str | None = None) -> tuple[str, Arrival]:
-        """The document an event is about, and what the table looks at. Raises NoDocument."""
+        """Read the document an event is about, and the part that the table looks at. Raises NoDocument."""
         fields = self.table.fields if source is None else self._fields.get(source, self.table.fields)
         document = document_of(event.body, fields)
         if document is None:
@@ -147,11 +145,11 @@ class Workflow:
         return document, arrival_of(event.body, fields, id=event.id, type=event.type or "", remediated=True)
 
     def decide(self, document: Document | None, event: Arrival | None, *, now: int) -> Decision:
-        """As `decide`, by this table."""
+        """Decide as the function `decide` does, by this table."""
         return decide(self.table, document, event, now)
 
     def release(self, document: Document, *, now: int) -> Decision:
-        """As `release`, by this table."""
+        """Release as the function `release` does, by this table."""
         return release(self.table, document, now)
 
 
@@ -164,7 +162,7 @@ class Workflows:
             self.add(workflow)
 
     def add(self, workflow: Workflow | Table) -> Workflow:
-        """Take one in. Raises WorkflowError where its document type has a table."""
+        """Add a workflow. Raises WorkflowError where its document type has a table."""
         made = Workflow(workflow) if isinstance(workflow, Table) else workflow
         known = self._all.get(made.document_type)
         if known is not None:
@@ -177,7 +175,7 @@ class Workflows:
         return made
 
     def __getitem__(self, document_type: str) -> Workflow:
-        """The workflow of a document type. Raises WorkflowError where there is none."""
+        """Find the workflow of a document type. Raises WorkflowError where there is none."""
         found = self._all.get(document_type)
         if found is None:
             raise WorkflowError(f"there is no table for {document_type!r}", hint=", ".join(sorted(self._all)))

@@ -1,6 +1,6 @@
-"""A table as a diagram: text for a terminal, Mermaid for pages, SVG for a browser (workflow_svg.py).
+"""A table as a diagram: text for a terminal, Mermaid for pages.
 
-All three show the same: the moves, those of `*` once from "any open state", the ends, and dashed the ways out of ends.
+Both show the same: the moves, those of `*` once from "any open state", the ends, and dashed the ways out of ends.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from surehook.core.workflow.flow import ANY
-from surehook.core.workflow.table import Parties, Table, Ways
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import Parties, Ways
 
 REMEDY = "newer version or token"
 
@@ -54,7 +55,7 @@ def draw_mermaid_parties(table: Table) -> str | None:
 
 
 def notes(table: Table) -> list[str]:
-    """What a diagram cannot show, one line each."""
+    """Describe what a diagram cannot show, one line each."""
     order = table.order
     waits = "" if order.wait_s is None else f", waits {order.wait_s:g} s, then {order.then}"
     lines = [f"order: {order.mode}{waits}, at most {order.count} waiting"]

@@ -17,12 +17,11 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.receive import Call, Receiver
+from surehook.inbox.receive import IncomingRequest, Receiver
 
 BODY_S = 10.0  # for the whole body, as at the ASGI door
-PIECE = (
-    64 * 1024
-)  # bytes of one read: where a server waits until a read is full, the deadline is looked at this often
+# Bytes of one read: where a server waits until a read is full, the deadline is looked at this often.
+PIECE = 64 * 1024
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -37,7 +36,7 @@ class WsgiApp:
     def __init__(
         self,
         receiver: Receiver,
-        receive_call: Callable[[Call], Reply],
+        receive_call: Callable[[IncomingRequest], Reply],
         *,
         boot: Callable[[], float],
         body_s: float = BODY_S,
@@ -70,7 +69,7 @@ class WsgiApp:
         return self._receive(structs.replace(call, body=body))
 
     def _body(self, stream: Any, length: int | None, most: int) -> bytes | None:
-        """The whole body, or None when it is larger than that. Never more than `most` + 1 bytes are read."""
+        """Read the whole body; None when it is larger than that. Never more than `most` + 1 bytes are read."""
         read = getattr(stream, "read1", stream.read)
         end, size = self._boot() + self._body_s, 0
         parts: list[bytes] = []
@@ -87,8 +86,8 @@ class WsgiApp:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def call_of(environ: Mapping[str, Any]) -> Call:
-    """The head of a request, without its body."""
+def call_of(environ: Mapping[str, Any]) -> IncomingRequest:
+    """Read the head of a request, without its body."""
     headers = [
         (name[5:].replace("_", "-").lower(), value)
         for name, value in environ.items()
@@ -103,7 +102,7 @@ def call_of(environ: Mapping[str, Any]) -> Call:
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     host = environ.get("HTTP_HOST", "")
     url = f"{environ.get('wsgi.url_scheme', 'http')}://{host}{path}" + (f"?{query}" if query else "")
-    return Call(
+    return IncomingRequest(
         method=environ["REQUEST_METHOD"],
         source=environ.get("PATH_INFO", "").strip("/"),
         query=query,
@@ -115,7 +114,7 @@ def call_of(environ: Mapping[str, Any]) -> Call:
 
 
 def length_of(environ: Mapping[str, Any]) -> int | None:
-    """How long the body is by the sender's word; None where it does not say."""
+    """Read the body's length by the sender's word; None where it does not say."""
     said = environ.get("CONTENT_LENGTH") or ""
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 

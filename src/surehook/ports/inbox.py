@@ -5,8 +5,8 @@ dedupe record, which outlives the request's body. Each processing of an event is
 ones for replays, so that a replay is a reference and changes nothing of the original.
 
 Everything happens inside a transaction of the application's database. `Store.run(work)` opens one, calls `work` with the
-`Book`, commits, and only then returns. The same `work` serves synchronous and asynchronous stores: it is an ordinary function,
-and where a handler is a coroutine, `Book.wait` waits for it.
+`Transaction`, commits, and only then returns. The same `work` serves synchronous and asynchronous stores: it is an ordinary
+function, and where a handler is a coroutine, `Transaction.wait` waits for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from surehook.core.errors import SurehookError
-from surehook.ports.inbox_receipts import ReceiptBook
-from surehook.ports.inbox_tries import Try, TryBook
+from surehook.ports.inbox_receipts import ReceiptTransaction
+from surehook.ports.inbox_tries import Try, TryTransaction
 
 T = TypeVar("T")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
@@ -258,7 +258,7 @@ class Pruned(Struct, frozen=True):
     events: int
 
 
-class Book(ReceiptBook, TryBook, Protocol):
+class Transaction(ReceiptTransaction, TryTransaction, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
@@ -379,7 +379,7 @@ class Book(ReceiptBook, TryBook, Protocol):
 class Store(Protocol):
     """The storage of an inbox, for callers that block."""
 
-    def run(self, work: Callable[[Book], T]) -> T:
+    def run(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in one transaction and commit. Raises StoreUnavailable, or what `work` raises: nothing is kept."""
         ...
 
@@ -393,7 +393,7 @@ class Store(Protocol):
 class AsyncStore(Protocol):
     """`Store` for callers that must not block."""
 
-    def run(self, work: Callable[[Book], T]) -> Awaitable[T]: ...
+    def run(self, work: Callable[[Transaction], T]) -> Awaitable[T]: ...
 
     def create(self) -> Awaitable[None]: ...
 

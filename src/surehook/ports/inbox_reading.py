@@ -1,4 +1,4 @@
-"""Questions about events and about waiting: the part of `ports.inbox.Book` that only reads, within stated bounds."""
+"""Questions about events and about waiting: the part of `ports.inbox.Transaction` that only reads, within stated bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Other(Struct, frozen=True, kw_only=True):
     body: bytes | None
 
 
-class Oldest(Struct, frozen=True, kw_only=True):
+class OldestDue(Struct, frozen=True, kw_only=True):
     """The run that has been due longest, with its source; `due_at` in Unix milliseconds."""
 
     run: bytes
@@ -27,7 +27,7 @@ class Oldest(Struct, frozen=True, kw_only=True):
     due_at: int
 
 
-class ReadingBook(Protocol):
+class ReadingTransaction(Protocol):
     """Inside one open transaction."""
 
     def others(self, event: bytes) -> Sequence[Other]:
@@ -38,7 +38,7 @@ class ReadingBook(Protocol):
         """Arrival of the last of `looks` matching events, newest first; None where there are fewer."""
         ...
 
-    def oldest_due(self, *, now: int) -> Oldest | None:
+    def oldest_due(self, *, now: int) -> OldestDue | None:
         """None: nothing is due. Workers take the oldest first, so one that stays the oldest is taken by nobody."""
         ...
 

@@ -1,4 +1,4 @@
-"""Receipts that an inbox owes: the part of `ports.inbox.Book` that keeps them until they are sent.
+"""Receipts that an inbox owes: the part of `ports.inbox.Transaction` that keeps them until they are sent.
 
 One row for each event whose sender asked. It holds the whole state and no list of changes: a later change joins it, and
 sending the row sends everything.
@@ -14,7 +14,7 @@ from msgspec import Struct
 from surehook.core.receipt import Word
 
 
-class Owed(Struct, frozen=True, kw_only=True):
+class PendingReceipt(Struct, frozen=True, kw_only=True):
     """A receipt that is owed: its event, its sender, and its content. Ids as text are the sender's.
 
     due_at    when it is to be sent (again), Unix milliseconds; None: it was sent
@@ -31,7 +31,7 @@ class Owed(Struct, frozen=True, kw_only=True):
     attempts: int = 0
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class EventOrigin(Struct, frozen=True, kw_only=True):
     """An event's arrival as far as it is still kept. `headers` is JSON as in `Request`, None when its retention has ended."""
 
     source: str
@@ -40,29 +40,29 @@ class Asked(Struct, frozen=True, kw_only=True):
     headers: str | None
 
 
-class ReceiptBook(Protocol):
-    def owed(self, events: Sequence[bytes]) -> dict[bytes, Owed]:
+class ReceiptTransaction(Protocol):
+    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, PendingReceipt]:
         """The receipts of these events that there are, locked until the transaction ends."""
         ...
 
-    def owe(self, new: Sequence[Owed], changed: Sequence[Owed]) -> None:
-        """Write receipts that `owed` did not return, and those that it did. Ends leases on them: they are to be sent."""
+    def keep_receipts(self, new: Sequence[PendingReceipt], changed: Sequence[PendingReceipt]) -> None:
+        """Write receipts that `receipts_of` did not return, and those that it did. Ends leases on them: they are to be sent."""
         ...
 
-    def asked(self, event: bytes) -> Asked | None:
+    def origin(self, event: bytes) -> EventOrigin | None:
         """The event's arrival; None where there is no such event."""
         ...
 
-    def claim_owed(
+    def claim_receipts(
         self, sources: Sequence[str], *, now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[Owed]:
+    ) -> list[PendingReceipt]:
         """Lease what is due of these sources, longest due first."""
         ...
 
-    def told(self, events: Sequence[bytes], token: bytes) -> None:
+    def receipts_sent(self, events: Sequence[bytes], token: bytes) -> None:
         """Mark these as sent where the token still owns them; what changed meanwhile is still owed."""
         ...
 
-    def tell_later(self, receipts: Sequence[Owed], token: bytes) -> None:
+    def postpone_receipts(self, receipts: Sequence[PendingReceipt], token: bytes) -> None:
         """Give back receipts that could not be sent, with `due_at` and `attempts` as given."""
         ...

@@ -1,4 +1,4 @@
-"""The history of one event, for people: its arrival and its failed attempts, a part of `ports.inbox.Book`."""
+"""The history of one event, for people: its arrival and its failed attempts, a part of `ports.inbox.Transaction`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from surehook.ports.inbox_reading import ReadingBook
+from surehook.ports.inbox_reading import ReadingTransaction
 
 
 class Try(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Original(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class TryBook(ReadingBook, Protocol):
+class TryTransaction(ReadingTransaction, Protocol):
     """Inside one open transaction."""
 
     def tries(self, event: bytes) -> Sequence[Try]:

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import text
 
 from surehook.inbox import AsyncInbox, Inbox, Rules
-from surehook.inbox.queue import parcel
+from surehook.inbox.queue import packing
 from surehook.inbox.queue import redis as redis_queue
 from surehook.inbox.running import until_stopped
 from tests.inbox.house import partner
@@ -59,7 +59,7 @@ def main(kind: str, url: str, queue: str, point: str = "", count: str = "0") -> 
 
     inbox.on("partner", "*", version="1")(blocking if kind == "sync" else waiting)
     if point == "taken":
-        parcel.unpack = dying(parcel.unpack, int(count))
+        packing.unpack = dying(packing.unpack, int(count))
     elif point == "committed":
         inbox.stored = dying(inbox.stored, int(count))
     until_stopped(inbox, 1)

@@ -51,7 +51,7 @@ def inbox_of(kind: str, url: str, wanted: str, once: Path) -> Any:
         crash("handled", wanted, once)
 
     inbox.on("partner", "*", version="1")(blocking if kind == "sync" else waiting)
-    arrived, told = inbox.arrived, inbox.steps.told
+    arrived, told = inbox.arrived, inbox.transactions.report
 
     def arrives(*given: Any) -> None:
         crash("persisted", wanted, once)
@@ -61,7 +61,7 @@ def inbox_of(kind: str, url: str, wanted: str, once: Path) -> Any:
         crash("settled", wanted, once)
         told(done)
 
-    inbox.arrived, inbox.steps.told = arrives, tells
+    inbox.arrived, inbox.transactions.report = arrives, tells
     return inbox
 
 

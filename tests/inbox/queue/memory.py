@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from surehook.inbox.queue.port import Length, Message, QueueAway
+from surehook.inbox.queue.port import Length, QueueAway, QueueMessage
 
 
 class MemoryQueue:
@@ -30,12 +30,12 @@ class MemoryQueue:
     def bytes(self) -> int:
         return sum(map(len, self.waiting.values()))
 
-    async def giving(self) -> MemoryGiving:
+    async def publisher(self) -> MemoryGiving:
         self.asked += 1
         self.there()
         return MemoryGiving(self)
 
-    async def taking(self, taker: str) -> MemoryTaking:
+    async def consumer(self, taker: str) -> MemoryTaking:
         self.there()
         return MemoryTaking(self)
 
@@ -82,7 +82,7 @@ class MemoryTaking:
     def __init__(self, queue: MemoryQueue) -> None:
         self._queue = queue
 
-    async def take(self, limit: int, *, wait_s: float) -> list[Message]:
+    async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
         self._queue.there()
         if not (found := self._free(limit)):
             with suppress(TimeoutError):
@@ -90,18 +90,18 @@ class MemoryTaking:
                     await self._queue.changed()
             found = self._free(limit)
         self._queue.held |= dict.fromkeys(found, self)
-        return [Message(number, self._queue.waiting[number]) for number in found]
+        return [QueueMessage(number, self._queue.waiting[number]) for number in found]
 
     def _free(self, limit: int) -> list[int]:
         return [number for number in self._queue.waiting if number not in self._queue.held][:limit]
 
-    async def done(self, messages: Sequence[Message]) -> None:
+    async def done(self, messages: Sequence[QueueMessage]) -> None:
         self._queue.there()
         for one in messages:
             self._queue.waiting.pop(one.tag, None)
             self._queue.held.pop(one.tag, None)
 
-    async def aside(self, message: Message, reason: str) -> None:
+    async def aside(self, message: QueueMessage, reason: str) -> None:
         await self.done([message])
         self._queue.put_aside.append((message.body, reason))
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 
 from surehook.inbox import Queue
-from surehook.inbox.queue.front import AWAY_S
 from surehook.inbox.queue.mover import REFUSED_MOST
 from surehook.inbox.queue.option import MOST_BYTES
-from surehook.inbox.queue.parcel import LARGE_BYTES, REQUESTS
+from surehook.inbox.queue.packing import LARGE_BYTES, REQUESTS
 from surehook.inbox.queue.port import CONFIRM_S
+from surehook.inbox.queue.publisher import AWAY_S
 from surehook.inbox.queue.redis import ABANDONED_MS
 from tests import servers
 from tests.docs.pages import section

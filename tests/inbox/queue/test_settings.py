@@ -43,12 +43,12 @@ async def test_a_redis_that_could_lose_what_it_confirmed_is_refused_and_told_wha
     redis.ask("CONFIG", "SET", setting, wrong)
     try:
         if name in WRONG_BEFORE_72 and says_when(redis):
-            giving = await broker(Queue(redis.url)).giving()
-            assert await giving.put([b"on the disk when WAITAOF says so"]) == [True]
-            await giving.close()
+            publisher = await broker(Queue(redis.url)).publisher()
+            assert await publisher.put([b"on the disk when WAITAOF says so"]) == [True]
+            await publisher.close()
             return
         with pytest.raises(QueueUnfit) as refused:
-            await broker(Queue(redis.url)).giving()
+            await broker(Queue(redis.url)).publisher()
         assert told in str(refused.value)
         assert "\n" not in str(refused.value)
     finally:
@@ -57,14 +57,14 @@ async def test_a_redis_that_could_lose_what_it_confirmed_is_refused_and_told_wha
 
 async def test_a_redis_without_memory_left_is_full(redis):
     queue = broker(Queue(redis.url, name="oom"))
-    giving = await queue.giving()
+    publisher = await queue.publisher()
     redis.ask("CONFIG", "SET", "maxmemory", "1")
     try:
-        assert await giving.put([b"x", b"y"]) == [False, False]
+        assert await publisher.put([b"x", b"y"]) == [False, False]
     finally:
         redis.ask("CONFIG", "SET", "maxmemory", "0")
-    assert await giving.put([b"x"]) == [True]
-    await giving.close()
+    assert await publisher.put([b"x"]) == [True]
+    await publisher.close()
 
 
 def test_the_inbox_stores_in_its_table_and_says_so_in_one_line(
@@ -107,22 +107,22 @@ def test_a_redis_that_freezes_is_waited_for_two_seconds_and_the_table_takes_it(
 async def test_a_redis_that_does_not_come_to_write_confirms_nothing(redis: servers.Redis) -> None:
     if not says_when(redis):
         pytest.skip("needs Redis 7.2, which has WAITAOF")
-    giving = await broker(Queue(redis.url)).giving()
+    publisher = await broker(Queue(redis.url)).publisher()
     redis.ask("CONFIG", "SET", "appendfsync", "no")
     try:
         with pytest.raises(QueueAway, match=r"did not have it on its disk|does not answer"):
-            await giving.put([b"in memory"])
+            await publisher.put([b"in memory"])
     finally:
         redis.ask("CONFIG", "SET", "appendfsync", "always")
-        await giving.close()
+        await publisher.close()
 
 
 async def test_the_password_of_a_broker_is_in_no_error(redis):
     with pytest.raises(QueueAway) as refused:
-        await broker(Queue(f"redis://user:hidden@127.0.0.1:{redis.port}/0")).giving()
+        await broker(Queue(f"redis://user:hidden@127.0.0.1:{redis.port}/0")).publisher()
     assert "hidden" not in str(refused.value)
     with pytest.raises(QueueAway) as refused:
-        await broker(Queue("amqp://user:hidden@127.0.0.1:1/")).giving()
+        await broker(Queue("amqp://user:hidden@127.0.0.1:1/")).publisher()
     assert "hidden" not in str(refused.value)
 
 
@@ -137,12 +137,12 @@ async def test_a_queue_that_is_set_otherwise_is_taken_from_and_not_given_to(brok
     await connection.close()
     queue = brokers.broker(Queue(broker, most_bytes=LEAST_BYTES))
     with pytest.raises(QueueUnfit, match="give this one another name"):
-        await queue.giving()
-    taking = await queue.taking("a")
-    (message,) = await taking.take(1, wait_s=10)
+        await queue.publisher()
+    consumer = await queue.consumer("a")
+    (message,) = await consumer.take(1, wait_s=10)
     assert message.body == b"from before"
-    await taking.done([message])
-    await taking.close()
+    await consumer.done([message])
+    await consumer.close()
 
 
 @pytest.mark.slow
@@ -150,17 +150,17 @@ async def test_a_queue_that_was_deleted_takes_nothing_and_is_made_anew(broker: s
     from surehook.inbox.queue import brokers
 
     queue = brokers.broker(Queue(broker))
-    giving, taking = await queue.giving(), await queue.taking("a")
-    assert await taking.take(1, wait_s=0.1) == []
+    publisher, consumer = await queue.publisher(), await queue.consumer("a")
+    assert await consumer.take(1, wait_s=0.1) == []
     connection = await aio_pika.connect(broker)
     await (await connection.channel()).queue_delete("surehook.inbox")
     await connection.close()
     with pytest.raises(QueueAway, match="no such queue any more"):
-        await giving.put([b"lost?"])
+        await publisher.put([b"lost?"])
     with pytest.raises(QueueAway, match="ended the consumer"):
-        await taking.take(1, wait_s=10)
-    await giving.close()
-    await taking.close()
-    again = await queue.giving()
+        await consumer.take(1, wait_s=10)
+    await publisher.close()
+    await consumer.close()
+    again = await queue.publisher()
     assert await again.put([b"not lost"]) == [True]
     await again.close()

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import Inbox, Queue
-from surehook.inbox.queue import mover, parcel
+from surehook.inbox.queue import mover, packing
 from surehook.inbox.queue.option import LEAST_BYTES
 from surehook.inbox.queue.port import QueueAway
 from surehook.ports.inbox import StoreError
@@ -101,7 +101,7 @@ def test_a_source_that_refuses_conflicts_goes_to_the_table(houses, queue):
 
 
 def test_a_large_body_goes_to_the_table(fronted, queue):
-    assert fronted.receive("evt_1", word="x" * parcel.LARGE_BYTES).status == 200
+    assert fronted.receive("evt_1", word="x" * packing.LARGE_BYTES).status == 200
     assert (len(fronted.events()), len(queue.waiting)) == (1, 0)
 
 
@@ -192,13 +192,13 @@ def test_what_cannot_be_read_is_put_aside_and_told_once_and_keeps_nobody_back(fr
 
 def test_what_the_table_refuses_while_it_takes_others_is_put_aside(fronted, queue, caplog):
     fronted.receive("evt_1")
-    (known,) = parcel.unpack(next(iter(queue.waiting.values())))
+    (known,) = packing.unpack(next(iter(queue.waiting.values())))
     moved(fronted)
     other = structs.replace(known.events[0], id=b"o" * 16, event_id="evt_2")
     queue.add(
-        parcel.pack([structs.replace(known, events=(other,))])
+        packing.pack([structs.replace(known, events=(other,))])
     )  # the same request id, for another event
-    store = fronted.inbox._line.put_all
+    store = fronted.inbox._group_commit.put_all
 
     def blocking(requests: Any) -> Any:
         try:
@@ -211,21 +211,21 @@ def test_what_the_table_refuses_while_it_takes_others_is_put_aside(fronted, queu
     async def stored(requests: Any) -> Any:
         return await (asyncio.to_thread(blocking, requests) if fronted.kind == "sync" else store(requests))
 
-    one = fronted.inbox.ahead.mover(stored, fronted.inbox.stored)
+    one = fronted.inbox.queue.mover(stored, fronted.inbox.stored)
 
     async def turns() -> None:
-        taking = await queue.taking("a")
-        assert await one._turn(taking, 0.1) == 0
+        consumer = await queue.consumer("a")
+        assert await one._turn(consumer, 0.1) == 0
         for n in range(mover.REFUSED_MOST):
             assert not queue.put_aside, "it may be the table's fault"
             fresh = structs.replace(known.events[0], id=b"%d" % n + b"x" * 15, event_id=f"fresh_{n}")
-            queue.add(parcel.pack([structs.replace(known, id=fresh.id, events=(fresh,))]))
-            assert await one._turn(taking, 0.1) == 1
-        await taking.close()
+            queue.add(packing.pack([structs.replace(known, id=fresh.id, events=(fresh,))]))
+            assert await one._turn(consumer, 0.1) == 1
+        await consumer.close()
 
     fronted._runner.run(turns())
     ((body, reason),) = queue.put_aside
-    assert parcel.unpack(body)[0].events == (other,)
+    assert packing.unpack(body)[0].events == (other,)
     assert reason.startswith("refused: ")
     assert len(said(caplog, "it is put aside there", logging.ERROR)) == 1
 

@@ -1,15 +1,13 @@
-"""What can be wrong with a table, said when it is defined: every flaw at once, each with its place and a way out."""
+"""Flaws of a table, reported when it is defined: all of them at once, each with its place and a way out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.flow import ANY, Flow, reach
-
-if TYPE_CHECKING:
-    from surehook.core.workflow.table import Order, Parties, Table
+from surehook.core.workflow.table_values import Order, Parties, TableValues
 
 COUNT_MAX = 256  # waiting events are stored with the document: 40 KiB at most of usual size
 MEMORY_MAX = 1024  # 48 KiB a document
@@ -63,7 +61,7 @@ class WorkflowError(SurehookError):
         self.flaws = flaws
 
 
-def check(table: Table) -> None:
+def check(table: TableValues) -> None:
     """Raise WorkflowError with every flaw of the table, if it has any."""
     found = tuple(flaws(table))
     if found:
@@ -71,7 +69,7 @@ def check(table: Table) -> None:
         raise WorkflowError(text, flaws=found)
 
 
-def flaws(table: Table) -> Iterator[Flaw]:
+def flaws(table: TableValues) -> Iterator[Flaw]:
     """Everything that is wrong with a table, in the order of its keys."""
     yield from _names(table)
     yield from _states(table, "", turning=table.branches, free_ways={})
@@ -84,7 +82,7 @@ def flaws(table: Table) -> Iterator[Flaw]:
     yield from _conflicts(table)
 
 
-def _names(table: Table) -> Iterator[Flaw]:
+def _names(table: TableValues) -> Iterator[Flaw]:
     written = {"document_type": table.document_type, "version": table.version}
     written |= {f"states.{number}": state for number, state in enumerate(table.states)}
     written |= {f"aliases.{name}": name for name in table.aliases}
@@ -112,7 +110,11 @@ def _replaced(parties: Parties) -> dict[str, Mapping[str, str]]:
 
 
 def _states(
-    part: Table | Parties, at: str, *, turning: Iterable[str], free_ways: Mapping[str, Mapping[str, str]]
+    part: TableValues | Parties,
+    at: str,
+    *,
+    turning: Iterable[str],
+    free_ways: Mapping[str, Mapping[str, str]],
 ) -> Iterator[Flaw]:
     known, terminal = set(part.states), set(part.terminal)
     if len(known) != len(part.states):
@@ -142,7 +144,7 @@ def _states(
     yield from _shape(flow, at)
 
 
-def _ways(part: Any, at: str, known: set[str], terminal: set[str]) -> Iterator[Flaw]:
+def _ways(part: TableValues | Parties, at: str, known: set[str], terminal: set[str]) -> Iterator[Flaw]:
     for table, ways in (("moves", part.moves), ("remedies", part.remedies)):
         for kind, each in ways.items():
             for state, target in each.items():
@@ -191,7 +193,7 @@ def _merged(flow: Flow) -> dict[str, Mapping[str, str]]:
     return merged | {f"remedy {kind}": ways for kind, ways in flow.remedies.items()}
 
 
-def _party_rules(table: Table) -> Iterator[Flaw]:
+def _party_rules(table: TableValues) -> Iterator[Flaw]:
     parties = table.parties
     assert parties is not None
     if parties.replaced is not None and parties.replaced not in parties.terminal:
@@ -204,7 +206,7 @@ def _party_rules(table: Table) -> Iterator[Flaw]:
         yield Flaw("bad_parties", "fields.replaces", "without it no event says who is replaced")
 
 
-def _types(table: Table) -> Iterator[Flaw]:
+def _types(table: TableValues) -> Iterator[Flaw]:
     for kind in table.informational:
         if kind in table.moves or kind in table.remedies or kind in table.branches:
             yield Flaw("ambiguous_move", "informational", f"{kind!r} moves something as well")
@@ -217,7 +219,7 @@ def _types(table: Table) -> Iterator[Flaw]:
             yield Flaw("unknown_type", f"aliases.{name}", f"the table has no type {kind!r}")
 
 
-def _order(table: Table) -> Iterator[Flaw]:
+def _order(table: TableValues) -> Iterator[Flaw]:
     order = table.order
     if order.mode == "strict" and table.fields.sequence is None:
         yield Flaw(
@@ -255,7 +257,7 @@ def _strict(order: Order) -> Iterator[Flaw]:
         yield Flaw("bad_bound", "order.wait_s", f"more than 0 and at most {WAIT_S_MAX} seconds")
 
 
-def _rejected(table: Table) -> Iterator[Flaw]:
+def _rejected(table: TableValues) -> Iterator[Flaw]:
     known, moving = set(table.states), {*table.moves, *table.remedies, *table.branches}
     for kind, ways in table.rejected.items():
         if kind not in moving:
@@ -267,7 +269,7 @@ def _rejected(table: Table) -> Iterator[Flaw]:
                     yield Flaw("unknown_state", field, f"{state!r} is not among the states")
 
 
-def _conflicts(table: Table) -> Iterator[Flaw]:
+def _conflicts(table: TableValues) -> Iterator[Flaw]:
     if len(set(table.precedence)) != len(table.precedence) or not set(table.precedence) <= set(
         table.terminal
     ):

@@ -23,7 +23,8 @@ from msgspec import structs
 from surehook.core.workflow.check import Flaw, WorkflowError
 from surehook.core.workflow.draft import digest_of, token_digest
 from surehook.core.workflow.queue import Turn
-from surehook.core.workflow.table import SUREHOOK, Fields, Order, Parties, Table
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import SUREHOOK, Fields, Order, Parties
 from surehook.core.workflow.values import (
     RULES,
     VERDICTS,
@@ -31,12 +32,12 @@ from surehook.core.workflow.values import (
     Branch,
     Decision,
     Document,
+    OperatorCommand,
     Party,
     Seen,
     Step,
     Verdict,
     Waiting,
-    Word,
 )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Document",
     "Fields",
     "Flaw",
+    "OperatorCommand",
     "Order",
     "Parties",
     "Party",
@@ -57,7 +59,6 @@ __all__ = [
     "Table",
     "Verdict",
     "Waiting",
-    "Word",
     "WorkflowError",
     "asked",
     "decide",
@@ -71,7 +72,7 @@ GRANTS_MAX = 8  # remediation tokens that a document holds at once
 
 
 def decide(table: Table, document: Document | None, event: Arrival | None, now: int) -> Decision:
-    """What `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
+    """Decide what `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
 
     With `event` None only time passes. Raises WorkflowError where the document stands in a state that the table lacks.
     """
@@ -85,18 +86,18 @@ def release(table: Table, document: Document, now: int, *, by: str = "", why: st
     something that is missing, without it up to the first of them. Nothing happens where neither is the case."""
     turn = Turn(table, document, now)
     turn.catch_up()
-    turn.release(_aimed(document, Word(what="release", at=now, by=by, why=why)))
+    turn.release(_aimed(document, OperatorCommand(what="release", at=now, by=by, why=why)))
     return turn.decision(None)
 
 
-def asked(document: Document, word: Word) -> Document:
+def asked(document: Document, word: OperatorCommand) -> Document:
     """The document with a word that its next decision carries out. A second release before that is the same one."""
     if word.what == "release" and any(one.what == "release" for one in document.words):
         return document
     return structs.replace(document, words=(*document.words, _aimed(document, word)))
 
 
-def _aimed(document: Document, word: Word) -> Word:
+def _aimed(document: Document, word: OperatorCommand) -> OperatorCommand:
     """A release is up to the first event that waits when it is said: whoever said it knows of no further gap."""
     if word.what != "release" or not document.waiting:
         return word
@@ -105,7 +106,7 @@ def _aimed(document: Document, word: Word) -> Word:
 
 
 def is_undone(document: Document, event_id: str) -> bool:
-    """Whether what an event did was taken back, or is about to be: then it may have effect once more."""
+    """Tell whether an event's move was taken back, or is about to be: then it may have effect once more."""
     digest = digest_of(event_id)
     return any(one.undone and one.digest == digest for one in document.seen) or any(
         word.step is not None and word.step.event == event_id for word in document.words

@@ -7,7 +7,8 @@ import re
 from functools import lru_cache
 
 from surehook.core.workflow.check import WorkflowError
-from surehook.core.workflow.table import BRANCHES_MAX, Table
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import BRANCHES_MAX
 from surehook.core.workflow.values import Arrival, Branch, Document, Party, Seen, Waiting
 
 _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
@@ -15,7 +16,7 @@ _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
 
 @lru_cache(maxsize=64)  # a decision asks for that of its event three times
 def digest_of(event_id: str) -> str:
-    """What an id is remembered as: 64 bits of BLAKE2 in hex, so that memory is bounded whatever the ids are.
+    """Return what an id is remembered as: 64 bits of BLAKE2 in hex, so that memory is bounded whatever the ids are.
 
     Within the few dozen events of one document two ids meet by chance once in 10^16 documents.
     """
@@ -23,7 +24,7 @@ def digest_of(event_id: str) -> str:
 
 
 def token_digest(token: str) -> str:
-    """What a remediation token is stored as: SHA-256 in hex."""
+    """Return the SHA-256, in hex, as which a remediation token is stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -44,7 +45,7 @@ def version_key(written: str | None) -> tuple[int, ...] | None:
 
 
 def is_newer(version: str | None, than: str | None) -> bool:
-    """Whether a version that was written is above another."""
+    """Tell whether one written version is above another."""
     left, right = version_key(version), version_key(than)
     return version is not None and left is not None and right is not None and left > right
 
@@ -94,7 +95,7 @@ class Draft:
         )
 
     def knows(self, event: Arrival) -> bool:
-        """Whether this event was handed in before, is waiting, or is what the document stands still at."""
+        """Tell whether this event was handed in before, is waiting, or is the one the document has stopped at."""
         return (
             digest_of(event.id) in self.seen
             or any(one.event.id == event.id for one in self.waiting)
@@ -102,7 +103,7 @@ class Draft:
         )
 
     def is_undone(self, event: Arrival) -> bool:
-        """Whether what this event did was taken back, so that it may have effect once more."""
+        """Tell whether this event's move was taken back, so that it may have effect once more."""
         seen = self.seen.get(digest_of(event.id))
         return seen is not None and seen.undone
 
@@ -118,7 +119,7 @@ class Draft:
             del self.seen[next(iter(self.seen))]
 
     def has_number(self, number: int) -> bool:
-        """Whether a remembered or waiting event has this number, or the one that the document stands still at."""
+        """Tell whether a remembered or waiting event has this number, or the one the document has stopped at."""
         return (
             any(one.sequence == number for one in self.seen.values())
             or any(one.event.sequence == number for one in self.waiting)
@@ -142,12 +143,12 @@ class Draft:
         return self.branch, False
 
     def has_ended(self, number: int) -> bool:
-        """Whether a branch was superseded. One that is no longer remembered was."""
+        """Tell whether a branch was superseded. One that is no longer remembered was."""
         branch = self.branches.get(number)
         return branch is None or branch.ended_by is not None
 
     def is_within(self, number: int, root: int) -> bool:
-        """Whether a branch is `root` or grew from it."""
+        """Tell whether a branch is `root` or grew from it."""
         while number != root:
             branch = self.branches.get(number)
             if branch is None or number == 0:
@@ -156,7 +157,7 @@ class Draft:
         return True
 
     def can_branch(self) -> bool:
-        """Whether one more branch can be remembered: there is room, or an ended one to forget."""
+        """Tell whether one more branch can be remembered: there is room, or an ended one to forget."""
         return len(self.branches) < BRANCHES_MAX or any(one.ended_by for one in self.branches.values())
 
     def open_branch(self, event: Arrival, *, supersede: bool) -> int:

@@ -38,7 +38,7 @@ def line(step: Step) -> str:
 
 
 def standing(document: Document) -> list[str]:
-    """How a document stands: its state and what it waits for."""
+    """Describe a document as it stands: its state and the events it waits for."""
     version = "" if document.version is None else f", workflow version {document.version}"
     lines = [f"now {document.state}{version}; number {document.next} comes next"]
     lines += [

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["move", "same", "past", "ahead", "locked", "other"]
-# Event type → state → next state; the state "*" is any that is not terminal.
+# event type → state → next state; the state "*" is any that is not terminal
 Moves = Mapping[str, Mapping[str, str]]
 
 ANY = "*"
 
 
-class Found(NamedTuple):
-    """What an event is to a state.
+class Relation(NamedTuple):
+    """The relation of an event to a state.
 
     move    it leads to `target`
     same    the state is where it leads
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class Flow:
-    """States and moves, ready to be asked. Nothing is checked here: `workflow_check` does that."""
+    """States and moves, ready to be asked. Nothing is checked here: check.py does that."""
 
     def __init__(
         self,
@@ -59,32 +59,34 @@ class Flow:
         }
 
     def knows(self, kind: str) -> bool:
-        """Whether an event of this type can move anything here."""
+        """Tell whether an event of this type can move anything here."""
         return kind in self.moves or kind in self.remedies
 
-    def judge(self, state: str, kind: str, *, permitted: bool) -> Found:
-        """What an event of type `kind` is to `state`. `permitted`: it may leave a terminal state as `remedies` say."""
+    def judge(self, state: str, kind: str, *, permitted: bool) -> Relation:
+        """Relate an event of type `kind` to `state`. `permitted`: it may leave a terminal state as `remedies` say."""
         targets = self._targets.get(kind, ())
         if state in self.terminal:
             remedy = self.remedies.get(kind, {}).get(state)
             if remedy is not None:
-                return Found("move" if permitted else "locked", remedy)
+                return Relation("move" if permitted else "locked", remedy)
             if state in targets:
-                return Found("same", state)
+                return Relation("same", state)
             ends = [target for target in targets if target in self.terminal]
-            return Found("other", ends[0]) if ends and len(ends) == len(targets) else Found("past", state)
+            return (
+                Relation("other", ends[0]) if ends and len(ends) == len(targets) else Relation("past", state)
+            )
         target = self.moves.get(kind, {}).get(state)
         if target is not None and target != state:
-            return Found("move", target)
+            return Relation("move", target)
         if state in targets:
-            return Found("same", state)
+            return Relation("same", state)
         if any(state in self.beyond[target] for target in targets):
-            return Found("past", state)
+            return Relation("past", state)
         ahead = [target for target in targets if target in self.beyond[state]]
         if ahead:
             # Of several the nearest: the one that the others lie beyond.
-            return Found("ahead", max(ahead, key=lambda one: len(self.beyond[one])))
-        return Found("other", targets[0] if targets else state)
+            return Relation("ahead", max(ahead, key=lambda one: len(self.beyond[one])))
+        return Relation("other", targets[0] if targets else state)
 
     def _spread(self, ways: Mapping[str, str]) -> dict[str, str]:
         """The ways of one type with `*` written out: every state that is not terminal and is not where it leads."""

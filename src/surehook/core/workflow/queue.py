@@ -1,4 +1,4 @@
-"""Whose turn it is: the line of events that came early, gaps, bounds, what people say, and what is remembered.
+"""The queue of a document's early events: gaps, bounds, operators' commands, and the events that are remembered.
 
 Every event ends in exactly one of three ways: settled (it has a verdict for good and is remembered), waiting (`early`,
 kept in the document), or handed back (not kept and not remembered: it can be handed in again).
@@ -10,7 +10,7 @@ from surehook.core.workflow.draft import Draft, digest_of, token_digest
 from surehook.core.workflow.rules import Ruling, judge
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.undo import undoing
-from surehook.core.workflow.values import Arrival, Decision, Document, Step, Verdict, Waiting, Word
+from surehook.core.workflow.values import Arrival, Decision, Document, OperatorCommand, Step, Verdict, Waiting
 
 NOBODY = Arrival(id="", type="")  # of steps that no event made
 
@@ -27,7 +27,7 @@ class Turn:
         self.again = False
 
     def decision(self, own: Step | None) -> Decision:
-        """What follows, all told."""
+        """Close the turn and return its decision."""
         return Decision(
             document=self.draft.close(),
             steps=tuple(self.steps),
@@ -63,7 +63,7 @@ class Turn:
                 self._pass_over(first, f"after {self.order.wait_s:g} s")
             self._go_on()
 
-    def release(self, word: Word) -> None:
+    def release(self, word: OperatorCommand) -> None:
         """A person's word: go on behind the conflict, or without what is missing."""
         draft, by = self.draft, word.by or None
         if draft.stopped is not None:
@@ -88,7 +88,7 @@ class Turn:
         told = f"a remediation token was granted{_said(by, why)}"
         return self._say(NOBODY, "no_op", "granted", told, by=by or None)
 
-    def _undo(self, word: Word) -> None:
+    def _undo(self, word: OperatorCommand) -> None:
         """Take back what an event did that was rejected afterwards, or say why that cannot be."""
         step = word.step
         assert step is not None
@@ -377,11 +377,11 @@ class Turn:
         return step
 
     def _party_state(self, event: Arrival) -> str | None:
-        """Where a signer stands of whom nothing is known yet."""
+        """The state of a signer of whom nothing is known yet."""
         flow = self.table.party_flow
         return None if flow is None or event.party is None else flow.initial
 
 
 def _said(by: str, why: str) -> str:
-    """Who said it and why, for a sentence."""
+    """Name who gave a command and why, for a sentence."""
     return (f" by {by}" if by else "") + (f": {why}" if why else "")

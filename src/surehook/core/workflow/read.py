@@ -1,11 +1,11 @@
-"""What a table needs to know, read out of a message's body where the table's `fields` say it stands."""
+"""Reading a message's body: the values that a table needs, from where the table's `fields` say they stand."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from surehook.core.sources.payload import at
-from surehook.core.workflow.table import Fields
+from surehook.core.workflow.table_values import Fields
 from surehook.core.workflow.values import Arrival
 
 NAME_CHARS_MAX = 255  # of a document's id, a signer, a cause: as long as an event id may be
@@ -19,7 +19,7 @@ def document_of(body: Any, fields: Fields) -> str | None:
 
 
 def arrival_of(body: Any, fields: Fields, *, id: str, type: str, remediated: bool = False) -> Arrival:
-    """What the table looks at. Never raises: what cannot be read becomes the arrival's `flaw`."""
+    """Read the arrival that the table looks at. Never raises: a value that cannot be read becomes the arrival's `flaw`."""
     sequence, bad_number = _number(body, fields.sequence)
     version, bad_version = _version(body, fields.version)
     cause, bad_cause = _name(body, fields.cause, "cause")

@@ -1,4 +1,4 @@
-"""What one event, whose turn it is, means for a document: the table is asked, nothing is changed.
+"""The meaning of one event, whose turn it is, for a document: the table is asked, nothing is changed.
 
 The questions are asked in this order, and the first that has an answer decides:
 readable? known type? informational? of an older version? caused in a branch that has ended? a signer's act, and what
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from surehook.core.workflow.draft import Draft, is_newer, token_digest, version_key
-from surehook.core.workflow.flow import Found
+from surehook.core.workflow.flow import Relation
 from surehook.core.workflow.values import Arrival, Party, Verdict
 
 
@@ -61,7 +61,7 @@ def _judge(draft: Draft, event: Arrival, *, leap: bool) -> Ruling:
 
 
 def _late(draft: Draft, event: Arrival) -> Ruling | None:
-    """Whether the event belongs to a version, a branch or a signer's standing that is over."""
+    """Rule on an event of a version, a branch or a signer that is over; None: it is of none."""
     if version_key(event.version) is None:
         return Ruling("conflict", "flaw", f"the workflow version {event.version!r} cannot be compared")
     if event.version is not None and is_newer(draft.version, event.version):
@@ -132,7 +132,7 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
 
 
 def _with_party(
-    draft: Draft, event: Arrival, ruling: Ruling, theirs: Found, stands: Party, *, leap: bool
+    draft: Draft, event: Arrival, ruling: Ruling, theirs: Relation, stands: Party, *, leap: bool
 ) -> Ruling:
     """The document's ruling joined with what the act means for the signer, who comes first."""
     name, state, target = event.party, stands.state, theirs.target
@@ -156,8 +156,8 @@ def _with_party(
     return ruling
 
 
-def _of_document(draft: Draft, kind: str, found: Found, *, leap: bool) -> Ruling:
-    """What was found in the table, as a ruling on the document alone."""
+def _of_document(draft: Draft, kind: str, found: Relation, *, leap: bool) -> Ruling:
+    """Turn what was found in the table into a ruling on the document alone."""
     state, target, is_final = draft.state, found.target, draft.state in draft.table.flow.terminal
     match found.kind:
         case "move":
@@ -184,7 +184,7 @@ def _of_document(draft: Draft, kind: str, found: Found, *, leap: bool) -> Ruling
 
 
 def _outranks(draft: Draft, target: str) -> bool:
-    """Whether `target` is an end that the table prefers to the end the document has."""
+    """Tell whether `target` is an end that the table prefers to the end the document has."""
     ranks = draft.table.precedence
     return draft.state in ranks and target in ranks and ranks.index(target) < ranks.index(draft.state)
 

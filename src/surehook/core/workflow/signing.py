@@ -8,7 +8,8 @@ version, or an operator by a remediation token.
 
 from __future__ import annotations
 
-from surehook.core.workflow.table import Order, Parties, Table
+from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import Order, Parties
 
 SIGNING = Table(
     document_type="signing",

@@ -1,4 +1,4 @@
-"""What becomes of a document when an event that moved it is rejected afterwards: its move is taken back, or people are told.
+"""Taking a move back when its event is rejected afterwards, or telling people that it cannot be.
 
 The rules, the first that fits decides
     declared    the table's `rejected` names the event's type and the state that the document is in: it goes where that says

@@ -1,4 +1,4 @@
-"""What the workflow of a document is decided from and what is decided: arrival, document, step, decision.
+"""The values that a document's workflow decides from and those it decides: arrival, document, step, decision.
 
 All are small values. A `Document` and a `Step` are stored by whoever calls; `msgspec.to_builtins` and `msgspec.convert`
 (or its JSON twins) carry both there and back.
@@ -57,7 +57,7 @@ RULES: dict[str, str] = {
 
 
 class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What of an event the table looks at. Times are not among it: nothing is ever ordered by them.
+    """The part of an event that the table looks at. No times: nothing is ever ordered by them.
 
     id            by which repeats are told
     type          as received; the table's aliases are applied to it
@@ -91,7 +91,7 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
 
 
 class Party(Struct, frozen=True, omit_defaults=True):
-    """Where one signer stands, and the branch and workflow version in which this standing began."""
+    """The standing of one signer, and the branch and workflow version in which it began."""
 
     state: str
     branch: int = 0
@@ -121,8 +121,8 @@ class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
     undone: bool = False
 
 
-class Word(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person said about a document, until the next decision carries it out.
+class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An operator's command for a document, until the next decision carries it out.
 
     what   release: let it go on. undo: take back what `step` did, as its event was rejected
     at     when it was said, Unix milliseconds
@@ -170,12 +170,12 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holes: bool = False
     stopped: Arrival | None = None
     grants: tuple[str, ...] = ()
-    words: tuple[Word, ...] = ()
+    words: tuple[OperatorCommand, ...] = ()
     last: str = ""
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one event, and why: what a journal keeps and `explain` tells.
+    """The outcome of one event and its reason, as a journal keeps it and `explain` shows it.
 
     at          when it was decided, Unix milliseconds
     table       document type, version and digest of the table that decided: `signing 1 3f2a…`
@@ -210,18 +210,18 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_move(self) -> bool:
-        """Whether something changed that a handler should hear of: the document, a signer, a branch. What was taken back on
+        """True if a handler should hear of the change: of the document, a signer, a branch. A move taken back on
         a person's word is none: no event did it."""
         return self.verdict == "applied" and self.rule != "undone"
 
     @property
     def is_taking_back(self) -> bool:
-        """Whether it says what became of a move whose event was rejected: that is no turn of the event."""
+        """True if the step reports on taking back the move of a rejected event: that is no turn of the event."""
         return self.rule in ("undone", "not_undone")
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What follows from an arrival.
+    """The consequences of an arrival.
 
     document  to be stored in the same transaction that stores the steps
     steps     in order. Beside the event's own: those of events that waited and have their turn now (call the handlers

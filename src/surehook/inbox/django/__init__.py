@@ -19,7 +19,7 @@ those of the inbox and no others.
     settings.py    SUREHOOK_INBOX             store.py       transactions that are Django's
     facade.py      Inbox, as Django wants it  view.py        the door
     models.py      the tables, to look at     operations.py  the tables, made by a migration
-    admin.py       pages of Django's admin: looks.py is what they show, said.py what can be said there
+    admin.py       pages of Django's admin: pages.py is what they show, actions.py what can be done there
 
 The statements are those of `surehook.inbox.sql`, on Django's own connection (`sql/borrowed.py`).
 """

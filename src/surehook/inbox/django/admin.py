@@ -25,7 +25,7 @@ from django.urls import URLPattern, path, reverse
 import surehook.inbox.django as app
 from surehook.core import ids
 from surehook.core.errors import SurehookError
-from surehook.inbox.django import looks, said
+from surehook.inbox.django import actions, pages
 from surehook.inbox.django.models import LABEL, Conflicts, Events
 from surehook.inbox.event import PREFIX
 
@@ -70,18 +70,18 @@ class EventsAdmin(ReadOnly):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         self._let_look(request)
-        word = said.Word(request.POST if request.method == "POST" else None)
+        word = actions.Action(request.POST if request.method == "POST" else None)
         if request.method == "POST" and self._said(request, word, request.POST.getlist("ref")):
             return HttpResponseRedirect(request.get_full_path())
-        look = looks.Look(request.GET, sources=app.inbox.receiver.sources)
-        found = looks.page(app.inbox, look)
+        look = pages.EventFilterForm(request.GET, sources=app.inbox.receiver.sources)
+        found = pages.page(app.inbox, look)
         return self._page(
             request,
             "events",
             title="Events",
             look=look,
             rows=[(one, self._address(one.ref)) for one in found.rows],
-            older=found.older and looks.address(request.GET, found.older),
+            older=found.older and pages.address(request.GET, found.older),
             looked=found.looked,
             word=word,
             may_act=self.has_change_permission(request),
@@ -93,12 +93,12 @@ class EventsAdmin(ReadOnly):
         self._let_look(request)
         ref = unquote(object_id)
         try:
-            shown = looks.event(app.inbox, ids.parse(PREFIX, ref))
+            shown = pages.event(app.inbox, ids.parse(PREFIX, ref))
         except SurehookError as error:
             raise Http404(str(error)) from error
         if shown is None:
             raise Http404(f"the inbox has no event {ref}")
-        word = said.Word(
+        word = actions.Action(
             request.POST if request.method == "POST" else None, has_document=shown.document is not None
         )
         if request.method == "POST" and self._said(request, word, [ref], shown.document):
@@ -107,7 +107,11 @@ class EventsAdmin(ReadOnly):
         return self._page(request, "event", title=ref, shown=shown, word=word, may_act=may_act)
 
     def _said(
-        self, request: HttpRequest, word: said.Word, refs: list[str], document: looks.Followed | None = None
+        self,
+        request: HttpRequest,
+        word: actions.Action,
+        refs: list[str],
+        document: pages.DocumentHistory | None = None,
     ) -> bool:
         """Do what was asked; whether the page is to be loaded anew."""
         if not self.has_change_permission(request):
@@ -118,7 +122,7 @@ class EventsAdmin(ReadOnly):
         if not word.is_valid():
             return False
         try:
-            done = said.carried_out(app.inbox, word, refs[: looks.PAGE], document, by=_name(request))
+            done = actions.carried_out(app.inbox, word, refs[: pages.PAGE], document, by=_name(request))
         except SurehookError as error:
             messages.error(request, str(error))
             return True
@@ -127,7 +131,7 @@ class EventsAdmin(ReadOnly):
             self._log(request, ref, word)
         return True
 
-    def _log(self, request: HttpRequest, ref: str, word: said.Word) -> None:
+    def _log(self, request: HttpRequest, ref: str, word: actions.Action) -> None:
         """A line of the admin's own log: who said it."""
         LogEntry.objects.create(
             user_id=request.user.pk,
@@ -157,11 +161,11 @@ class ConflictsAdmin(ReadOnly):
         self._let_look(request)
         here = self.admin_site.name
         try:
-            found = app.inbox.conflicts(limit=looks.PAGE, before=request.GET.get("before"))
+            found = app.inbox.conflicts(limit=pages.PAGE, before=request.GET.get("before"))
         except SurehookError as error:
             raise Http404(str(error)) from error
         rows = [(one, reverse(DETAIL, args=[quote(one.ref)], current_app=here)) for one in found]
-        older = f"?before={found[-1].conflict}" if len(found) == looks.PAGE else None
+        older = f"?before={found[-1].conflict}" if len(found) == pages.PAGE else None
         return self._page(request, "conflicts", title="Conflicts", rows=rows, older=older)
 
 

@@ -7,41 +7,33 @@ from typing import TypeVar
 
 from django.db import router
 
+from surehook.core.effects import Script
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
+from surehook.inbox.group_commit import GroupCommit
 from surehook.inbox.inbox import Inbox as Blocking
-from surehook.inbox.keeping import Keep
-from surehook.inbox.line import Line
-from surehook.inbox.queue.blocking import Moving
 from surehook.inbox.queue.option import Queue
+from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
-from surehook.inbox.telling import Teller
-from surehook.inbox.work import Worker
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Book
+from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
 
 
 class _Durable:
-    """The store as the line of arrivals sees it: what it wrote is committed, or it was not written."""
+    """The store as group commit uses it: what it wrote is committed, or it was not written."""
 
     def __init__(self, store: DjangoStore) -> None:
         self._store = store
 
-    def run(self, work: Callable[[Book], T]) -> T:
+    def run(self, work: Callable[[Transaction], T]) -> T:
         return self._store.durable(work)
-
-    def create(self) -> None:
-        self._store.create()
-
-    def close(self) -> None:
-        self._store.close()
 
 
 class Inbox(Blocking):
@@ -69,7 +61,7 @@ class Inbox(Blocking):
         )
         self.alias = store.alias
         self.let_go = store.let_go
-        self._line = Line(_Durable(store))
+        self._group_commit = GroupCommit(_Durable(store))
         self.view: View = view_of(self.receiver, self.receive, store.alias)
 
     @classmethod
@@ -80,10 +72,10 @@ class Inbox(Blocking):
             it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep, queue=it.queue
         )
 
-    def labour(self, worker: Worker | Teller | Moving) -> None:
+    def run_worker(self, script: Script[None]) -> None:
         """Work, then close the thread's connection, which Django would not."""
         try:
-            super().labour(worker)
+            super().run_worker(script)
         finally:
             self.let_go()
 

@@ -44,7 +44,7 @@ def fields_of(table: str) -> dict[str, Any]:
 
 
 def options_of(table: str) -> dict[str, Any]:
-    """What Django is to know of a table beside its columns."""
+    """Return what Django has to know of a table beside its columns."""
     # The class is the plural already: "Eventss" is what Django would make of it in the admin and in permissions.
     return {
         "db_table": PREFIX + table,

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from msgspec import Struct
 
 from surehook.inbox.backoff import Backoff
-from surehook.inbox.keeping import Keep
 from surehook.inbox.queue.option import Queue
+from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
 
@@ -19,7 +19,7 @@ NAME = "SUREHOOK_INBOX"
 
 
 class Given(Struct, frozen=True, forbid_unknown_fields=True):
-    """What may be given, with its default.
+    """The settings that may be given, with their defaults.
 
     sources  who may send, see `surehook.inbox.sources`
     using    the alias of the database; None: where DATABASE_ROUTERS write the inbox's models

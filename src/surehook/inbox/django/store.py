@@ -20,11 +20,11 @@ from django.db import Error as DjangoError
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed, engines
-from surehook.inbox.sql.book import SqlBook
-from surehook.inbox.sql.late import Writer, driver
+from surehook.inbox.sql.deferred_begin import Writer, driver
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
-from surehook.ports.inbox import Book, StoreError, StoreUnavailable
+from surehook.inbox.sql.transaction import SqlTransaction
+from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ class Broken(Exception):
     """A handler went on after an error that ended its part of the transaction: nothing of it would be kept."""
 
 
-class DjangoBook(SqlBook):
-    """`ports.inbox.Book` inside `transaction.atomic`; a handler's `tx` is Django's connection (`tx.alias`, `tx.cursor()`)."""
+class DjangoTransaction(SqlTransaction):
+    """The port within `transaction.atomic`; a handler's `tx` is Django's connection (`tx.alias`, `tx.cursor()`)."""
 
     def __init__(
         self, connection: Any, django: Any, *, idle_ms: int | None = None, writer: Writer | None = None
@@ -62,7 +62,7 @@ class DjangoBook(SqlBook):
         yield self._django
 
 
-class Turn:
+class DjangoWriterLock:
     """SQLite's one writer, for the threads of this process: what is to happen on commit happens in here, and may ask the inbox,
     so a thread may take it twice. It may be given for a thread by another one."""
 
@@ -120,16 +120,16 @@ class DjangoStore(SqlStore):
         django: Any = connections[alias]
         driver = django.Database.__name__.partition(".")[0]
         super().__init__(borrowed.engine(driver, lambda: connections[alias].connection))
-        self._one_writer = Turn()
+        self._one_writer = DjangoWriterLock()
 
-    def run(self, work: Callable[[Book], T]) -> T:
+    def run(self, work: Callable[[Transaction], T]) -> T:
         return self._run(work, durable=False)
 
-    def durable(self, work: Callable[[Book], T]) -> T:
+    def durable(self, work: Callable[[Transaction], T]) -> T:
         """The same, committed when it returns. Raises RuntimeError inside a transaction that somebody else has to commit."""
         return self._run(work, durable=True)
 
-    def _run(self, work: Callable[[Book], T], *, durable: bool) -> T:
+    def _run(self, work: Callable[[Transaction], T], *, durable: bool) -> T:
         django: Any = connections[self.alias]
         writer = DjangoWriter(self._one_writer) if django.vendor == "sqlite" else None
         is_own = not django.in_atomic_block
@@ -147,8 +147,8 @@ class DjangoStore(SqlStore):
             with self._known(connection, writer):
                 # Somebody else's transaction is not the inbox's to bound.
                 idle_ms = self.idle_ms if is_own else None
-                book = DjangoBook(connection, django, idle_ms=idle_ms, writer=writer)
-                result = inside(connection, book, work, writer)
+                inbox_transaction = DjangoTransaction(connection, django, idle_ms=idle_ms, writer=writer)
+                result = inside(connection, inbox_transaction, work, writer)
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
             if len(django.atomic_blocks) == 1:

@@ -20,14 +20,14 @@ from django.views.decorators.csrf import csrf_exempt
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.receive import Call, Receiver
+from surehook.inbox.receive import IncomingRequest, Receiver
 from surehook.inbox.wsgi import call_of, length_of
 
 log = logging.getLogger("surehook.inbox")
 View = Callable[..., HttpResponse]
 
 
-def view_of(receiver: Receiver, receive: Callable[[Call], Reply], alias: str) -> View:
+def view_of(receiver: Receiver, receive: Callable[[IncomingRequest], Reply], alias: str) -> View:
     """A view for `path("hooks/<str:source>", …)`; `alias` is the database whose ATOMIC_REQUESTS must not hold it."""
 
     def view(request: HttpRequest, source: str) -> HttpResponse:
@@ -42,7 +42,9 @@ def view_of(receiver: Receiver, receive: Callable[[Call], Reply], alias: str) ->
     return exempt
 
 
-def _answer(receiver: Receiver, receive: Callable[[Call], Reply], request: HttpRequest, source: str) -> Reply:
+def _answer(
+    receiver: Receiver, receive: Callable[[IncomingRequest], Reply], request: HttpRequest, source: str
+) -> Reply:
     call = structs.replace(call_of(request.META), source=source.strip("/"), url=request.build_absolute_uri())
     length = length_of(request.META)
     early = receiver.before_body(call, length)
@@ -58,9 +60,8 @@ def _answer(receiver: Receiver, receive: Callable[[Call], Reply], request: HttpR
     if body is None:
         return receiver.refuse(call.source, "too_large")
     if length is not None and len(body) != length:
-        return receiver.refuse(
-            call.source, "body_too_slow"
-        )  # the sender hung up, or the server gave up waiting
+        # The sender hung up, or the server gave up waiting.
+        return receiver.refuse(call.source, "body_too_slow")
     return receive(structs.replace(call, body=body))
 
 

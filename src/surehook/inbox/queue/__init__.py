@@ -1,10 +1,10 @@
 """A queue in front of the inbox's table: a sender is answered when a broker has confirmed, and rows are written behind it.
 
-    door ── judged ──> front ── confirm ──> 2xx          front.py    what doors ask; blocking.py for threads
-                         │ away, full, large              ahead.py    the queue of one inbox, as its facade has it
-                         └────> the table, as without     parcel.py   requests as the bytes of one message
-    broker ──> mover ── commit ──> acknowledge            mover.py    what is taken into the table
-                                                          brokers.py  rabbitmq.py, redis.py by the scheme of a URL
+    door ── judged ──> publisher ── confirm ──> 2xx      publisher.py   puts requests in; threads.py for threads
+                         │ away, full, large              inbox_queue.py the queue of one inbox
+                         └────> the table, as without     packing.py     requests as the bytes of one message
+    broker ──> mover ── commit ──> acknowledge            mover.py       from the broker into the table
+                                                          brokers.py     rabbitmq.py, redis.py by the scheme of a URL
 
 **Authority.** The table stays the only truth. The queue is a place to wait in: whatever is in it comes into the table by the
 same road as from a door, so dedupe, conflicts, workers and handlers know nothing of it. A message in it is believed, whatever

@@ -11,7 +11,7 @@ _EXTRAS = {"amqp": "rabbitmq", "amqps": "rabbitmq", "redis": "redis", "rediss": 
 
 
 def broker(queue: Queue) -> Broker:
-    """Raises SettingsError for a URL that cannot be used, and where the client of its broker is not installed."""
+    """Make the broker of a URL. Raises SettingsError for one that cannot be used, and where its client is not installed."""
     scheme = queue.url.partition("://")[0] if isinstance(queue.url, str) else ""
     extra = _EXTRAS.get(scheme)
     if extra is None:

@@ -1,4 +1,4 @@
-"""`Inbox(…, queue=…)`: which queue, and how much may wait in it."""
+"""The option `Inbox(…, queue=…)`: the queue, and how much may wait in it."""
 
 from __future__ import annotations
 

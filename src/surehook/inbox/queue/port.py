@@ -1,6 +1,6 @@
-"""What the inbox asks of a broker. One suite holds every adapter to it: `tests/inbox/queue/test_contract.py`.
+"""The port to a broker. One suite holds every adapter to it: `tests/inbox/queue/test_contract.py`.
 
-A giving and a taking are one connection each. They never mend themselves: after QueueAway the caller closes it and asks for
+A publisher and a consumer are one connection each. They never reconnect: after QueueAway the caller closes it and asks for
 another one. One way to be broken is easier to be sure of than several.
 """
 
@@ -22,8 +22,8 @@ class QueueUnfit(QueueAway):
     """It answers, and must not be accepted into: it could lose what it confirmed. The text says what to set."""
 
 
-class Message(Struct, frozen=True):
-    """What was taken: `tag` is the broker's name for it."""
+class QueueMessage(Struct, frozen=True):
+    """A message that was taken: `tag` is the broker's name for it."""
 
     tag: Any
     body: bytes
@@ -36,7 +36,7 @@ class Length(Struct, frozen=True):
     aside: int
 
 
-class Giving(Protocol):
+class BrokerPublisher(Protocol):
     async def put(self, bodies: Sequence[bytes]) -> list[bool]:
         """Hand over; returns when the broker has answered for all of them, within CONFIRM_S: whether each is on its disk.
         False: it is full, or does not want this one. Raises QueueAway."""
@@ -47,17 +47,17 @@ class Giving(Protocol):
         ...
 
 
-class Taking(Protocol):
-    async def take(self, limit: int, *, wait_s: float) -> list[Message]:
-        """At most `limit` messages, those first that this taker had before; waits `wait_s` for the first. Raises QueueAway."""
+class BrokerConsumer(Protocol):
+    async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
+        """Take at most `limit` messages, first those that it had before; waits `wait_s` for the first. Raises QueueAway."""
         ...
 
-    async def done(self, messages: Sequence[Message]) -> None:
-        """They are in the table and may be forgotten. Raises QueueAway; then they come again."""
+    async def done(self, messages: Sequence[QueueMessage]) -> None:
+        """Acknowledge messages that are in the table. Raises QueueAway; then they come again."""
         ...
 
-    async def aside(self, message: Message, reason: str) -> None:
-        """Out of the way of the others, where people find it. Raises QueueAway; then it may come again."""
+    async def aside(self, message: QueueMessage, reason: str) -> None:
+        """Put a message out of the way of the others, where people find it. Raises QueueAway; then it may come again."""
         ...
 
     async def length(self) -> Length: ...
@@ -68,12 +68,12 @@ class Taking(Protocol):
 
 
 class Broker(Protocol):
-    async def giving(self) -> Giving:
-        """A connection to hand over on. Raises QueueAway, QueueUnfit."""
+    async def publisher(self) -> BrokerPublisher:
+        """Open a connection to hand over on. Raises QueueAway, QueueUnfit."""
         ...
 
-    async def taking(self, taker: str) -> Taking:
-        """A connection to take from. `taker` is unlike any other that takes at the same time. Raises QueueAway."""
+    async def consumer(self, taker: str) -> BrokerConsumer:
+        """Open a connection to take from. `taker` is unlike any other that takes at the same time. Raises QueueAway."""
         ...
 
 

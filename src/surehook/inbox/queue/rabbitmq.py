@@ -20,11 +20,10 @@ from aio_pika.exceptions import CONNECTION_EXCEPTIONS, ChannelPreconditionFailed
 from yarl import URL
 
 from surehook.core.errors import said
-from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S, Length, Message, QueueAway, QueueUnfit
+from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S, Length, QueueAway, QueueMessage, QueueUnfit
 
-HEARTBEAT_S = (
-    30  # a commit may keep the mover's loop for seconds; a broker that is gone is noticed by the next request
-)
+# A commit may keep the mover's loop for seconds; a broker that is gone is noticed by the next request.
+HEARTBEAT_S = 30
 DELIVERY_LIMIT = 1_000_000_000
 PREFETCH = 64  # messages in a mover's hands
 ANSWER_S = 10.0  # for a taker, which nobody waits for
@@ -56,21 +55,21 @@ class RabbitQueue:
             "x-overflow": "reject-publish",
         }
 
-    async def giving(self) -> RabbitGiving:
+    async def publisher(self) -> RabbitPublisher:
         async with self._connected() as connection:
             await self._declare(connection, strict=True)
             channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-            return RabbitGiving(connection, channel, self.name)
+            return RabbitPublisher(connection, channel, self.name)
 
-    async def taking(self, taker: str) -> RabbitTaking:
+    async def consumer(self, taker: str) -> RabbitConsumer:
         async with self._connected() as connection:
             await self._declare(connection, strict=False)
             channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
             await channel.set_qos(prefetch_count=PREFETCH)
-            return RabbitTaking(connection, channel, self, taker)
+            return RabbitConsumer(connection, channel, self, taker)
 
     async def _declare(self, connection: AbstractConnection, *, strict: bool) -> None:
-        """The queues, made if they are missing. Given to is only what has our arguments; taken is from whatever is there."""
+        """Declare the queues. We publish only to one that has our arguments, and consume from whatever is there."""
         try:
             channel = await connection.channel()
             await channel.declare_queue(self.aside, durable=True, arguments={"x-queue-type": "quorum"})
@@ -85,7 +84,7 @@ class RabbitQueue:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AbstractConnection]:
-        """A connection, closed if what is done first with it fails."""
+        """Open a connection, and close it if what is done first with it fails."""
         url = self._urls[self._tries % len(self._urls)]
         self._tries += 1
         connection: AbstractConnection | None = None
@@ -103,8 +102,8 @@ class RabbitQueue:
             raise
 
 
-class RabbitGiving:
-    """`port.Giving`."""
+class RabbitPublisher:
+    """`port.BrokerPublisher`."""
 
     def __init__(self, connection: AbstractConnection, channel: AbstractChannel, queue: str) -> None:
         self._connection, self._channel, self._queue = connection, channel, queue
@@ -127,7 +126,7 @@ class RabbitGiving:
 
 
 def _is_in(answer: object) -> bool:
-    """Whether the broker has a message on its disk."""
+    """Read a confirmation; True: the broker has the message on its disk."""
     if isinstance(answer, PublishError):
         raise QueueAway("RabbitMQ has no such queue any more")
     if isinstance(answer, DeliveryError):  # a nack: it is full
@@ -139,24 +138,24 @@ def _is_in(answer: object) -> bool:
     return True
 
 
-class RabbitTaking:
-    """`port.Taking`. The consumer begins with the first `take`."""
+class RabbitConsumer:
+    """`port.BrokerConsumer`. The consumer begins with the first `take`."""
 
     def __init__(
         self, connection: AbstractConnection, channel: AbstractChannel, queue: RabbitQueue, taker: str
     ) -> None:
         self._connection, self._channel, self._queue, self._taker = connection, channel, queue, taker
-        self._came: asyncio.Queue[Message | None] = asyncio.Queue()  # None: the connection has ended
+        self._came: asyncio.Queue[QueueMessage | None] = asyncio.Queue()  # None: the connection has ended
         self._open: list[int] = []  # tags of what was given to us and is not acknowledged, rising
         self._consumes = False
         self._why: str | None = None
         for each in (connection, channel):
             each.close_callbacks.add(self._ended)
 
-    async def take(self, limit: int, *, wait_s: float) -> list[Message]:
+    async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
         if not self._consumes:
             await self._asked(self._consume())
-        taken: list[Message] = []
+        taken: list[QueueMessage] = []
         try:
             async with asyncio.timeout(wait_s):
                 first = await self._came.get()
@@ -179,10 +178,10 @@ class RabbitTaking:
     async def _arrived(self, message: AbstractIncomingMessage) -> None:
         assert message.delivery_tag is not None
         self._open.append(message.delivery_tag)
-        self._came.put_nowait(Message(message.delivery_tag, message.body))
+        self._came.put_nowait(QueueMessage(message.delivery_tag, message.body))
 
-    async def done(self, messages: Sequence[Message]) -> None:
-        """In one frame as far as nothing before them is still in hand."""
+    async def done(self, messages: Sequence[QueueMessage]) -> None:
+        """Acknowledge in one frame, as far as no earlier message is still in hand."""
         tags = {one.tag for one in messages}
         first = list(takewhile(tags.__contains__, self._open))
         self._open = [tag for tag in self._open if tag not in tags]
@@ -192,8 +191,8 @@ class RabbitTaking:
         for tag in sorted(tags - set(first)):
             await self._asked(underlay.basic_ack(tag))
 
-    async def aside(self, message: Message, reason: str) -> None:
-        """Confirmed there before it is acknowledged here: a crash between the two puts it aside twice."""
+    async def aside(self, message: QueueMessage, reason: str) -> None:
+        """Publish aside and await the confirm, then acknowledge: a crash between the two puts it aside twice."""
         headers = {"x-surehook-reason": reason[:500]}
         await self._asked(_publish(self._channel, self._queue.aside, message.body, headers))
         await self.done([message])

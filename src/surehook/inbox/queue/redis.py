@@ -23,7 +23,7 @@ from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 from redis.retry import Retry
 
 from surehook.core.errors import said
-from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S, Length, Message, QueueAway, QueueUnfit
+from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S, Length, QueueAway, QueueMessage, QueueUnfit
 
 GROUP = "movers"
 ABANDONED_MS = 30_000  # until what a taker holds is given to another: it died, or its commits take very long
@@ -56,18 +56,18 @@ class RedisQueue:
         parse_url(url)
         self._url, self._keys, self._most_bytes = url, Keys(name), most_bytes
 
-    async def giving(self) -> RedisGiving:
+    async def publisher(self) -> RedisPublisher:
         client = self._client()
         async with _opening(client):
-            return RedisGiving(client, self._keys, self._most_bytes, waits=await _waits(client))
+            return RedisPublisher(client, self._keys, self._most_bytes, waits=await _waits(client))
 
-    async def taking(self, taker: str) -> RedisTaking:
+    async def consumer(self, taker: str) -> RedisConsumer:
         client = self._client()
         async with _opening(client):
             with suppress(ResponseError):  # it is there already; if it is not, taking says so
                 await client.xgroup_create(self._keys.stream, GROUP, id="0", mkstream=True)
             await client.eval(SWEEP, 1, self._keys.stream, GROUP, FORGET_MS)
-            return RedisTaking(client, self._keys, taker)
+            return RedisConsumer(client, self._keys, taker)
 
     def _client(self) -> Redis:
         return Redis.from_url(
@@ -80,8 +80,8 @@ class RedisQueue:
         )
 
 
-class RedisGiving:
-    """`port.Giving`. `waits`: WAITAOF says when it is on the disk; else the answer itself does."""
+class RedisPublisher:
+    """`port.BrokerPublisher`. `waits`: WAITAOF says when it is on the disk; else the answer itself does."""
 
     def __init__(self, client: Redis, keys: Keys, most_bytes: int, *, waits: bool) -> None:
         self._client, self._keys, self._most_bytes, self._waits = client, keys, most_bytes, waits
@@ -108,8 +108,8 @@ class RedisGiving:
         await _closed(self._client)
 
 
-class RedisTaking:
-    """`port.Taking`."""
+class RedisConsumer:
+    """`port.BrokerConsumer`."""
 
     def __init__(self, client: Redis, keys: Keys, taker: str) -> None:
         self._client, self._keys, self._taker = client, keys, taker
@@ -117,7 +117,7 @@ class RedisTaking:
         self._from = "0"
         self._looked: float | None = None
 
-    async def take(self, limit: int, *, wait_s: float) -> list[Message]:
+    async def take(self, limit: int, *, wait_s: float) -> list[QueueMessage]:
         async with _asked():
             if self._from != ">":
                 if own := await self._read(limit, 0):
@@ -126,7 +126,7 @@ class RedisTaking:
                 self._from = ">"
             return await self._abandoned(limit) or await self._read(limit, wait_s)
 
-    async def _read(self, limit: int, wait_s: float) -> list[Message]:
+    async def _read(self, limit: int, wait_s: float) -> list[QueueMessage]:
         found: Any = await self._client.xreadgroup(
             GROUP,
             self._taker,
@@ -136,8 +136,8 @@ class RedisTaking:
         )
         return _messages(found[0][1]) if found else []
 
-    async def _abandoned(self, limit: int) -> list[Message]:
-        """What a taker holds that has not been heard of."""
+    async def _abandoned(self, limit: int) -> list[QueueMessage]:
+        """Claim the messages of a consumer that has not been heard of."""
         now = asyncio.get_running_loop().time()
         if self._looked is not None and now - self._looked < LOOK_S:
             return []
@@ -150,11 +150,11 @@ class RedisTaking:
             self._looked = None  # there may be more
         return claimed
 
-    async def done(self, messages: Sequence[Message]) -> None:
+    async def done(self, messages: Sequence[QueueMessage]) -> None:
         if messages:
             await self._out("", [part for one in messages for part in (one.tag, len(one.body))])
 
-    async def aside(self, message: Message, reason: str) -> None:
+    async def aside(self, message: QueueMessage, reason: str) -> None:
         await self._out(reason or "unknown", [message.tag, message.body])
 
     async def _out(self, reason: str, parts: Sequence[Any]) -> None:
@@ -175,13 +175,13 @@ class RedisTaking:
         await _closed(self._client)
 
 
-def _messages(entries: Any) -> list[Message]:
-    """Those that have a body; one that somebody deleted meanwhile has none."""
-    return [Message(tag, fields.get(b"body", b"")) for tag, fields in entries if fields]
+def _messages(entries: Any) -> list[QueueMessage]:
+    """Read the messages that have a body; one that somebody deleted meanwhile has none."""
+    return [QueueMessage(tag, fields.get(b"body", b"")) for tag, fields in entries if fields]
 
 
 async def _waits(client: Redis) -> bool:
-    """Whether WAITAOF is to be asked for. Raises QueueUnfit where a confirm would not mean that it is on the disk."""
+    """Tell whether to ask for WAITAOF. Raises QueueUnfit where a confirm would not mean that it is on the disk."""
     info: Any = await client.info()
     if info["aof_enabled"] != 1:
         raise QueueUnfit("Redis has its streams in memory alone: set `appendonly yes`")
@@ -201,7 +201,7 @@ async def _waits(client: Redis) -> bool:
 
 @asynccontextmanager
 async def _opening(client: Redis) -> AsyncIterator[None]:
-    """The first words on a connection; it is closed if they fail."""
+    """Run the first commands on a connection, and close it if they fail."""
     try:
         async with _asked(), asyncio.timeout(CONNECT_S):
             yield

@@ -1,4 +1,4 @@
-"""Where receipts for a source's events go: the receiver's own setting, which no request can change."""
+"""The destination of receipts for a source's events: the receiver's own setting, which no request can change."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PROVABLE = frozenset({"body", "time", "id", "type"})
 
 
 class Source:
-    """What is judged once and used for every request. Raises SourceError for a choice that cannot be right.
+    """A sender's configuration, checked once and used for every request. Raises SourceError for a choice that cannot be right.
 
     name             of this source in storage and metrics, `[a-z0-9_-]` (None: the provider's)
     secret           one or several, as for `surehook.verify`
@@ -131,15 +131,15 @@ class Source:
 
     @property
     def proven(self) -> frozenset[str]:
-        """What the scheme covers of every message."""
+        """The parts of a message that the scheme always covers."""
         return proof.proven(self.provider)
 
     def ignores(self, type: str | None) -> bool:
-        """Whether events of this type are not wanted."""
+        """Tell whether events of this type are not wanted."""
         return any(matches(one, type) for one in self._ignored)
 
     def admits(self, peer: str, forwarded_for: Sequence[str] = ()) -> bool:
-        """Whether the caller may send to this source at all (403 if not): its address, seen through trusted proxies."""
+        """Tell whether the caller may send to this source at all (403 if not): its address, seen through trusted proxies."""
         if not self._networks:
             return True
         address = callers.caller(peer, forwarded_for, self._proxies)
@@ -150,11 +150,11 @@ class Source:
         return self._judge.verify(body, headers, now=now, url=url)
 
     def greet(self, *, query: Mapping[str, str], headers: Headers) -> Reply:
-        """What to answer a GET. Raises VerifyError (`malformed`: this provider sends none; answer 405)."""
+        """Answer a GET. Raises VerifyError (`malformed`: this provider sends none; answer 405)."""
         return greeting.greet(self.provider, self._judge.keys, self.known, query=query, headers=headers)
 
     def success(self, headers: Headers) -> Reply:
-        """What to answer when a verified message is safely stored, or was before."""
+        """The answer to a verified message that is safely stored, now or before."""
         return greeting.success(self.provider, self._judge.keys, headers)
 
 

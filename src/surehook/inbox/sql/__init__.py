@@ -8,11 +8,13 @@ there is one text of every statement and one order of locks.
     ddl.py      the tables as SQL, and for Alembic
     arriving.py requests, events, repeats, conflicts
     claiming.py leases
-    settling.py how runs end, replays, words of others
-    trying.py   attempts that failed; how an event came
+    settling.py ends of runs, replays, finalize and reject
+    tries.py    attempts that failed; how an event came
+    receipts.py receipts that senders asked for
     showing.py  lists, counts, retention
     bulk.py     many rows in one call of the driver
-    book.py     one transaction with all of that
+    transaction.py  one transaction with all of that
+    deferred_begin.py  on SQLite: nothing is locked before something is written
     stores.py   transactions of both kinds of engine; the one place where errors of drivers are translated
     engines.py  an engine from a URL, with the settings that durability needs
 

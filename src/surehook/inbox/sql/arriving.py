@@ -1,4 +1,4 @@
-"""Requests and their events on the way in: what is new is written, what is not is told apart.
+"""Requests and their events on the way in: new ones are written, repeats and conflicts are told apart.
 
 Under load nearly everything is new, so a batch is first inserted as if all of it were, without looking. If one row was
 there already the database says so, the transaction is given up, and the same batch comes again with a look before it
@@ -28,9 +28,8 @@ _CONFLICT = ("id", "event", "body_sha256", "request", "received_at")
 Standing = dict[tuple[str, str, str], tuple[bytes, bytes]]  # key → id and hash of the event that stands
 
 LOOK = 200  # keys in one SELECT: three parameters each, below the 999 of old SQLite builds
-CONFLICTS_PER_EVENT = (
-    10  # other bodies kept for one event; a sender that never repeats itself must not fill the disk
-)
+# Other bodies kept for one event: a sender that never repeats itself must not fill the disk.
+CONFLICTS_PER_EVENT = 10
 
 
 def persist(connection: Connection, given: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
@@ -81,7 +80,7 @@ def _portions(keys: list[Any]) -> Iterator[list[Any]]:
 def _conflicting(
     connection: Connection, other: Sequence[tuple[Request, Event, bytes]]
 ) -> list[tuple[Request, Row]]:
-    """The conflicts that are worth a row: bodies not seen before, up to the bound of each event."""
+    """Choose the conflicts that are worth a row: bodies not seen before, up to the bound of each event."""
     seen: dict[bytes, set[bytes]] = {}
     rows = []
     for request, event, stands in other:
@@ -126,7 +125,7 @@ def _event(request: Request, one: Event) -> Row:
 
 
 def _run(request: Request, one: Event) -> Row:
-    """The first run of an event has the event's id."""
+    """Make the first run of an event, which has the event's id."""
     at = request.received_at
     state, due_at = ("parked", None) if one.parked else ("accepted", at)
     return (one.id, one.id, 0, state, 0, due_at, False, at)

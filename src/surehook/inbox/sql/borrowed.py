@@ -25,7 +25,7 @@ from surehook.core.errors import SettingsError
 
 
 class _Borrowed:
-    """What an owner does to a connection, left undone."""
+    """A connection of the application, protected from what an owner would do to it."""
 
     def on_connect(self) -> None:
         return None
@@ -74,7 +74,7 @@ for _name, (_database, _dialect, _) in _BY_DRIVER.items():
 
 
 def engine(driver: str, lend: Callable[[], Any]) -> Engine:
-    """An engine whose connections are what `lend()` returns at that moment: of this driver, in a transaction of its owner.
+    """Make an engine whose connections are what `lend()` returns at that moment: of this driver, in a transaction of its owner.
 
     Raises SettingsError for a driver that the tables do not know.
     """
@@ -86,6 +86,6 @@ def engine(driver: str, lend: Callable[[], Any]) -> Engine:
 
 
 def wrapped(engine: Engine, error: BaseException) -> BaseException:
-    """An error of the driver as SQLAlchemy would have raised it, had it been its own connection."""
+    """Wrap an error of the driver as SQLAlchemy would have, had it been its own connection."""
     dialect = engine.dialect
     return DBAPIError.instance(None, None, error, dialect.loaded_dbapi.Error, dialect=dialect)

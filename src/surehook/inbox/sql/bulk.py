@@ -76,12 +76,12 @@ def update_rows(
 
 
 def _turned(rows: Sequence[Row]) -> list[list[Any]]:
-    """One list for each column."""
+    """Turn rows into one list for each column."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _portions(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
-    """All rows in few sizes, so that few texts are prepared."""
+    """Divide rows into portions of few sizes, so that few texts are prepared."""
     at = 0
     for size in _STEPS:
         while size * width <= _PARAMETERS and len(rows) - at >= size:
@@ -97,7 +97,7 @@ def _insert(dialect: Dialect, table: Table, columns: tuple[str, ...], rows: int 
 
 @lru_cache(maxsize=_MEMO)
 def _insert_all(dialect: Dialect, parts: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
-    """All but the last stand in a WITH, and are done as well: a round trip costs more than an INSERT."""
+    """Write one statement: all but the last stand in a WITH, since a round trip costs more than an INSERT."""
     texts, at = [], 0
     for table, columns in parts:
         texts.append(
@@ -134,7 +134,7 @@ def _quoted(dialect: Dialect, names: Sequence[str]) -> list[str]:
 
 
 def _places(dialect: Dialect, count: int, after: int = 0) -> list[str]:
-    """How the driver writes its places, `after` others; those with names (`pyformat`) take tuples too."""
+    """Write the driver's placeholders, `after` others; those with names (`pyformat`) take tuples too."""
     if dialect.paramstyle == "numeric_dollar":
         return [f"${place}" for place in range(after + 1, after + count + 1)]
     return ["?" if dialect.paramstyle == "qmark" else "%s"] * count
@@ -146,7 +146,7 @@ def _arrays(dialect: Dialect, table: Table, columns: Sequence[str], after: int =
 
 
 def _element(column: Column[Any]) -> str:
-    """Its type for an array. Of texts the length is left to the column: a cast to varchar(n) would cut them silently."""
+    """Name a column's type for an array. Texts have none of a length: a cast to varchar(n) would cut them silently."""
     kind = column.type
     if isinstance(kind, LargeBinary):
         return "bytea"

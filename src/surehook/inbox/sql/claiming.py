@@ -1,4 +1,4 @@
-"""Leases: who may process what, and until when.
+"""Leases: the right of one worker to process a run, for a while.
 
 A claim moves `due_at` to the end of the lease and writes the worker's token, so a lapsed lease is simply due again and
 needs nobody who watches. The token is the fence: work is kept only by a transaction that found the row with its own token
@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, bindparam, case, delete, func, select, update
 
-from surehook.inbox.sql.idling import BY_THE_WAY
+from surehook.inbox.sql.idle_timeout import BY_THE_WAY
 from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox import Run
 
@@ -64,7 +64,7 @@ _FIRST_WAKE = select(func.min(documents.c.wake_at)).where(
 def claim(
     connection: Connection, *, now: int, lease_ms: int, token: bytes, limit: int, idle_ms: int | None = None
 ) -> list[Run]:
-    """`idle_ms` is told to PostgreSQL by the way, where rows are found."""
+    """Claim runs; `idle_ms` is told to PostgreSQL in the same statement, where rows are found."""
     due, bound = (_DUE, {}) if idle_ms is None else (_DUE_BOUND, {"idle": str(idle_ms)})
     found = connection.execute(due, {"now": now, "most": limit, **bound}).all()
     if not found and (ahead := _ahead(connection, now)) is not None:
@@ -82,7 +82,7 @@ def claim(
 
 
 def _ahead(connection: Connection, now: int) -> int | None:
-    """The instant of what is due first, where that is later than now and nobody put it off: it was accepted before the clock was
+    """Find when the first run is due, where that is later than now and nobody put it off: it was accepted before the clock was
     set back, or by another's that is ahead, and would wait for as long."""
     first = connection.execute(_NEXT).first()
     if first is None or first.lease is not None or not now < first.due_at == first.accepted_at:
@@ -108,7 +108,7 @@ def loaded(row: Any) -> Run:
 def hold(
     connection: Connection, ids: Sequence[bytes], token: bytes, *, idle_ms: int | None = None
 ) -> set[bytes]:
-    """As `claim`."""
+    """Lock claimed runs; `idle_ms` as for `claim`."""
     mine, bound = (_MINE, {}) if idle_ms is None else (_MINE_BOUND, {"idle": str(idle_ms)})
     found = connection.execute(mine, {"ids": list(ids), "token": token, **bound})
     return {bytes(row[0]) for row in found}

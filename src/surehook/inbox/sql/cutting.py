@@ -25,7 +25,7 @@ def cut(driver: Any) -> bool:
 
 
 def _number(driver: Any) -> int:
-    """Its file descriptor: of psycopg and psycopg2; of PyMySQL; of asyncmy and aiomysql, whose sockets an event loop has."""
+    """Find its file descriptor: of psycopg and psycopg2; of PyMySQL; of asyncmy and aiomysql, whose sockets an event loop has."""
     if hasattr(driver, "fileno"):
         return int(driver.fileno())
     held = getattr(driver, "_transport", None) or getattr(driver, "_writer", None)

@@ -36,7 +36,7 @@ DIALECTS: dict[str, Any] = {
 
 
 def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
-    """What makes the tables and indexes: all, or those of these names. Raises SettingsError for a dialect that is not known."""
+    """Return the statements that make tables and indexes: all, or those named. Raises SettingsError for an unknown dialect."""
     if dialect not in DIALECTS:
         raise SettingsError("dialect", f"{dialect!r} is not known", hint=", ".join(DIALECTS))
     made = DIALECTS[dialect]()
@@ -51,7 +51,7 @@ def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
 
 
 def script(dialect: str, *, version: int = 0) -> str:
-    """The same as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
+    """Write the statements as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
     wanted = statements(dialect, since(version))
     return "".join(f"{statement};\n\n" for statement in wanted).rstrip() + "\n" if wanted else ""
 

@@ -1,4 +1,4 @@
-"""How much waits, by a look that costs the same whatever the backlog: at most `limit` rows of each kind are counted.
+"""The backlog, by a look that costs the same however large it is: at most `limit` rows of each kind are counted.
 
 Open runs are found by the index of what is due, the others by one that holds nothing else, so a healthy inbox of many million
 finished runs is looked at in a few pages.
@@ -47,7 +47,7 @@ def _open(now: int, limit: int) -> Any:
 
 
 def _stopped(state: str, limit: int) -> Any:
-    """The newest of them; one that was replayed since is no longer anybody's worry."""
+    """Count the newest runs of events; one that was replayed since is no longer anybody's worry."""
     some: Subquery = (
         select(runs.c.event, runs.c.number)
         .where(stopped(), runs.c.state == literal_column(f"'{state}'"))

@@ -33,12 +33,12 @@ class Described(Struct, frozen=True):
 
 
 def names() -> list[str]:
-    """The tables, without their prefix, in the order in which they are made."""
+    """Name the tables, without their prefix, in the order in which they are made."""
     return [table.name.removeprefix(PREFIX) for table in metadata.sorted_tables]
 
 
 def columns(name: str) -> list[Described]:
-    """The columns of a table."""
+    """Describe the columns of a table."""
     return [
         Described(
             column.name,
@@ -51,5 +51,5 @@ def columns(name: str) -> list[Described]:
 
 
 def key(name: str) -> list[str]:
-    """The columns of a table's primary key."""
+    """Name the columns of a table's primary key."""
     return [column.name for column in metadata.tables[PREFIX + name].primary_key]

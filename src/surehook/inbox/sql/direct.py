@@ -15,7 +15,7 @@ SEVERAL = ("asyncpg", "psycopg")
 
 
 def say(connection: Connection, statement: str) -> None:
-    """Raises what SQLAlchemy would."""
+    """Run a statement. Raises what SQLAlchemy would."""
     dialect, own = connection.dialect, connection.connection
     try:
         if dialect.driver == "asyncpg":

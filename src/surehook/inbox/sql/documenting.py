@@ -42,7 +42,7 @@ def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[Document
 
 
 def standing(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
-    """What `locked` would give, without locking anything or making what is missing."""
+    """Return what `locked` would, without locking anything or making what is missing."""
     ordered = sorted(set(keys))
     found = {row.key: row for row in map(_row, connection.execute(_of_keys(ordered)))}
     return {key: found.get(key) or DocumentRow(key=key, body=None, state="") for key in ordered}

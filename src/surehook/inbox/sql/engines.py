@@ -49,7 +49,7 @@ def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) ->
 
 
 def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
-    """An engine for callers that must not block. Raises SettingsError."""
+    """Make an engine for callers that must not block. Raises SettingsError."""
     place = _checked(_url(url, 1), is_async=True)
     made = create_async_engine(place, **_pool(place))
     _set_up(made.sync_engine, durable, asked_s)
@@ -57,13 +57,13 @@ def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED
 
 
 def rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """One statement, with `:name` for values; its rows."""
+    """Run one statement, with `:name` for values; its rows."""
     found = connection.execute(text(statement), values)
     return [tuple(row) for row in found] if found.returns_rows else []
 
 
 def no_engine(given: object) -> SettingsError:
-    """What is said of something that is neither an engine nor a URL."""
+    """Make the error for something that is neither an engine nor a URL."""
     return SettingsError(
         "engine",
         f"a {type(given).__name__} is neither an engine nor a URL",
@@ -90,7 +90,7 @@ def _url(url: URL | str, kind: int) -> URL:
 
 
 def suffices(pool: Pool, workers: int) -> None:
-    """A pool that workers would use up is told of: who stores what arrives would wait for them, and then refuse. No error: an
+    """Warn of a pool that workers would use up: requests would wait for a connection, and then be refused. No error: an
     application may have bounded them on purpose, and nothing is lost."""
     if not isinstance(pool, QueuePool) or pool._max_overflow < 0 or not pool.size():  # without a bound
         return
@@ -114,7 +114,7 @@ def _pool(url: URL) -> dict[str, Any]:
 
 
 def _checked(url: URL, *, is_async: bool) -> URL:
-    """Its driver is there, and of the kind that is wanted. Raises SettingsError."""
+    """Check that its driver is installed, and of the kind that is wanted. Raises SettingsError."""
     right = DRIVERS[url.get_backend_name()][is_async]
     try:
         dialect = url.get_dialect()

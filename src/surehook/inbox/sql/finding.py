@@ -13,7 +13,7 @@ _any = runs.alias()
 
 
 def newest() -> Any:
-    """That a run is the newest of its event, over `events` joined with `runs`."""
+    """A condition: the run is the newest of its event, over `events` joined with `runs`."""
     return (
         runs.c.number == select(func.max(_any.c.number)).where(_any.c.event == events.c.id).scalar_subquery()
     )

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from surehook.inbox.sql.book import SqlBook
 from surehook.inbox.sql.stores import SqlStore, begin, is_locked, translated
-from surehook.ports.inbox import Book
+from surehook.inbox.sql.transaction import SqlTransaction
+from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class LoopStore:
         self._last: Future[Any] | None = None
         self._not_before = 0.0 if store.commits_apart else math.inf
 
-    async def run(self, work: Callable[[Book], T]) -> T:
+    async def run(self, work: Callable[[Transaction], T]) -> T:
         """`work` in a transaction, committed when it returns. Raises StoreError and what `work` raises."""
         own = await self._begun()
         if own is None:
@@ -90,11 +90,11 @@ class LoopStore:
             self._own = connection
             closing.pop_all()
 
-    def _written(self, own: Connection, work: Callable[[Book], T]) -> T:
+    def _written(self, own: Connection, work: Callable[[Transaction], T]) -> T:
         began = self._boot()
         try:
             with translated():
-                result = work(SqlBook(own))
+                result = work(SqlTransaction(own))
         except BaseException:
             try:
                 own.rollback()

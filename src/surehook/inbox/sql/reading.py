@@ -10,11 +10,11 @@ from surehook.inbox.sql import documenting
 from surehook.inbox.sql.finding import standing_still
 from surehook.inbox.sql.tables import STOPPED, conflicts, events, requests, runs
 from surehook.ports.inbox import DocumentKey, Filter, Run
-from surehook.ports.inbox_reading import Oldest, Other
+from surehook.ports.inbox_reading import OldestDue, Other
 
 
 class Reading(ABC):
-    """`ports.inbox_reading.ReadingBook` on a connection inside a transaction."""
+    """`ports.inbox_reading.ReadingTransaction` on a connection inside a transaction."""
 
     @property
     @abstractmethod
@@ -45,7 +45,7 @@ class Reading(ABC):
         return None if found is None else int(found)
 
     def _is_found_by_index(self, wanted: Filter, looks: int) -> bool:
-        """Whether an index of its own gives what fits, and little beside it."""
+        """Tell whether an index of its own gives what fits, and little beside it."""
         if wanted.event is not None or wanted.document is not None:
             return True
         if None not in (wanted.source, wanted.tenant, wanted.event_id):
@@ -56,7 +56,7 @@ class Reading(ABC):
         count = self.connection.execute(select(func.count()).select_from(some)).scalar()
         return count is not None and count <= looks
 
-    def oldest_due(self, *, now: int) -> Oldest | None:
+    def oldest_due(self, *, now: int) -> OldestDue | None:
         found = self.connection.execute(
             select(runs.c.id, events.c.source, runs.c.due_at)
             .select_from(runs.join(events, events.c.id == runs.c.event))
@@ -64,7 +64,9 @@ class Reading(ABC):
             .order_by(runs.c.due_at, runs.c.id)
             .limit(1)
         ).first()
-        return None if found is None else Oldest(run=bytes(found[0]), source=found[1], due_at=int(found[2]))
+        return (
+            None if found is None else OldestDue(run=bytes(found[0]), source=found[1], due_at=int(found[2]))
+        )
 
     def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
         return documenting.moved_by(self.connection, key, event_id)

@@ -1,4 +1,4 @@
-"""How runs end, and how further ones begin."""
+"""Ending runs, and beginning further ones."""
 
 from __future__ import annotations
 
@@ -88,5 +88,5 @@ def decide(
 
 
 def is_open() -> Any:
-    """Whether a run still has something to come: due, waiting for a predecessor, or for its schema version."""
+    """A condition: the run still has something to come, since it is due, or waits for a predecessor or its schema version."""
     return or_(runs.c.due_at.is_not(None), runs.c.state.in_(("parked", "held")))

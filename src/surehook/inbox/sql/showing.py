@@ -116,7 +116,7 @@ def prune(connection: Connection, *, bodies_before: int, events_before: int, lim
 
 
 def _waits_for_a_word() -> Any:
-    """Whether somebody may still `finalize` or `reject` an event, by its newest run. Looked for from the event, which has an
+    """A condition: somebody may still `finalize` or `reject` an event, by its newest run. Looked for from the event, which has an
     index: all that was ever processed has none."""
     waits = exists().where(runs.c.event == events.c.id, runs.c.state == "processed")
     later = exists().where(_later.c.event == runs.c.event, _later.c.number > runs.c.number)

@@ -24,11 +24,11 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
-from surehook.inbox.sql import cutting, engines, late, versions
-from surehook.inbox.sql.book import AsksWithin, HandlerCommits, SqlBook
-from surehook.inbox.sql.late import HANDLING, AsyncWriter, Writer
+from surehook.inbox.sql import cutting, deferred_begin, engines, versions
+from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
+from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits, SqlTransaction
 from surehook.inbox.trouble import is_connecting, next_step
-from surehook.ports.inbox import Book, Contended, StoreError, StoreUnavailable
+from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
 Open = tuple[Connection, Writer | None]  # a transaction under way
@@ -44,7 +44,7 @@ BUSY = (
 )
 
 
-class Turn:
+class WriterLock:
     """The turn of threads."""
 
     def __init__(self, lock: threading.Lock) -> None:
@@ -58,7 +58,7 @@ class Turn:
         self._lock.release()
 
 
-class AsyncTurn:
+class AsyncWriterLock:
     """The turn of tasks; taken where SQLAlchemy may wait."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
@@ -94,20 +94,22 @@ class SqlStore:
 
     @property
     def commits_apart(self) -> bool:
-        """Whether one thread may commit what another has written: in a file of SQLite, whose connections are a queue's."""
+        """True if one thread may commit what another has written: in a file of SQLite, whose connections are a queue's."""
         dialect = self.engine.dialect
         return (dialect.name, dialect.driver) == ("sqlite", "pysqlite") and isinstance(
             self.engine.pool, QueuePool
         )
 
-    def run(self, work: Callable[[Book], T]) -> T:
+    def run(self, work: Callable[[Transaction], T]) -> T:
         refuse_within(self._open.get(threading.get_ident()))
-        writer = Writer(Turn(self.turn)) if self.engine.dialect.name == "sqlite" else None
+        writer = Writer(WriterLock(self.turn)) if self.engine.dialect.name == "sqlite" else None
         try:
             with translated(), self.engine.begin() as connection:
-                book = SqlBook(connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer)
+                transaction = SqlTransaction(
+                    connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
+                )
                 with self._known(connection, writer):
-                    return inside(connection, book, work, writer)
+                    return inside(connection, transaction, work, writer)
         finally:
             if writer is not None:
                 writer.end()
@@ -148,8 +150,8 @@ class AsyncSqlStore:
         self._open: dict[int, Open] = {}  # by task
         _guard(engine.sync_engine)
 
-    async def run(self, work: Callable[[Book], T]) -> T:
-        writer = AsyncWriter(AsyncTurn(self._turn)) if self.engine.dialect.name == "sqlite" else None
+    async def run(self, work: Callable[[Transaction], T]) -> T:
+        writer = AsyncWriter(AsyncWriterLock(self._turn)) if self.engine.dialect.name == "sqlite" else None
         task = id(asyncio.current_task())
         around = self._open.get(task)
         refuse_within(around)
@@ -159,10 +161,10 @@ class AsyncSqlStore:
 
                     def begun(blocking: Connection) -> T:
                         self._open.setdefault(task, (blocking, writer))
-                        book = SqlBook(
+                        transaction = SqlTransaction(
                             blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
                         )
-                        return inside(blocking, book, work, writer)
+                        return inside(blocking, transaction, work, writer)
 
                     return await connection.run_sync(begun)
         finally:
@@ -206,17 +208,22 @@ def _cut(open_: Open | None) -> bool:
         return writer.cut(connection)
     try:
         was_cut = cutting.cut(connection.connection.driver_connection)
-        late.let_go(connection)
+        deferred_begin.let_go(connection)
         return was_cut
     except SQLAlchemyError:  # it is lost already
         return True
 
 
-def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T], writer: Writer | None) -> T:
-    """What `work` gives on this book, in a transaction of the connection that may be committed. Raises StoreError where that
+def inside(
+    connection: Connection,
+    transaction: SqlTransaction,
+    work: Callable[[Transaction], T],
+    writer: Writer | None,
+) -> T:
+    """Do `work`, in a transaction of the connection that may be committed. Raises StoreError where that
     was cut, and what `work` raises."""
     try:
-        result = work(book)
+        result = work(transaction)
     except BaseException as error:
         if writer is not None:
             writer.over()
@@ -233,7 +240,7 @@ def inside(connection: Connection, book: SqlBook, work: Callable[[Book], T], wri
 
 def begin(connection: Connection) -> None:
     """On SQLite, begin as a writer: a reader that becomes one later may be refused at once, without waiting."""
-    if connection.dialect.name == "sqlite" and not late.in_transaction(connection):
+    if connection.dialect.name == "sqlite" and not deferred_begin.in_transaction(connection):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
@@ -259,7 +266,7 @@ def _ours(error: DBAPIError) -> type[StoreError]:
 
 
 def is_contended(error: DBAPIError) -> bool:
-    """Whether others wanted the same rows, so that the same transaction may do at once."""
+    """Tell whether others wanted the same rows, so that the same transaction may succeed at once."""
     state = _state(error)
     if state is not None:
         return state.startswith(_CONTENDED)
@@ -267,13 +274,13 @@ def is_contended(error: DBAPIError) -> bool:
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Whether another connection holds SQLite's file."""
+    """Tell whether another connection holds SQLite's file."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Whether the database, and not the statement, is what is wrong."""
+    """Tell whether the database, and not the statement, is at fault."""
     if error.connection_invalidated:
         return True
     if isinstance(error, IntegrityError):

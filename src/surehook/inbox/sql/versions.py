@@ -48,7 +48,7 @@ def of(connection: Connection) -> int:
 
 
 def outdated(version: int) -> str:
-    """What to do about tables of this version, in one line."""
+    """Return what to do about tables of this version, in one line."""
     return (
         f"its tables are of version {version}, and this surehook needs {CURRENT}: `surehook inbox ddl --from {version}` "
         "prints what is missing, create_tables() or Django's `migrate` makes it"
@@ -77,7 +77,7 @@ def downgrade(connection: Connection, to: int = 0) -> None:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Who looks and then makes must be the only one. SQLite's writers are that already."""
+    """Keep others out between looking and making. SQLite's writers are alone already."""
     if connection.dialect.name == "postgresql":  # until the end of the transaction
         _say(connection, f"SELECT pg_advisory_xact_lock(hashtext('{_LOCK}'))")
         yield

@@ -1,4 +1,4 @@
-"""What goes wrong between a sender and a receiver, played on a `Trial`; each returns what came of it.
+"""Failures between a sender and a receiver, played on a `Trial`; each returns its outcome.
 
 The promise is the same for all: what was sent takes effect, and takes effect once. A test plays a scenario and then looks at
 its own application: `assert contracts() == [("c1", "signed")]`. What handlers did outside of their transaction is what such
@@ -20,7 +20,7 @@ LONG_S = 86_400.0  # beyond any tolerance
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """What came of a scenario.
+    """The outcome of a scenario.
 
     replies  what the sender was answered, in order, also where it did not hear it
     states   of every event in the inbox, by event id
@@ -92,7 +92,7 @@ def out_of_order(inbox: Trial, *messages: Message, order: Sequence[int] | None =
 
 
 def tampered(inbox: Trial, *messages: Message) -> Played:
-    """What somebody without the secret can make of messages arrives: other bodies, other ids, other signatures, none.
+    """Send what somebody without the secret can make of messages: other bodies, other ids, other signatures, none.
 
     Raises AssertionError where one of them is accepted. What a source's scheme does not prove is not tried: `proven` of the
     source says what it does.

@@ -14,7 +14,7 @@ from surehook.core.sources.provider import Digest, Field, Provider, Signed, Stan
 from surehook.core.sources.writing import RequestContent, write
 from surehook.core.verification import holds
 from surehook.host.clock import SystemClock
-from surehook.inbox.receive import Call
+from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.sources.source import Source
 from surehook.ports.clock import Clock
 
@@ -26,7 +26,7 @@ OTHER_SECRET = "whsec_" + "T3RoZXIgcGVvcGxlJ3Mgc2VjcmV0LCAzMiBieXRlcy4="
 
 
 class Sender(Struct, frozen=True, kw_only=True):
-    """Who signs: a provider, the secret that its messages are signed with, and the source that they are sent to."""
+    """A signing sender: a provider, the secret that its messages are signed with, and the source that they are sent to."""
 
     provider: Provider
     secret: str
@@ -60,7 +60,7 @@ class Sender(Struct, frozen=True, kw_only=True):
 
     @property
     def names_events(self) -> bool:
-        """Whether the provider gives events ids; otherwise they are told apart by their bodies."""
+        """True if the provider gives events ids; otherwise they are told apart by their bodies."""
         return not all(isinstance(place, Digest) for place in self.provider.id)
 
     def wanted(
@@ -73,7 +73,7 @@ class Sender(Struct, frozen=True, kw_only=True):
         headers: Mapping[str, str] | None,
         fields: Mapping[str, Any],
     ) -> RequestContent:
-        """What a message shall say; without an id, and where there are ids, it gets the next of `evt_1`, `evt_2`, …"""
+        """Describe a message to be made; without an id, and where there are ids, it gets the next of `evt_1`, `evt_2`, …"""
         if id is None and self.names_events:
             id = f"evt_{next(numbers)}"
         return RequestContent(id=id, type=type, data=data, body=body, headers=headers or {}, fields=fields)
@@ -127,9 +127,9 @@ class Message(Struct, frozen=True, kw_only=True):
         wanted = RequestContent(id=self._told_id(), body=self.body, headers=kept | more)
         return structs.replace(self.sender.message(wanted, at=at), id=self.id, type=self.type)
 
-    def call(self) -> Call:
+    def call(self) -> IncomingRequest:
         """As `Inbox.receive` takes it."""
-        return Call(
+        return IncomingRequest(
             method="POST",
             source=self.source,
             query=self.url.partition("?")[2],
@@ -150,7 +150,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 def forgeries(message: Message, *, proven: frozenset[str]) -> dict[str, Message]:
-    """What somebody without the secret can make of a message, by name. What the scheme does not prove cannot be refused."""
+    """Make, by name, what somebody without the secret can make of a message. What the scheme does not prove cannot be refused."""
     sender, scheme = message.sender, message.sender.provider.scheme
     stranger = structs.replace(sender, secret=OTHER_SECRET)
     made: dict[str, Message] = {}

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from msgspec import structs
 
@@ -23,13 +23,15 @@ from surehook.core.workflow.decide import Table
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.event import Event
 from surehook.inbox.failures import Failure
+from surehook.inbox.handlers import HandlerOptions
 from surehook.inbox.inbox import Inbox
+from surehook.inbox.operations import EventFilter, EventRow
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.testing.sending import Message, Sender
 from surehook.inbox.transitions import Transition
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import Book
+from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -67,6 +69,13 @@ class HandlerFailed(SurehookError, AssertionError):
             f"; work(raises=False) goes on\n{first.error.rstrip()}{more}"
         )
         self.failures = list(failures)
+
+
+class _OfDocument(TypedDict, total=False):
+    """The document that a command is for, where its id does not say it all."""
+
+    document_type: str | None
+    tenant: str
 
 
 class _Died(BaseException):
@@ -144,8 +153,7 @@ class Trial:
         """The answer to one request: `status`, `body`, `headers`."""
         call = message.call()
         early = self.inbox.receiver.before_body(call, len(call.body))
-        reply: Reply = early if early is not None else self._do(self.inbox.receive(call))
-        return reply
+        return early if early is not None else self._do(self.inbox.receive(call))
 
     # -- definitions of the test's own -------------------------------------------------------------------------
 
@@ -153,7 +161,7 @@ class Trial:
         """As `Inbox.add`."""
         self._define(lambda inbox: inbox.add(source))
 
-    def on(self, source: str, pattern: str = "*", **choices: Any) -> Callable[[F], F]:
+    def on(self, source: str, pattern: str = "*", **choices: Unpack[HandlerOptions]) -> Callable[[F], F]:
         """As `Inbox.on`."""
 
         def define(function: F) -> F:
@@ -177,7 +185,7 @@ class Trial:
         """Process what is due, until nothing is; how many turns it took. Raises HandlerFailed where attempts failed, after
         all is done; not with `raises=False`, for a test of what follows."""
         self._failed.clear()
-        turns: int = self._do(self.inbox.work())
+        turns = self._do(self.inbox.work())
         if raises and self._failed:
             raise HandlerFailed(self._failed)
         return turns
@@ -191,11 +199,11 @@ class Trial:
 
     def die_before_commit(self) -> None:
         """Process what is due, end before the commit, and begin again. What was claimed waits for its lease to lapse."""
-        steps, token = self.inbox.steps, self.inbox.steps.token()
-        claimed = self._do(self.inbox.store.run(steps.claiming(token)))
+        transactions, token = self.inbox.transactions, self.inbox.transactions.token()
+        claimed = self._do(self.inbox.store.run(transactions.claim_work(token)))
 
-        def work(book: Book) -> None:
-            steps.processing(claimed.runs, token, claimed.waking)(book)
+        def work(transaction: Transaction) -> None:
+            transactions.process_work(claimed.runs, token, claimed.waking)(transaction)
             raise _Died
 
         try:
@@ -206,7 +214,7 @@ class Trial:
     @property
     def lease_s(self) -> float:
         """After so many seconds the work of a process that died is taken up."""
-        return self.inbox.steps.rules.lease_ms / 1000
+        return self.inbox.rules.lease_ms / 1000
 
     # -- looks ------------------------------------------------------------------------------------------------
 
@@ -214,32 +222,35 @@ class Trial:
         """The state of each event's newest run, by event id."""
         return {one.id: one.state for one in self.events(limit=10_000)}
 
-    def events(self, **wanted: Any) -> list[Any]:
+    def events(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> list[EventRow]:
         """As `Inbox.events`."""
-        found: list[Any] = self._do(self.inbox.events(**wanted))
-        return found
+        return self._do(self.inbox.events(limit=limit, **wanted))
 
-    def explain(self, document: str, **wanted: Any) -> list[str]:
+    def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
         """As `Inbox.explain`."""
-        found: list[str] = self._do(self.inbox.explain(document, **wanted))
-        return found
+        return self._do(self.inbox.explain(document, document_type=document_type, tenant=tenant))
 
-    def replay(self, *, reason: str = "a test", **wanted: Any) -> int:
+    def replay(self, *, reason: str = "a test", limit: int = 1_000, **wanted: Unpack[EventFilter]) -> int:
         """As `Inbox.replay`."""
-        begun: int = self._do(self.inbox.replay(reason=reason, **wanted))
-        return begun
+        return self._do(self.inbox.replay(reason=reason, limit=limit, **wanted))
 
-    def release(self, document: str, *, by: str = "a test", reason: str = "a test", **wanted: Any) -> bool:
+    def release(
+        self, document: str, *, by: str = "a test", reason: str = "a test", **wanted: Unpack[_OfDocument]
+    ) -> bool:
         """As `Inbox.release`; `work()` carries it out."""
-        held: bool = self._do(self.inbox.release(document, by=by, reason=reason, **wanted))
-        return held
+        return self._do(self.inbox.release(document, by=by, reason=reason, **wanted))
 
     def grant(
-        self, document: str, token: str, *, by: str = "a test", reason: str = "a test", **wanted: Any
+        self,
+        document: str,
+        token: str,
+        *,
+        by: str = "a test",
+        reason: str = "a test",
+        **wanted: Unpack[_OfDocument],
     ) -> str:
         """As `Inbox.grant`."""
-        granted: str = self._do(self.inbox.grant(document, token, by=by, reason=reason, **wanted))
-        return granted
+        return self._do(self.inbox.grant(document, token, by=by, reason=reason, **wanted))
 
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """One statement in a transaction of its own, with `:name` for values; its rows."""
@@ -255,7 +266,7 @@ class Trial:
         """An inbox with all definitions on the trial's database, as a process that begins makes one."""
         given, choices = self._definitions, dict[str, Any](clock=self.clock)
         if given is not None:
-            choices |= {"backoff": given.backoff, "rules": given.steps.rules}
+            choices |= {"backoff": given.backoff, "rules": given.rules}
             choices |= {"sessions": getattr(given.store, "sessions", False)}
         made: Inbox | AsyncInbox
         if isinstance(given, AsyncInbox):
@@ -290,11 +301,12 @@ class Trial:
     def _seconds(self) -> float:
         return self.clock.at_ms / 1000
 
-    def _do(self, value: Any) -> Any:
-        """The value, waited for where it has to be."""
-        if self._loop is None or not asyncio.iscoroutine(value):
-            return value
-        return self._loop.run(value)
+    def _do(self, value: T | Awaitable[T]) -> T:
+        """Return the value, waited for where it has to be."""
+        if self._loop is None or not isinstance(value, Awaitable):
+            return cast("T", value)
+        awaitable: Awaitable[T] = value
+        return self._loop.run(_awaited(awaitable))
 
     def _on_connection(self, work: Callable[[Any], T]) -> T:
         store: Any = self.inbox.store
@@ -309,6 +321,10 @@ class Trial:
                 return found
 
         return self._loop.run(go())
+
+
+async def _awaited(value: Awaitable[T]) -> T:
+    return await value
 
 
 class _Loop:

@@ -1,0 +1,44 @@
+"""Anomalies that are no failures: another body under a known id, another result of a replay.
+
+Each kind is logged ten times a second at most, and then how many more there were: all of them are counted, listed and kept
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from surehook.core import ids
+from surehook.inbox.event import PREFIX
+from surehook.inbox.log_limits import LinesPerSecond
+
+log = logging.getLogger("surehook.inbox")
+
+LINES_S = 10
+
+
+class Anomalies:
+    """`boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._conflicts, self._changes = LinesPerSecond(boot, LINES_S), LinesPerSecond(boot, LINES_S)
+        self._telling = threading.Lock()
+
+    def conflict(self, source: str, stands: bytes) -> None:
+        """Log that another body came under the id of an event that stands."""
+        ref = ids.text(PREFIX, stands)
+        self._tell(self._conflicts, f"another body under a known id of {source}: kept as a conflict of {ref}")
+
+    def changed(self, event: bytes) -> None:
+        """Log that a replay gave another result than the event gave before."""
+        ref = ids.text(PREFIX, event)
+        self._tell(self._changes, f"a replay of {ref} gave another result than before: see handler_version")
+
+    def _tell(self, lines: LinesPerSecond, said: str) -> None:
+        with self._telling:
+            left_out = lines.may()
+        if left_out is not None:
+            more = f" ({left_out} lines before this one were not written)" if left_out else ""
+            log.warning("%s%s", said, more)

@@ -1,0 +1,57 @@
+"""Errors that handlers raise and that would be taken for somebody else's, marked as the handler's.
+
+An error of a store that a handler asked by itself, another inbox perhaps, says nothing of the store under the worker.
+`SystemExit`, and whatever else is no `Exception`, would end the worker; so would a coroutine's `CancelledError`, when it was not
+the worker's task that was cancelled but something the coroutine waited for. Each is a failure of that handler, as others are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
+from surehook.ports.inbox import LostLease, StoreError
+
+# Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
+_OWN = (AsksWithin, HandlerCommits, LostLease)
+
+
+class HandlerError(Exception):
+    """Marks an error as the handler's."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
+def marked(error: BaseException) -> HandlerError | None:
+    """Mark an error of a handler's own code, if it would be taken for somebody else's; None: raise it as it is.
+
+    Where its own transaction has failed, that says so again as soon as anything is written: the failure is not kept then.
+    """
+    if isinstance(error, StoreError):
+        return None if isinstance(error, _OWN) else HandlerError(error)
+    return None if isinstance(error, Exception) or _ends_the_worker(error) else HandlerError(error)
+
+
+def bare(error: Exception) -> BaseException:
+    """Return the error that a handler raised, without our mark."""
+    return error.error if isinstance(error, HandlerError) else error
+
+
+def _ends_the_worker(error: BaseException) -> bool:
+    """Tell whether it is meant for the handler's caller: Ctrl-C, a task that is cancelled, a generator that is closed."""
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    if isinstance(error, asyncio.CancelledError):
+        return _is_cancelled()
+    return type(error).__name__ in ("GeneratorExit", "GreenletExit")
+
+
+def _is_cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return False
+    return task is not None and task.cancelling() > 0

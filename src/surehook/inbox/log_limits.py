@@ -1,0 +1,51 @@
+"""Limits on log lines: once in so many seconds for each key, or so many a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+KEYS_MOST = 1_000
+
+
+class OncePer:
+    """A limit of one line per key and interval. `boot` counts seconds. Keys beyond `KEYS_MOST` share one interval."""
+
+    def __init__(self, boot: Callable[[], float], every_s: float) -> None:
+        self._boot = boot
+        self._every_s = every_s
+        self._said: dict[Hashable, float] = {}
+
+    def may(self, key: Hashable) -> bool:
+        """Tell whether it is time to log it again; then it counts as logged."""
+        now = self._boot()
+        if key not in self._said and len(self._said) >= KEYS_MOST:
+            self._said = {one: at for one, at in self._said.items() if now - at < self._every_s}
+            if len(self._said) >= KEYS_MOST:
+                key = None
+        before = self._said.get(key)
+        if before is not None and 0 <= now - before < self._every_s:
+            return False
+        self._said[key] = now
+        return True
+
+
+class LinesPerSecond:
+    """A limit of lines per second, with a count of those left out. `boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float], most: int) -> None:
+        self._boot = boot
+        self._most = most
+        self._second = 0.0
+        self._count = self._left_out = 0
+
+    def may(self) -> int | None:
+        """Return how many lines were left out since the last, if one more may be logged now; else None."""
+        now = self._boot()
+        if not 0 <= now - self._second < 1:
+            self._second, self._count = now, 0
+        if self._count >= self._most:
+            self._left_out += 1
+            return None
+        self._count += 1
+        left_out, self._left_out = self._left_out, 0
+        return left_out

@@ -1,0 +1,256 @@
+"""The end of one run, by what its handlers did: the rules of success, of handlers' answers, of failure."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct, structs
+
+from surehook.core.errors import SurehookError
+from surehook.inbox import hints
+from surehook.inbox.backoff import Backoff
+from surehook.inbox.calls import HandlerCall, HandlerCalls
+from surehook.inbox.deadline import Deadlines, Over
+from surehook.inbox.event import Event
+from surehook.inbox.handler_errors import bare, marked
+from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
+from surehook.inbox.results import NotAwaited, Results, check_awaited
+from surehook.ports.inbox import Run, Settlement, State, Transaction
+from surehook.ports.inbox_tries import Try
+
+_HANDLER = "__surehook_handler__"  # of an error: the handler that raised it
+
+
+class HandlerTimeout(SurehookError):
+    """A handler was cancelled or given up, as it was not done in time."""
+
+    @classmethod
+    def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
+        """Make the error for a handler that nobody was able to cancel."""
+        error = cls.after(round(seconds, 2))
+        setattr(error, _HANDLER, handler)
+        return error
+
+    @classmethod
+    def after(cls, seconds: float) -> HandlerTimeout:
+        """Make the error with its sentence and what to do."""
+        return cls(
+            f"not done after {seconds:g} seconds: give what it waits for a timeout of its own, or the handler more time "
+            "(timeout_s= of on, or of Rules)"
+        )
+
+
+class Called(Struct, frozen=True):
+    """Handlers that were called for a run, and the hash of what they returned."""
+
+    handlers: tuple[Handler, ...]
+    sha256: bytes
+
+
+class ResultPolicy:
+    """Rules for the end of a run. `fraction()` draws a number in [0, 1) for waits, `now()` gives Unix milliseconds."""
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        backoff: Backoff,
+        fraction: Callable[[], float],
+        now: Callable[[], int],
+        *,
+        calls: HandlerCalls,
+        within_s: float,
+    ) -> None:
+        """`within_s`: for all handlers of an event together."""
+        self.handlers = handlers
+        self.backoff = backoff
+        self._fraction = fraction
+        self.now = now
+        self._calls = calls
+        self._within_s = within_s
+        self._results = Results()
+        self._deadlines = Deadlines()
+
+    def call(
+        self, transaction: Transaction, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None
+    ) -> Called:
+        """Give the event to every handler that fits, or to those of them that are to hear. Raises what they raise or say."""
+        fitting = self.handlers.fitting(run.source, run.type) if hearing is None else hearing
+        calls = self._calls
+        began = calls.boot()
+        ends = began + self._within_s
+        result = []
+        for handler in fitting:
+            until = min(began + handler.timeout_s, ends)
+            if until <= began:
+                raise HandlerTimeout(
+                    f"those before {handler.name} took all of {self._within_s:g} seconds, which is half a lease: give what they "
+                    "wait for a timeout, or all of them more time (Rules(lease_ms=…))"
+                )
+            call = calls.begin(run, handler, began, until)
+            try:
+                result.append(_blamed(transaction, call, event, until - began, self._deadlines))
+            finally:
+                began = calls.end(call)
+        return Called(fitting, self._results.sha256(fitting, result))
+
+    def succeeded(self, run: Run, called: Called) -> Settlement:
+        """End a run whose handlers are done."""
+        now = self.now()
+        final = all(one.final for one in called.handlers)
+        ended = self.end(run, "finalized" if final else "processed", handlers=called.handlers)
+        return structs.replace(
+            ended, processed_at=now, finalized_at=now if final else None, result_sha256=called.sha256
+        )
+
+    def failed_with(self, run: Run, error: Exception, code: str = "handler_failed") -> Settlement:
+        """End a run whose handler chose another outcome, or failed."""
+        handlers = self.handlers.fitting(run.source, run.type)
+        if isinstance(error, Later):
+            ended = self.end(run, "accepted", code="later", error=str(error), handlers=handlers)
+            return structs.replace(
+                ended, due_at=self.now() + error.wait_ms, attempts=max(run.attempts - 1, 0)
+            )
+        if isinstance(error, Refuse):
+            return self.end(run, "rejected", code=error.code, error=str(error), handlers=handlers)
+        if isinstance(error, Ignore):
+            return self.end(run, "ignored", code="ignored", error=str(error), handlers=handlers)
+        # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
+        late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
+        if late is not None:
+            return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
+        raised = bare(error)
+        told = "".join(traceback.format_exception(raised))
+        return self.failed(run, code, told, handlers=handlers, raised=raised)
+
+    def failed(
+        self,
+        run: Run,
+        code: str,
+        error: str | None = None,
+        *,
+        handlers: Sequence[Handler] = (),
+        raised: BaseException | None = None,
+    ) -> Settlement:
+        """Try again after a wait, or give up: dead."""
+        wait = self._backoff(raised, handlers).wait_ms(run.attempts, self._fraction())
+        ended = self.end(
+            run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
+        )
+        due_at = None if wait is None else self.now() + wait
+        return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
+
+    def _backoff(self, raised: BaseException | None, handlers: Sequence[Handler]) -> Backoff:
+        """Choose the backoff of the handler that failed; where nobody knows which it was, of the first that has one."""
+        failing = _failing(raised)
+        own = (one.retry for one in (handlers if failing is None else (failing,)))
+        return next((one for one in own if one is not None), self.backoff)
+
+    def attempts(self, run: Run) -> int:
+        """Count the attempts that an event may have, whichever of its handlers fails."""
+        handlers = self.handlers.fitting(run.source, run.type)
+        return max(
+            (one.retry or self.backoff for one in handlers), default=self.backoff, key=_attempts
+        ).attempts
+
+    def exhausted(self, run: Run) -> Settlement:
+        """Give a run up: its last attempts ended with their processes."""
+        ended = self.end(run, "dead", code="attempts_exhausted")
+        return structs.replace(ended, tried=self._tried(run, ended, None))
+
+    def _tried(self, run: Run, ended: Settlement, raised: BaseException | None) -> Try:
+        """Describe the attempt, for its event's history."""
+        failing = _failing(raised)
+        return Try(
+            event=run.event,
+            at=self.now(),
+            number=run.number,
+            attempt=run.attempts,
+            code=ended.error_code or "",
+            handler=ended.handler if failing is None else failing.name,
+            name=None if raised is None else type(raised).__name__,
+            message=ended.error if raised is None else _plain(_words(raised)),
+        )
+
+    def parked(self, run: Run, code: str) -> Settlement:
+        """Park a run that nobody here can handle yet; the attempt is not counted."""
+        return structs.replace(self.end(run, "parked", code=code), attempts=max(run.attempts - 1, 0))
+
+    def end(
+        self,
+        run: Run,
+        state: State,
+        *,
+        code: str | None = None,
+        error: str | None = None,
+        handlers: Sequence[Handler] = (),
+    ) -> Settlement:
+        """End a run in this state, without further rules."""
+        name, version = named(handlers) if handlers else (None, None)
+        return Settlement(
+            run=run.id,
+            state=state,
+            attempts=run.attempts,
+            handler=name,
+            handler_version=version,
+            error_code=code,
+            error=_plain(error),
+        )
+
+
+def _blamed(
+    transaction: Transaction, call: HandlerCall, event: Event, seconds: float, deadlines: Deadlines
+) -> object:
+    """Call the handler; mark an error with the handler's name."""
+    try:
+        result = _called(transaction, call.handler, event, seconds, deadlines)
+        if call.unawaited is not None:
+            raise NotAwaited.of(call.handler, call.unawaited)
+        return result
+    except Exception as error:
+        raised = bare(error)
+        with suppress(AttributeError):  # of a class that takes no marks
+            setattr(raised, _HANDLER, call.handler)
+        hints.add(raised)
+        raise
+
+
+def _failing(error: BaseException | None) -> Handler | None:
+    return getattr(error, _HANDLER, None) or getattr(getattr(error, "__cause__", None), _HANDLER, None)
+
+
+def _attempts(one: Backoff) -> int:
+    return one.attempts
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an application's own
+        return "it cannot say what it is"
+
+
+def _called(
+    transaction: Transaction, handler: Handler, event: Event, seconds: float, deadlines: Deadlines
+) -> object:
+    with transaction.tx(is_async=handler.is_async) as tx:
+        try:
+            result = handler.function(event, tx)
+            if handler.is_async:
+                result = transaction.wait(deadlines.bound(result, seconds))
+        except Over as error:
+            raise HandlerTimeout.after(seconds) from error
+        except BaseException as error:
+            if (theirs := marked(error)) is not None:
+                raise theirs from error
+            raise
+        check_awaited(handler, result)
+        if isinstance(result, HandlerOutcome):
+            raise result
+    return result
+
+
+def _plain(text: str | None) -> str | None:
+    """Make a text storable: PostgreSQL takes no NUL, and no database half a surrogate pair."""
+    return None if text is None else text.replace("\0", "␀").encode("utf-8", "replace").decode()

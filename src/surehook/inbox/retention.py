@@ -1,0 +1,77 @@
+"""Retention: workers remove what is past it, some rows at a time, when there is nothing else to do.
+
+An event that is still open is never removed, however old it is. Workers of one process take turns, those of several each
+take rows that no other has (`Transaction.prune`), so nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from surehook.core import instants
+from surehook.core.errors import SettingsError
+from surehook.ports.inbox import Transaction
+
+log = logging.getLogger("surehook.inbox")
+
+ROWS = 500  # of each kind in one transaction: some tens of milliseconds
+STEP_MS = 1_000  # until the next step where more is past its retention
+PASS_MS = 60_000  # where nothing is
+LATE_MS = 600_000  # a worker that always has something to do prunes all the same
+
+
+class Keep(Struct, frozen=True):
+    """The retention of finished events. Raises SettingsError.
+
+    bodies_days  bodies and headers
+    events_days  dedupe records with their runs and tries: longer than any sender repeats
+    """
+
+    bodies_days: float = 30.0
+    events_days: float = 90.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.bodies_days <= self.events_days:
+            raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
+
+    def before(self, now: int) -> tuple[int, int]:
+        """Return the instants before which bodies and dedupe records are past their retention; Unix milliseconds."""
+        return now - round(self.bodies_days * instants.DAY_MS), now - round(
+            self.events_days * instants.DAY_MS
+        )
+
+
+class Pruner:
+    """Decides when workers prune. `now` gives Unix milliseconds."""
+
+    def __init__(self, keep: Keep | None, now: Callable[[], int]) -> None:
+        self._keep = keep
+        self._now = now
+        self._due_at = now()
+
+    def is_due(self, *, idle: bool) -> bool:
+        """Tell whether it is time for a step."""
+        if self._keep is None:
+            return False
+        late_ms = self._now() - self._due_at
+        return late_ms < -PASS_MS or late_ms >= (0 if idle else LATE_MS)  # the clock may have been set back
+
+    def step(self, transaction: Transaction) -> None:
+        """Remove some of what is past its retention."""
+        now = self._now()
+        self._due_at = now + PASS_MS  # also where this fails, and for the other workers of this process
+        if self._keep is None:
+            return
+        bodies, events = self._keep.before(now)
+        removed = transaction.prune(bodies_before=bodies, events_before=events, limit=ROWS)
+        if removed.requests or removed.events:
+            log.info(
+                "past their retention, and removed: %d bodies, %d dedupe records",
+                removed.requests,
+                removed.events,
+            )
+        if max(removed.requests, removed.events) == ROWS:
+            self._due_at = now + STEP_MS

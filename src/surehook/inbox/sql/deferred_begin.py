@@ -1,0 +1,229 @@
+"""SQLite's one writer: a transaction begins when something is about to be written, not when work begins.
+
+Whoever has begun a transaction on SQLite keeps all others from writing, also those who store what arrives. A handler often does
+something slow first, asks another service, and then uses `tx`; so a transaction begins with the first statement, whosever it
+is. What a worker has to know before that, that the lease is its own and how the document stands, it reads outside of any
+transaction, and reads it again as the transaction begins: if it is not as it was, all of this is done again, or left to the
+worker that has it now.
+
+Only a run that is alone in its transaction begins so late: the others of a batch would find it begun.
+
+A transaction may be cut by another thread. No check before a statement would do, since the statement runs after it, and what runs
+after a rollback is a transaction of its own. So the connection itself is told first to write nothing (`query_only`), which SQLite
+looks at as each statement begins; then it is rolled back, and it is no pool's any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection, event
+from sqlalchemy.pool import NullPool, QueuePool
+
+from surehook.inbox.sql import claiming, documenting
+from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease, StoreError
+
+T = TypeVar("T")
+
+HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+INTERRUPT_S = 0.1  # that a statement under way has to end by itself, when its transaction is cut
+_NO_MORE = "PRAGMA query_only=ON"
+
+
+class Lock(Protocol):
+    """The turn of this process's threads or tasks. Waiting for each other here, they take it at once; in SQLite they would
+    sleep and try."""
+
+    def take(self) -> None: ...
+
+    def give(self) -> None: ...
+
+
+class Writer:
+    """One transaction that has perhaps not begun. All but `cut` is called by who runs it."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+        self._held: list[Lock] = []  # the lock, while it is ours: whoever takes it out of here gives it
+        self._checks: list[Callable[[Connection], None]] = []
+        self._savepoint: str | None = None
+        self._ending = threading.Lock()  # either its owner ends it, or another one
+        self._is_over = False
+        self.is_cut = False
+        self.has_begun = False
+
+    def about_to(self, connection: Connection) -> None:
+        """Begin, if a statement is about to run that needs it."""
+        if self.is_cut:
+            self.check_cut()
+        if not self.has_begun:
+            self.begin(connection)
+
+    def watch(self, connection: Connection) -> None:
+        """See the statements of whoever is given the connection, as long as this object of it lives: one transaction."""
+
+        def about_to(
+            _: Connection, cursor: object, statement: str, values: Any, *rest: object
+        ) -> tuple[str, Any]:
+            self.about_to(connection)
+            return statement, values
+
+        event.listen(connection, "before_cursor_execute", about_to, retval=True)
+
+    def begin(self, connection: Connection) -> None:
+        """Begin now. As a writer: a reader that becomes one later may be refused at once, without waiting."""
+        if not self._held:
+            self._lock.take()
+            self._held.append(self._lock)
+        self.has_begun = True  # the statements that follow are part of it
+        try:
+            self.check_cut()  # while it waited for the lock
+            self._open(connection)
+            for check in self._checks:
+                check(connection)
+            if self._savepoint is not None:
+                connection.exec_driver_sql(self._savepoint)
+        except BaseException:
+            self.has_begun = False  # the next statement tries again, whatever becomes of this error
+            self._undo(connection)
+            if self.is_cut:
+                self.end()
+            raise
+
+    def check_cut(self) -> None:
+        if self.is_cut:
+            raise StoreError("this transaction was ended from outside")
+
+    def _open(self, connection: Connection) -> None:
+        if not in_transaction(connection):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _undo(self, connection: Connection) -> None:
+        with suppress(Exception):
+            driver(connection).rollback()
+
+    def over(self) -> None:
+        """Note that its work is done or has failed. Nobody else may touch the connection from now on; see `check_cut`."""
+        with self._ending:
+            self._is_over = True
+
+    def end(self) -> None:
+        """Note that it was committed, or rolled back, or never began. Its own thread and one that cuts it may both call."""
+        with suppress(IndexError):
+            self._held.pop().give()
+
+    # -- before it begins ---------------------------------------------------------------------------------------
+
+    def hold(self, connection: Connection, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        mine = self._peeked(connection, lambda: claiming.hold(connection, runs, token))
+
+        def check(connection: Connection) -> None:
+            if claiming.hold(connection, runs, token) != mine:
+                raise LostLease("another worker has taken the run")
+
+        self._checks.append(check)
+        return mine
+
+    def documents(
+        self, connection: Connection, keys: Sequence[DocumentKey]
+    ) -> dict[DocumentKey, DocumentRow]:
+        rows = self._peeked(connection, lambda: documenting.standing(connection, keys))
+
+        def check(connection: Connection) -> None:
+            if documenting.locked(connection, keys) != rows:
+                raise Contended("the document has moved meanwhile")
+
+        self._checks.append(check)
+        return rows
+
+    def _peeked(self, connection: Connection, read: Callable[[], T]) -> T:
+        self.check_cut()
+        return read()
+
+    def say(self, connection: Connection, statement: str) -> None:
+        """Run a statement about savepoints: one is made as soon as there is something that it may have to undo."""
+        if statement.startswith("SAVEPOINT"):
+            self._savepoint = statement
+            return
+        self._savepoint = None
+        if statement.startswith("ROLLBACK") and in_transaction(connection):
+            self._undo(connection)  # the handler went to the driver itself: it is all that has been done
+
+    # -- from another thread ------------------------------------------------------------------------------------
+
+    def cut(self, connection: Connection) -> bool:
+        """End it, so that nothing of it is kept, nor of what its owner does with the connection from now on; whether that was
+        possible."""
+        with self._ending:
+            if self._is_over:
+                return True
+            self.is_cut = True
+            if not isinstance(connection.engine.pool, QueuePool | NullPool):
+                return False  # others have the same connection
+            try:
+                self._shut(connection)
+                let_go(connection)
+            except Exception:  # a connection that is tied to its thread, or was lost
+                return False
+        return True
+
+    def _shut(self, connection: Connection) -> None:
+        own = driver(connection)
+        # Not at once: as long as rows of another statement are to be fetched, it would end what is said here, too.
+        interrupting = threading.Timer(INTERRUPT_S, _interrupt, (own,))
+        interrupting.daemon = True
+        interrupting.start()
+        try:
+            own.execute(_NO_MORE)
+            own.rollback()
+        finally:
+            interrupting.cancel()
+        self.end()
+
+
+class AsyncWriter(Writer):
+    """A task's writer. It is cut by its loop, which must not wait: that happens in a task of its own."""
+
+    _cutting: asyncio.Task[None] | None = None  # a loop does not keep its tasks
+
+    def _shut(self, connection: Connection) -> None:
+        self._cutting = asyncio.get_running_loop().create_task(
+            self._rolled_back(connection.connection.driver_connection)
+        )
+
+    async def _rolled_back(self, own: Any) -> None:
+        """Roll back; `own` does one thing after another, in a thread of its own."""
+        with suppress(Exception):  # the owner is back, and has closed it
+            saying = asyncio.ensure_future(own.execute(_NO_MORE))
+            await asyncio.wait({saying}, timeout=INTERRUPT_S)
+            if not saying.done():
+                await own.interrupt()
+            await saying
+            await own.rollback()
+            self.end()
+
+
+def let_go(connection: Connection) -> None:
+    """Free its place in the pool, whenever its owner comes back."""
+    connection.connection.detach()
+    connection.info.pop(HANDLING, None)  # which was copied
+
+
+def _interrupt(own: Any) -> None:
+    with suppress(Exception):
+        own.interrupt()
+
+
+def driver(connection: Connection) -> Any:
+    """The driver's own connection."""
+    return connection.connection.dbapi_connection
+
+
+def in_transaction(connection: Connection) -> bool:
+    """True if SQLite has begun a transaction, whoever asked for it."""
+    faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
+    return any(getattr(face, "in_transaction", False) for face in faces)

@@ -1,0 +1,276 @@
+"""One open transaction, as the port wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
+from surehook.inbox.sql import (
+    arriving,
+    claiming,
+    depth,
+    direct,
+    documenting,
+    idle_timeout,
+    parking,
+    settling,
+    showing,
+)
+from surehook.inbox.sql.deferred_begin import HANDLING, Writer
+from surehook.inbox.sql.receipts import Receipts
+from surehook.inbox.sql.tries import Tries
+from surehook.ports.inbox import (
+    Conflict,
+    Depth,
+    DocumentKey,
+    DocumentRow,
+    Entry,
+    Filter,
+    Pruned,
+    Request,
+    Run,
+    Settlement,
+    State,
+    StepRow,
+    Stored,
+    StoreError,
+)
+
+T = TypeVar("T")
+
+_SAVEPOINT = "surehook_run"
+
+
+class HandlerCommits(StoreError):
+    """A handler called commit or rollback on the transaction that also marks its event processed."""
+
+
+class AsksWithin(StoreError):
+    """A handler asked the inbox for something while its own transaction keeps everybody from writing."""
+
+
+class SqlTransaction(Receipts, Tries):
+    """`ports.inbox.Transaction` on a connection; `async_connection` is its other face, where there is one."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        async_connection: AsyncConnection | None = None,
+        *,
+        sessions: bool = False,
+        idle_ms: int | None = None,
+        writer: Writer | None = None,
+    ) -> None:
+        self._connection = connection
+        self._writer = writer
+        self._idle_ms = idle_ms  # None: the database knows it, or need not
+        self._async = async_connection
+        self._sessions = sessions
+        self._root = connection.get_transaction()
+        self._joins = connection.dialect.driver in direct.SEVERAL
+        self._is_batch = False  # several runs are processed in this transaction
+        self._stands = False  # a savepoint whose work is well, and which the next one may release
+        self._is_watched = writer is None  # what handlers say
+
+    @property
+    def connection(self) -> Connection:
+        """To say something with: on SQLite, the transaction begins when this is asked for; elsewhere it is bounded then."""
+        self._bind()
+        return self._unbound
+
+    @property
+    def _unbound(self) -> Connection:
+        """The same, for what locks nothing that a worker wants, or tells of the bound itself."""
+        if self._writer is not None:
+            self._writer.about_to(self._connection)
+        return self._connection
+
+    def _bind(self) -> None:
+        if self._idle_ms is not None:
+            idle_timeout.bind(self._connection, self._idle_ms)
+            self._idle_ms = None
+
+    def _by_the_way(self) -> int | None:
+        """The bound that the next statement is to tell; None: there is none, or it is told already."""
+        if self._connection.dialect.name != "postgresql":
+            self._bind()
+        return self._idle_ms
+
+    def _not_begun(self) -> Writer | None:
+        writer = self._writer
+        return None if writer is None or writer.has_begun else writer
+
+    # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
+
+    def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+        return arriving.persist(self._unbound, requests, careful=careful)
+
+    def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
+        bounds: Any = {"now": now, "lease_ms": lease_ms, "limit": limit, "idle_ms": self._by_the_way()}
+        runs = claiming.claim(self._unbound, token=token, **bounds)
+        if runs:
+            self._idle_ms = None
+        return runs
+
+    def hold(self, runs: Sequence[bytes], token: bytes) -> set[bytes]:
+        self._is_batch = len(runs) > 1
+        if not self._is_batch and (late := self._not_begun()) is not None:
+            return late.hold(self._connection, runs, token)
+        idle_ms = self._by_the_way()
+        mine = claiming.hold(self._unbound, runs, token, idle_ms=idle_ms)
+        if mine:
+            self._idle_ms = None
+        return mine
+
+    def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
+        claiming.release(self.connection, runs, token, due_at=due_at)
+
+    def next_due(self, types: Sequence[str]) -> int | None:
+        return claiming.next_due(self._unbound, types)
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        if self._stands:
+            self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+            self._stands = False
+        settling.settle(self.connection, settlements)
+        self.keep_tries(settlements)
+
+    def last_results(self, events: Sequence[bytes]) -> dict[bytes, bytes]:
+        return settling.last_results(self.connection, events)
+
+    def replay(self, wanted: Filter, *, reason: str, now: int, ids: Callable[[], bytes], limit: int) -> int:
+        return settling.replay(self.connection, wanted, reason=reason, now=now, ids=ids, limit=limit)
+
+    def decide(self, event: bytes, *, state: State, code: str | None, note: str | None, now: int) -> bool:
+        return settling.decide(self.connection, event, state=state, code=code, note=note, now=now)
+
+    def unhandled(self, *, after: bytes, limit: int) -> list[tuple[bytes, str, str | None]]:
+        return parking.unhandled(self.connection, after=after, limit=limit)
+
+    def take_up(self, runs: Sequence[bytes], *, now: int) -> int:
+        return parking.take_up(self.connection, runs, now=now)
+
+    def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
+        return parking.unpark(self.connection, source, versions, now=now)
+
+    def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
+        return showing.entries(self.connection, wanted, limit=limit)
+
+    def conflicts(self, *, limit: int, before: bytes | None = None) -> list[Conflict]:
+        return showing.conflicting(self.connection, limit=limit, before=before)
+
+    def documents(self, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
+        if (late := self._not_begun()) is not None:
+            return late.documents(self._connection, keys)
+        return documenting.locked(self.connection, keys)
+
+    def keep_documents(self, rows: Sequence[DocumentRow]) -> None:
+        documenting.keep(self.connection, rows)
+
+    def journal(self, steps: Sequence[StepRow]) -> None:
+        documenting.journal(self.connection, steps)
+
+    def held_runs(self, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
+        return documenting.held(self.connection, key, event_ids)
+
+    def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
+        return documenting.effective(self.connection, event)
+
+    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+        return documenting.waking(self._unbound, types=types, now=now, limit=limit)
+
+    def history(
+        self, document: str, *, document_type: str | None, tenant: str
+    ) -> list[tuple[DocumentRow, list[str]]]:
+        return documenting.history(self.connection, document, document_type=document_type, tenant=tenant)
+
+    def counts(self) -> dict[tuple[str, State], int]:
+        return showing.counts(self.connection)
+
+    def depth(self, *, now: int, limit: int) -> list[Depth]:
+        return depth.depth(self.connection, now=now, limit=limit)
+
+    def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
+        return showing.prune(
+            self.connection, bodies_before=bodies_before, events_before=events_before, limit=limit
+        )
+
+    # -- handlers ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Raw statements: SQLAlchemy's own bookkeeping of nested transactions costs as much as a small handler.
+
+        The release fails where a handler swallowed an error that ended the transaction: then its work is not kept. In a batch
+        it may go with the next savepoint, in one message; if that fails, the batch is done again, one by one.
+        """
+        if self._stands:
+            self._well(f"RELEASE SAVEPOINT {_SAVEPOINT}; SAVEPOINT {_SAVEPOINT}")
+            self._stands = False
+        else:
+            self._bind()  # what is said inside goes with a rollback
+            self._say(f"SAVEPOINT {_SAVEPOINT}")
+        try:
+            yield
+            if self._connection.get_transaction() is not self._root:
+                raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
+            if self._joins and self._is_batch:
+                self._stands = True
+            else:
+                self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        except StoreError:
+            raise
+        except BaseException as error:
+            try:
+                self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            except Exception as lost:
+                # MySQL ends the whole transaction on a deadlock: the neighbours' work is gone with it.
+                raise StoreError(
+                    f"the transaction was lost in a handler: {lost.__class__.__name__}"
+                ) from error
+            raise
+
+    def _well(self, statement: str) -> None:
+        """A statement that an earlier handler of the batch may have made impossible."""
+        try:
+            self._say(statement)
+        except Exception as lost:
+            raise StoreError(f"the transaction was lost in a handler: {lost.__class__.__name__}") from lost
+
+    def _say(self, statement: str) -> None:
+        if (late := self._not_begun()) is not None:
+            late.say(self._connection, statement)
+        else:
+            direct.say(self._connection, statement)
+
+    @contextmanager
+    def tx(self, *, is_async: bool) -> Iterator[Any]:
+        if not self._is_watched and self._writer is not None:
+            self._writer.watch(self._connection)
+            self._is_watched = True
+        info = self._connection.info  # not there to be asked for any more once the connection is lost
+        info[HANDLING] = True
+        try:
+            if not self._sessions:
+                yield self._async if is_async else self._connection
+            elif is_async:
+                session = AsyncSession(self._async, join_transaction_mode="create_savepoint")
+                yield session
+                self.wait(session.commit())
+                self.wait(session.close())
+            else:
+                with Session(self._connection, join_transaction_mode="create_savepoint") as block:
+                    yield block
+                    block.commit()
+        finally:
+            info.pop(HANDLING, None)
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        from sqlalchemy.util import await_only
+
+        return await_only(coroutine)

@@ -1,0 +1,213 @@
+"""Workers: claim what is due, process it, and wait for more.
+
+One text for threads and for tasks (`core/effects.py`). A worker that finds work looks again at once; one that finds none waits
+until something arrives in this process, the next run is due, or `idle_s` is over (another process may have stored something).
+When the database is away it waits a little longer each time; nothing is lost by that, leases lapse by themselves.
+
+A worker whose handler was given up (calls.py) ends when that comes back. Its replacement begins with what it left: that
+handler's run has failed, and the runs that shared its transaction were not tried.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from surehook.core.effects import Script
+from surehook.inbox.calls import GivenUp
+from surehook.inbox.handler_times import ClaimSize
+from surehook.inbox.process import BatchResult
+from surehook.inbox.signals import Signal
+from surehook.inbox.trouble import Away
+from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
+from surehook.ports.inbox import (
+    AsyncStore,
+    Contended,
+    DocumentKey,
+    Run,
+    Store,
+    StoreError,
+    StoreUnavailable,
+)
+
+log = logging.getLogger("surehook.inbox")
+
+
+class InProgress(Struct):
+    """The runs that a worker claimed with this token, to be handled in one transaction."""
+
+    token: bytes = b""
+    runs: Sequence[Run] = ()
+
+
+class Takeover(Struct):
+    """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
+
+    in_progress: InProgress
+    late: Run | None = None
+    error: Exception | None = None
+
+    def untried(self) -> list[Run]:
+        return [run for run in self.in_progress.runs if run is not self.late]
+
+
+class Worker:
+    """Claims and processes until it is stopped, or given up: scripts that yield what the store's transactions gave.
+
+    woken     set when something arrived in this process; shared by its workers
+    stopped   this worker's own: it waits on that after a failure, which no arrival may shorten
+    takeover  left by the worker whose place it takes
+    """
+
+    def __init__(
+        self,
+        store: Store | AsyncStore,
+        transactions: WorkerTransactions,
+        woken: Signal,
+        stopped: Signal,
+        takeover: Takeover | None = None,
+    ) -> None:
+        self._store, self._transactions, self._takeover = store, transactions, takeover
+        self._woken, self._stopped = woken, stopped
+        self._portion = ClaimSize(transactions.rules.batch)
+        self.in_progress = InProgress()
+        self.is_stopping = False
+        self.is_given_up = False
+
+    def stop(self) -> None:
+        """Let it end after the handler that it is in."""
+        self.is_stopping = True
+        self._stopped.set()
+        self._woken.set()
+
+    def until_stopped(self) -> Script[None]:
+        """Work until stopped, or given up."""
+        away = Away(self._transactions.trouble)
+        yield from self._take_over()
+        while not self.is_stopping:
+            try:
+                idle = yield from self.turn()
+                away.over()
+            except Contended as error:
+                log.info("workers wanted the same rows, and this one waits: %s", error)
+                yield self._stopped.wait(BUSY_S)
+            except Exception as error:
+                if self._is_lost(error):
+                    return
+                yield self._stopped.wait(away.wait_s(error))
+            else:
+                if idle is not None:
+                    yield self._woken.wait(idle)
+                    # The others that are being stopped wait for the same signal.
+                    if not self.is_stopping:
+                        self._woken.clear()
+
+    def until_idle(self) -> Script[int]:
+        """Claim and process until nothing is due; how many turns it took."""
+        turns = 0
+        while (yield from self.turn()) is None:
+            turns += 1
+        return turns
+
+    def turn(self) -> Script[float | None]:
+        """Claim and process once; None if there was something, else how long to wait, in seconds."""
+        transactions, token = self._transactions, self._transactions.token()
+        claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
+        if not claimed.runs and not claimed.waking:
+            return transactions.idle_s(claimed)
+        yield from self._handling(claimed.runs, token)
+        yield from self._waking(claimed.waking, token)
+        return None
+
+    def _handling(self, runs: list[Run], token: bytes) -> Script[None]:
+        transactions = self._transactions
+        if not runs:
+            return
+        split = transactions.split(runs)
+        self.in_progress = InProgress(token, runs)
+        try:
+            if split.first:
+                yield self._store.run(transactions.release_work(split.first, token))
+                self.in_progress = InProgress(token, split.runs)
+            work = transactions.process_work(
+                split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping
+            )
+            done: BatchResult = yield self._store.run(work)
+        except Exception as error:
+            if self._is_lost(error):
+                raise
+            if isinstance(error, StoreUnavailable):
+                yield from self._give_back(runs, token)
+                raise
+            yield from self._give_back(split.rest, token)
+            yield from self._one_by_one(split.runs, token, error)
+        else:
+            if split.is_slow:
+                self._portion.alone()
+            else:
+                self._portion.shared(len(split.runs) + len(split.rest) - done.left, done.left)
+            transactions.report(done)
+
+    def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
+        for run in runs:
+            try:
+                if len(runs) == 1:
+                    raise error
+                done: BatchResult = yield self._store.run(self._transactions.process_work([run], token))
+            except StoreUnavailable:
+                raise
+            except Exception as own:
+                if self._is_lost(own):
+                    raise
+                done = yield self._store.run(self._transactions.fail_work(run, token, own))
+            self._transactions.report(done)
+
+    def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
+        """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
+        for longer, and one that cannot be committed keeps no other waiting. What this does not come to is due still."""
+        transactions, self.in_progress = self._transactions, InProgress()
+        is_over = transactions.over(lambda: self.is_stopping)
+        first = token[-1] % max(len(keys), 1)  # workers have the same list, and would wait for each other
+        for key in () if self.is_stopping else (*keys[first:], *keys[:first]):
+            try:
+                done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
+            except Contended as error:
+                log.info("%s %s goes on later: %s", key[0], key[2], error)
+            except Exception as error:
+                if self._is_lost(error) or isinstance(error, StoreUnavailable):
+                    raise
+                yield self._store.run(transactions.put_off_work(key, error))
+            else:
+                transactions.report(done)
+            if is_over():
+                return
+
+    def _take_over(self) -> Script[None]:
+        """Settle what the worker before has left, and give the rest back."""
+        if self._takeover is None:
+            return
+        transactions, takeover = self._transactions, self._takeover
+        token = takeover.in_progress.token
+        try:
+            if takeover.late is not None and takeover.error is not None:
+                done: BatchResult = yield self._store.run(
+                    transactions.fail_work(takeover.late, token, takeover.error)
+                )
+                transactions.report(done)
+        except StoreError as error:
+            log.info("the lease of a run is left to lapse: %s", error)
+        yield from self._give_back(takeover.untried(), token)
+
+    def _give_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
+        if not runs:
+            return
+        try:
+            yield self._store.run(self._transactions.release_work(runs, token))
+        except StoreError:
+            log.info("leases of %d runs are left to lapse", len(runs))
+
+    def _is_lost(self, error: Exception) -> bool:
+        """Tell whether another worker has taken over what this one was doing."""
+        return self.is_given_up or isinstance(error, GivenUp)

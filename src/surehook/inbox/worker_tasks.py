@@ -1,0 +1,92 @@
+"""Workers in tasks of an event loop.
+
+A coroutine whose time is over is cancelled where it waits (result_policy.py); only one that goes on all the same is abandoned.
+What blocks the loop, an ordinary function that takes long, blocks this as well: no task of the process goes on until it returns,
+and then that is logged (slow_loop.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from surehook.core import effects
+from surehook.core.effects import Script
+from surehook.inbox.calls import HandlerCalls
+from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
+from surehook.inbox.signals import TaskEvent
+from surehook.inbox.slow_loop import SlowLoopWatch
+from surehook.inbox.worker import Takeover, Worker
+
+log = logging.getLogger("surehook.inbox")
+
+COME_S = 5.0  # from being cancelled until a coroutine is taken for one that does not end
+
+
+class TaskMember(Struct, eq=False):
+    """A job, and the task that it runs in."""
+
+    job: Job
+    task: asyncio.Task[None]
+
+    @property
+    def caller(self) -> int:
+        return id(self.task)
+
+    @property
+    def is_done(self) -> bool:
+        return self.task.done()
+
+    @property
+    def error(self) -> BaseException | None:
+        return asyncio.CancelledError() if self.task.cancelled() else self.task.exception()
+
+
+class WorkerTasks(WorkerPool[TaskMember]):
+    """The tasks of an inbox."""
+
+    def __init__(
+        self,
+        make: Callable[[Takeover | None], Worker],
+        cut: Callable[[int], bool],
+        calls: HandlerCalls,
+        *,
+        stop_s: float,
+    ) -> None:
+        super().__init__(make, cut, calls, grace_s=COME_S, stop_s=stop_s)
+        self._slow_loop = SlowLoopWatch(calls)
+        self._watch: asyncio.Task[None] | None = None  # a loop holds its tasks weakly
+
+    def _begin(self, job: Job) -> TaskMember:
+        work = self._slow_loop.timed(effects.run_async(job.until_stopped()))
+        return TaskMember(job, asyncio.get_running_loop().create_task(work))
+
+    def _begin_watch(self) -> TaskEvent:
+        stop = TaskEvent()
+        self._watch = asyncio.get_running_loop().create_task(effects.run_async(self._watching(stop)))
+        return stop
+
+    def _wait(self, members: list[TaskMember], seconds: float) -> object:
+        return asyncio.wait({member.task for member in members}, timeout=seconds)
+
+    def _leaving(self, late: list[TaskMember]) -> Script[None]:
+        takeovers = list[Takeover]()
+        for member in late:
+            call, worker = self.calls.of(member.caller), worker_of(member)
+            member.task.cancel()
+            if call is None or worker is None:
+                log.error("a worker was left behind, waiting for its database or a sender")
+                continue
+            log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
+            takeovers.append(Takeover(worker.in_progress))
+        yield self._wait(late, RELEASE_S)
+        for member in late:
+            call, worker = self.calls.of(member.caller), worker_of(member)
+            if call is not None and worker is not None:
+                self._give_up(member, worker, call)
+        releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
+        yield asyncio.wait({releasing}, timeout=RELEASE_S)
+        releasing.cancel()

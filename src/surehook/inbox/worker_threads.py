@@ -1,0 +1,99 @@
+"""Workers in threads of this process: begun, watched, stopped within a stated time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+
+from msgspec import Struct
+
+from surehook.core import effects
+from surehook.core.effects import Script
+from surehook.inbox.calls import HandlerCalls
+from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
+from surehook.inbox.worker import Takeover, Worker
+
+log = logging.getLogger("surehook.inbox")
+
+
+class ThreadMember(Struct, eq=False):
+    """A job, and the thread that it runs in."""
+
+    job: Job
+    thread: threading.Thread
+    done: Future[None]
+
+    @property
+    def caller(self) -> int:
+        return self.thread.ident or 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.done.done()
+
+    @property
+    def error(self) -> BaseException | None:
+        return self.done.exception()
+
+
+class WorkerThreads(WorkerPool[ThreadMember]):
+    """The threads of an inbox. `run_worker` is what each of them does with its job."""
+
+    def __init__(
+        self,
+        make: Callable[[Takeover | None], Worker],
+        run_worker: Callable[[Script[None]], None],
+        cut: Callable[[int], bool],
+        calls: HandlerCalls,
+        *,
+        stop_s: float,
+    ) -> None:
+        super().__init__(make, cut, calls, grace_s=0.0, stop_s=stop_s)
+        self._run_worker = run_worker
+        self._numbers = 0
+
+    def _begin(self, job: Job) -> ThreadMember:
+        name = f"surehook-inbox-{self._numbers}"
+        self._numbers += 1
+        return ThreadMember(job, *self._thread(job.until_stopped(), name))
+
+    def _thread(self, script: Script[None], name: str) -> tuple[threading.Thread, Future[None]]:
+        done = Future[None]()
+
+        def run() -> None:
+            try:
+                self._run_worker(script)
+            # `look` logs it.
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread, done
+
+    def _begin_watch(self) -> threading.Event:
+        stop = threading.Event()
+        threading.Thread(
+            target=effects.run, args=(self._watching(stop),), name="surehook-inbox-watch", daemon=True
+        ).start()
+        return stop
+
+    def _wait(self, members: list[ThreadMember], seconds: float) -> object:
+        return wait([member.done for member in members], timeout=seconds)
+
+    def _leaving(self, late: list[ThreadMember]) -> Script[None]:
+        takeovers = list[Takeover]()
+        for member in late:
+            call, worker = self.calls.of(member.caller), worker_of(member)
+            if call is None or worker is None:
+                log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
+                self._cut(member.caller)
+            elif self._give_up(member, worker, call):
+                log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
+                takeovers.append(Takeover(worker.in_progress))
+        _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
+        yield wait([released], timeout=RELEASE_S)

@@ -1,0 +1,142 @@
+"""The transactions of workers, and the choice of runs that share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from surehook.inbox.handler_times import HandlerTimes
+from surehook.inbox.process import BatchResult, Processor
+from surehook.inbox.rules import Rules
+from surehook.inbox.trouble import Trouble
+from surehook.ports.inbox import DocumentKey, Run, StoreError, Transaction
+
+BUSY_S = 0.1  # until the next look at what others have locked
+
+
+class Claimed(Struct):
+    """The outcome of a claim."""
+
+    runs: list[Run]
+    waking: list[DocumentKey]  # documents for which time has passed
+    next_due: int | None  # when there is nothing now
+
+
+class ClaimSplit(Struct):
+    """Claimed runs, divided by transaction.
+
+    first    given back at once: while a slow handler is at work, others may have them
+    runs     of the next transaction
+    rest     given back with it
+    is_slow  the one run of it is a slow handler's
+    """
+
+    first: list[Run]
+    runs: list[Run]
+    rest: list[Run]
+    is_slow: bool = False
+
+
+class WorkerTransactions:
+    """The transactions of workers, and what is reported of them."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        rules: Rules,
+        handler_times: HandlerTimes,
+        now: Callable[[], int],
+        token: Callable[[], bytes],
+        report: Callable[[BatchResult], None],
+        look: Callable[[Transaction, bool], bool],
+        trouble: Trouble,
+    ) -> None:
+        """`look(transaction, idle)` does a worker's chores beside claiming, and tells whether more is due by that."""
+        self.processor = processor
+        self.rules = rules
+        self.handler_times = handler_times
+        self.now = now
+        self.token = token
+        self.report = report
+        self.look = look
+        self.trouble = trouble
+        self._is_current = False  # the tables, once that was seen
+
+    def claim_work(self, token: bytes, limit: int | None = None) -> Callable[[Transaction], Claimed]:
+        """Claim at most `limit` runs; None: as many as share a transaction."""
+
+        def work(transaction: Transaction) -> Claimed:
+            self._check_tables(transaction)
+            rules = self.rules
+            most = rules.batch if limit is None else limit
+            bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
+            runs = transaction.claim(now=self.now(), **bounds)
+            # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
+            waking = transaction.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
+            if self.look(transaction, not (runs or waking)) and not runs:
+                runs = transaction.claim(now=self.now(), **bounds)
+            return Claimed(
+                runs, waking, None if runs or waking else transaction.next_due(self.processor.follows)
+            )
+
+        return work
+
+    def split(self, runs: list[Run]) -> ClaimSplit:
+        """Divide claimed runs: those of quick handlers share a transaction, a slow one is alone in its own."""
+        shared = self.handler_times.together(runs)
+        if shared or not runs:
+            return ClaimSplit([], runs[:shared], runs[shared:])
+        return ClaimSplit(runs[1:], runs[:1], [], is_slow=True)
+
+    def _check_tables(self, transaction: Transaction) -> None:
+        """Refuse to claim on tables of an older version: a run could not be settled, and each try would count."""
+        if not self._is_current:
+            if (wrong := transaction.outdated()) is not None:
+                raise StoreError(wrong)
+            self._is_current = True
+
+    def process_work(
+        self,
+        runs: Sequence[Run],
+        token: bytes,
+        waking: Sequence[DocumentKey] = (),
+        *,
+        rest: Sequence[Run] = (),
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> Callable[[Transaction], BatchResult]:
+        is_over = self.over(is_stopping)
+        return lambda transaction: self.processor.process(
+            transaction, runs, token, waking, rest=rest, is_over=is_over
+        )
+
+    def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
+        """Make a question to ask after each thing that is done: was enough done at once?"""
+        # Set by the first that is through: before it, what others hold was waited for.
+        until: float | None = None
+
+        def is_over() -> bool:
+            nonlocal until
+            now = self.handler_times.boot()
+            until = now + self.rules.batch_s if until is None else until
+            return now >= until or is_stopping()
+
+        return is_over
+
+    def put_off_work(self, key: DocumentKey, error: Exception) -> Callable[[Transaction], None]:
+        return lambda transaction: self.processor.put_off(transaction, key, error)
+
+    def fail_work(self, run: Run, token: bytes, error: Exception) -> Callable[[Transaction], BatchResult]:
+        return lambda transaction: self.processor.fail(transaction, run, token, error)
+
+    def release_work(self, runs: Sequence[Run], token: bytes) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.release(runs, token, due_at=self.now())
+
+    def idle_s(self, claimed: Claimed) -> float:
+        """Choose how long to wait when nothing is due."""
+        if claimed.next_due is None:
+            return self.rules.idle_s
+        wait = (claimed.next_due - self.now()) / 1000
+        # What is due and was not given is another worker's just now, or followed elsewhere: no reason to hurry.
+        return min(wait if wait > 0 else BUSY_S, self.rules.idle_s)
