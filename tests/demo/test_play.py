@@ -19,7 +19,7 @@ from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.demo.children import Receivers
 from surehook.demo.plan import END_S, PARTS, PUBLISH_S, SETTLE_S, STEPS, DemoEvent, workflow
-from surehook.demo.publishing import Publisher
+from surehook.demo.publishing import DemoPublisher
 from surehook.host.ports import free_port
 from tests.client.stand_in import Heard, answer, stand_in
 from tests.demo.test_tally import LINE
@@ -72,7 +72,7 @@ def test_the_publisher_repeats_a_lost_answer_under_the_same_key_and_counts_it_on
         return answer(202, {"id": f"evt_{kept[key]}", "deliveries": 3})
 
     with stand_in(server) as fake:
-        publisher = Publisher(fake.url, "key", steps(6), seconds=0)
+        publisher = DemoPublisher(fake.url, "key", steps(6), seconds=0)
         publisher.start()
         wait_until(lambda: publisher.is_done)
         publisher.stop()
@@ -84,7 +84,7 @@ def test_the_publisher_repeats_a_lost_answer_under_the_same_key_and_counts_it_on
 
 def test_the_publisher_stops_at_a_refusal_and_says_so() -> None:
     with stand_in(answer(422, {"code": "unknown_tenant", "detail": "No."})) as fake:
-        publisher = Publisher(fake.url, "key", steps(50), seconds=0)
+        publisher = DemoPublisher(fake.url, "key", steps(50), seconds=0)
         publisher.start()
         wait_until(lambda: publisher.is_done)
         publisher.stop()

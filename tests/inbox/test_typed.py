@@ -47,7 +47,7 @@ def test_the_types_name_what_the_code_takes():
     assert set(HmacOptions.__annotations__) == choices | _keywords(hmac_provider)
     assert set(BearerOptions.__annotations__) == choices | _keywords(bearer_provider)
     assert set(HandlerOptions.__annotations__) == _keywords(Definitions.on)
-    assert {operations._NAMES.get(name, name) for name in operations.EventFilter.__annotations__} == set(
+    assert {operations._NAMES.get(name, name) for name in operations.EventQuery.__annotations__} == set(
         Filter.__struct_fields__
     )
 

@@ -20,7 +20,7 @@ P = TypeVar("P", covariant=True)
 PAGE_ENTRIES = 200
 
 
-class Connections(Protocol):
+class ConnectionPool(Protocol):
     """The connections to one server: blocking sockets, or asyncio streams."""
 
     def exchange(self, call: ApiCall, headers: Mapping[str, str]) -> HttpAnswer | Awaitable[HttpAnswer]:
@@ -72,7 +72,7 @@ class BaseClient:
     def __init__(
         self,
         server: ServerUrl,
-        connections: Connections,
+        connections: ConnectionPool,
         key: str | None,
         *,
         patience_s: float,

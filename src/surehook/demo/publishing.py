@@ -18,7 +18,7 @@ PATIENCE_S = 25.0  # for one event; a restart takes about two
 THREADS = 4  # so that requests are under way at the moment of the kill
 
 
-class Publisher:
+class DemoPublisher:
     """`accepted`: how many deliveries the server promised for each event id."""
 
     def __init__(self, url: str, key: str, steps: Sequence[DemoEvent], *, seconds: float) -> None:

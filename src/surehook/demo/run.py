@@ -26,7 +26,7 @@ from surehook.demo.plan import (
     workflow,
 )
 from surehook.demo.process import DemoError
-from surehook.demo.publishing import Publisher
+from surehook.demo.publishing import DemoPublisher
 from surehook.demo.tally import OPEN_STATES, Totals, by_endpoint, tally
 from surehook.demo.watching import ProgressDisplay
 from surehook.demo.words import explain
@@ -66,7 +66,7 @@ class Play:
         self._receivers = Receivers(self._application.port)
         self._client = Client(self._server.url, self._key, timeout_s=5.0, patience_s=0)
         self._steps = list(workflow(documents))
-        self._publisher = Publisher(
+        self._publisher = DemoPublisher(
             self._server.url, self._key, self._steps, seconds=PUBLISH_S * documents / DOCUMENTS
         )
         self._names: dict[str, str] = {}  # endpoint id to receiver

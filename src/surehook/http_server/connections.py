@@ -22,12 +22,12 @@ from surehook.http_server import refusals
 from surehook.http_server.bounds import ByteBudget, ServerBounds
 from surehook.ports.telemetry import Telemetry
 
-Line = dict["Member", int]  # connection → the tick at which it entered
+Line = dict["TrackedConnection", int]  # connection → the tick at which it entered
 
 TELL_TICKS = 60  # between two log lines about refusals of one reason
 
 
-class Member(Protocol):
+class TrackedConnection(Protocol):
     """A connection, as far as those who count all of them need it."""
 
     line: Line
@@ -67,32 +67,32 @@ class Connections:
 
     # -- coming and going -------------------------------------------------------------------------------
 
-    def admit(self, connection: Member) -> bool:
+    def admit(self, connection: TrackedConnection) -> bool:
         """Take a new connection in; True if there was room, or could be made."""
         self.open += 1
         self.heads[connection] = self.tick
         connection.line = self.heads
         return self.open <= self.bounds.connections or self._make_room(connection)
 
-    def leave(self, connection: Member) -> None:
+    def leave(self, connection: TrackedConnection) -> None:
         """Forget a connection that has ended."""
         del connection.line[connection]
         self.open -= 1
         if self.open == 0 and self.on_empty is not None:
             self.on_empty()
 
-    def move(self, connection: Member, line: Line) -> None:
+    def move(self, connection: TrackedConnection, line: Line) -> None:
         """Put a connection at the end of a line."""
         del connection.line[connection]
         line[connection] = self.tick
         connection.line = line
 
-    def all(self) -> list[Member]:
+    def all(self) -> list[TrackedConnection]:
         """Every open connection."""
         lines = (self.idle, self.heads, self.bodies, self.working, self.answers, self.ending)
         return [connection for line in lines for connection in line]
 
-    def _make_room(self, newcomer: Member) -> bool:
+    def _make_room(self, newcomer: TrackedConnection) -> bool:
         """End the connection that matters least: one of many that are ending anyway, else the oldest of those that wait for a
         request or of those that wait for the rest of a head, whichever are more."""
         if len(self.ending) > limits.CONNECTIONS_REFUSED:
@@ -129,7 +129,7 @@ class Connections:
                 connection.refuse(refusals.body_too_slow(), "body_timeout")
         return self.budget.take(count, of=of)
 
-    def hold_unsent(self, connection: Member, count: int) -> None:
+    def hold_unsent(self, connection: TrackedConnection, count: int) -> None:
         """Count bytes that a caller has not taken; beyond the bound the slowest callers are given up."""
         self.unsent_bytes += count
         while self.unsent_bytes > self.bounds.unsent_bytes:
@@ -165,7 +165,7 @@ class Connections:
             connection.abort()
         self._tell()
 
-    def _older(self, line: Line, ticks: int) -> list[Member]:
+    def _older(self, line: Line, ticks: int) -> list[TrackedConnection]:
         found = []
         for connection, since in line.items():
             if self.tick - since <= ticks:

@@ -18,7 +18,7 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.base import BaseInbox
 from surehook.inbox.group_commit import AsyncGroupCommit
 from surehook.inbox.no_workers import NoWorkersWatch
-from surehook.inbox.operations import EventDetails, EventFilter, EventRow
+from surehook.inbox.operations import EventDetails, EventQuery, EventRow
 from surehook.inbox.queue.mover import Mover
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length
@@ -199,19 +199,19 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
         return await self.store.run(self.grant_work(document, document_type, tenant, token, by, reason))
 
-    async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[EventFilter]) -> int:
-        """Process again what fits (see `EventFilter`); how many events. Originals stay as they are."""
+    async def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[EventQuery]) -> int:
+        """Process again what fits (see `EventQuery`); how many events. Originals stay as they are."""
         return await effects.run_async(self._replay(reason, limit, wanted))
 
     async def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
         return await effects.run_async(self._unpark(source))
 
-    async def events(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> list[EventRow]:
+    async def events(self, *, limit: int = 100, **wanted: Unpack[EventQuery]) -> list[EventRow]:
         """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
         return await self.store.run(operations.list_work(wanted, limit))
 
-    async def page(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> operations.EventPage:
+    async def page(self, *, limit: int = 100, **wanted: Unpack[EventQuery]) -> operations.EventPage:
         """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
         return await self.store.run(operations.page_work(wanted, limit))
 

@@ -24,7 +24,7 @@ from surehook.inbox.definitions import Definitions
 from surehook.inbox.group_commit import AsyncGroupCommit, GroupCommit
 from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.no_workers import NoWorkersWatch
-from surehook.inbox.operations import EventDetails, EventFilter, EventRow
+from surehook.inbox.operations import EventDetails, EventQuery, EventRow
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker, Length
 from surehook.inbox.queue.threads import BlockingMover
@@ -264,19 +264,19 @@ class Inbox(BaseInbox[SqlStore]):
         SettingsError for an unknown document, WorkflowError beyond eight unused tokens."""
         return self.store.run(self.grant_work(document, document_type, tenant, token, by, reason))
 
-    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[EventFilter]) -> int:
-        """Process again what fits (see `EventFilter`); how many events. Originals stay as they are."""
+    def replay(self, *, reason: str, limit: int = 1_000, **wanted: Unpack[EventQuery]) -> int:
+        """Process again what fits (see `EventQuery`); how many events. Originals stay as they are."""
         return effects.run(self._replay(reason, limit, wanted))
 
     def unpark(self, source: str) -> int:
         """Process parked events whose schema versions the source knows by now; how many."""
         return effects.run(self._unpark(source))
 
-    def events(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> list[EventRow]:
+    def events(self, *, limit: int = 100, **wanted: Unpack[EventQuery]) -> list[EventRow]:
         """Events with their newest run, newest first. It looks as far back as it must: `since=` bounds that."""
         return self.store.run(operations.list_work(wanted, limit))
 
-    def page(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> operations.EventPage:
+    def page(self, *, limit: int = 100, **wanted: Unpack[EventQuery]) -> operations.EventPage:
         """As `events`, but of the newest 20,000 events at most, and how far that was: what few events fit is found in pages."""
         return self.store.run(operations.page_work(wanted, limit))
 

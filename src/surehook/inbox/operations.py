@@ -28,7 +28,7 @@ LOOKS = 20_000  # events that are looked at for one page: some tens of milliseco
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
 
 
-class EventFilter(TypedDict, total=False):
+class EventQuery(TypedDict, total=False):
     """A filter of events: None matches all. Times of arrival are RFC 3339 or Unix milliseconds, `until` exclusive."""
 
     ref: str | None
@@ -300,7 +300,7 @@ def _filter(wanted: Mapping[str, Any]) -> Filter:
         raise SettingsError(
             "filter",
             f"there is no {', '.join(unknown)}",
-            hint=meant(unknown[0], EventFilter.__annotations__, "filters"),
+            hint=meant(unknown[0], EventQuery.__annotations__, "filters"),
         )
     if (state := values.get("state")) is not None and state not in get_args(State):
         raise SettingsError(

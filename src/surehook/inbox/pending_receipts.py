@@ -26,7 +26,7 @@ from surehook.core import ids
 from surehook.core.receipt import HEADER, Stage, Word, join, word
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Run, Settlement, State, Transaction, pairs
-from surehook.ports.inbox_receipts import PendingReceipt
+from surehook.ports.inbox_receipts import UnsentReceipt
 
 DELIVERY = "webhook-delivery-id"
 _STAGES: dict[State, Stage] = {
@@ -106,13 +106,13 @@ class PendingReceipts:
 
     def _add(self, transaction: Transaction, changes: list[_Change]) -> None:
         there = transaction.receipts_of(sorted({one.event for one in changes}))
-        new: dict[bytes, PendingReceipt] = {}
-        changed: dict[bytes, PendingReceipt] = {}
+        new: dict[bytes, UnsentReceipt] = {}
+        changed: dict[bytes, UnsentReceipt] = {}
         for one in changes:
             before = new.get(one.event) or changed.get(one.event) or there.get(one.event)
             if before is None and one.asker is not None:
                 endpoint, delivery = one.asker
-                new[one.event] = PendingReceipt(
+                new[one.event] = UnsentReceipt(
                     event=one.event,
                     source=one.source,
                     event_id=one.event_id,

@@ -19,7 +19,7 @@ from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Transaction
-from surehook.ports.inbox_receipts import PendingReceipt
+from surehook.ports.inbox_receipts import UnsentReceipt
 
 log = logging.getLogger("surehook.inbox")
 
@@ -34,7 +34,7 @@ class ReceiptBatch(Struct, frozen=True):
 
     source: str
     endpoint: str
-    receipts: tuple[PendingReceipt, ...]
+    receipts: tuple[UnsentReceipt, ...]
 
 
 class _Problem(Struct):
@@ -71,14 +71,14 @@ class ReceiptBatches:
 
     # -- work inside transactions --------------------------------------------------------------------------------
 
-    def claim_work(self, token: bytes) -> Callable[[Transaction], list[PendingReceipt]]:
+    def claim_work(self, token: bytes) -> Callable[[Transaction], list[UnsentReceipt]]:
         sources = self._pending_receipts.sources_with_receipts()
         return lambda transaction: transaction.claim_receipts(
             sources, now=self.now(), lease_ms=LEASE_MS, token=token, limit=CLAIMED
         )
 
     def settle_work(
-        self, token: bytes, delivered: Sequence[PendingReceipt], later: Sequence[PendingReceipt]
+        self, token: bytes, delivered: Sequence[UnsentReceipt], later: Sequence[UnsentReceipt]
     ) -> Callable[[Transaction], None]:
         def work(transaction: Transaction) -> None:
             transaction.receipts_sent([one.event for one in delivered], token)
@@ -88,9 +88,9 @@ class ReceiptBatches:
 
     # -- writing and reading -------------------------------------------------------------------------------------
 
-    def sorted(self, owed: Sequence[PendingReceipt]) -> Iterator[ReceiptBatch]:
+    def sorted(self, owed: Sequence[UnsentReceipt]) -> Iterator[ReceiptBatch]:
         """Sort claimed receipts into batches."""
-        by_whom: dict[tuple[str, str], list[PendingReceipt]] = {}
+        by_whom: dict[tuple[str, str], list[UnsentReceipt]] = {}
         for one in owed:
             by_whom.setdefault((one.source, one.endpoint), []).append(one)
         for (source, endpoint), receipts in by_whom.items():
@@ -111,7 +111,7 @@ class ReceiptBatches:
         call = ApiCall("POST", "", body, headers, repeatable=True)
         return call, headers_of(ServerUrl.of(self.to(batch.source).url), None, call)
 
-    def answered(self, batch: ReceiptBatch, answer: HttpAnswer) -> list[PendingReceipt]:
+    def answered(self, batch: ReceiptBatch, answer: HttpAnswer) -> list[UnsentReceipt]:
         """Read an answer: the receipts that have to be sent again, with the time for that."""
         if 200 <= answer.status < 300:
             return []
@@ -123,12 +123,12 @@ class ReceiptBatches:
             return []
         return self.failed(batch, f"{answer.status} {code}".strip(), retry_after_s(answer))
 
-    def failed(self, batch: ReceiptBatch, why: str, wish_s: float | None = None) -> list[PendingReceipt]:
+    def failed(self, batch: ReceiptBatch, why: str, wish_s: float | None = None) -> list[UnsentReceipt]:
         """Put all of a batch off."""
         log.warning("receipts of %s could not be told and will be: %s", batch.source, why)
         return [self._later(one, wish_s) for one in batch.receipts]
 
-    def _later(self, one: PendingReceipt, wish_s: float | None) -> PendingReceipt:
+    def _later(self, one: UnsentReceipt, wish_s: float | None) -> UnsentReceipt:
         wait = FIRST_S * FACTOR ** min(one.attempts, 60)  # beyond that, only larger than the most
         wait = min(max(wait, wish_s or 0.0), MOST_S) * (1 + JITTER * self._fraction())
         return structs.replace(one, due_at=self.now() + round(wait * 1000), attempts=one.attempts + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from surehook.client.base import Connections
+from surehook.client.base import ConnectionPool
 from surehook.client.calls import ServerUrl
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import HttpAnswer
@@ -21,12 +21,12 @@ from surehook.inbox.receipt_batches import ReceiptBatch, ReceiptBatches, token_o
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import TELLING, Away, Trouble
 from surehook.ports.inbox import AsyncStore, Store
-from surehook.ports.inbox_receipts import PendingReceipt
+from surehook.ports.inbox_receipts import UnsentReceipt
 
 CONNECTIONS = 2  # to one sender: batches go one after another, and one may be left over
 
 
-Connect = Callable[[ServerUrl, float], Connections]
+Connect = Callable[[ServerUrl, float], ConnectionPool]
 BLOCKING: Connect = Sockets
 AWAITING: Connect = partial(Streams, connections=CONNECTIONS)
 
@@ -37,17 +37,17 @@ class _TurnOutcomes:
     def __init__(self, receipt_batches: ReceiptBatches) -> None:
         self._batches = receipt_batches
         self._away: set[str] = set()  # sources whose sender cannot be reached
-        self.delivered: list[PendingReceipt] = []
-        self.later: list[PendingReceipt] = []
+        self.delivered: list[UnsentReceipt] = []
+        self.later: list[UnsentReceipt] = []
 
-    def to_send(self, owed: list[PendingReceipt]) -> Iterator[ReceiptBatch]:
+    def to_send(self, owed: list[UnsentReceipt]) -> Iterator[ReceiptBatch]:
         for batch in self._batches.sorted(owed):
             if batch.source in self._away:
                 self.later += self._batches.failed(batch, "its sender is away")
             else:
                 yield batch
 
-    def answered(self, batch: ReceiptBatch, later: list[PendingReceipt]) -> None:
+    def answered(self, batch: ReceiptBatch, later: list[UnsentReceipt]) -> None:
         again = {one.event for one in later}
         self.delivered += [one for one in batch.receipts if one.event not in again]
         self.later += later
@@ -71,7 +71,7 @@ class ReceiptSender:
     ) -> None:
         self._store, self._batches, self._connect, self._stopping = store, receipt_batches, connect, stopping
         self._idle_s, self._away = idle_s, Away(trouble, TELLING)
-        self._connections: dict[str, Connections] = {}  # by source
+        self._connections: dict[str, ConnectionPool] = {}  # by source
 
     def stop(self) -> None:
         """Let it end after the batch that it is sending."""
@@ -110,7 +110,7 @@ class ReceiptSender:
     def turn(self) -> Script[int]:
         """Send what is due; how many receipts were tried."""
         token = token_of(self._batches)
-        owed: list[PendingReceipt] = yield self._store.run(self._batches.claim_work(token))
+        owed: list[UnsentReceipt] = yield self._store.run(self._batches.claim_work(token))
         if not owed:
             return 0
         outcomes = _TurnOutcomes(self._batches)
@@ -124,7 +124,7 @@ class ReceiptSender:
         yield self._store.run(self._batches.settle_work(token, outcomes.delivered, outcomes.later))
         return len(owed)
 
-    def _to(self, source: str) -> Connections:
+    def _to(self, source: str) -> ConnectionPool:
         if source not in self._connections:
             to = self._batches.to(source)
             self._connections[source] = self._connect(ServerUrl.of(to.url), to.timeout_s)

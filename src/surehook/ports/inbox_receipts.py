@@ -14,7 +14,7 @@ from msgspec import Struct
 from surehook.core.receipt import Word
 
 
-class PendingReceipt(Struct, frozen=True, kw_only=True):
+class UnsentReceipt(Struct, frozen=True, kw_only=True):
     """A receipt that is owed: its event, its sender, and its content. Ids as text are the sender's.
 
     due_at    when it is to be sent (again), Unix milliseconds; None: it was sent
@@ -41,11 +41,11 @@ class EventOrigin(Struct, frozen=True, kw_only=True):
 
 
 class ReceiptTransaction(Protocol):
-    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, PendingReceipt]:
+    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, UnsentReceipt]:
         """The receipts of these events that there are, locked until the transaction ends."""
         ...
 
-    def keep_receipts(self, new: Sequence[PendingReceipt], changed: Sequence[PendingReceipt]) -> None:
+    def keep_receipts(self, new: Sequence[UnsentReceipt], changed: Sequence[UnsentReceipt]) -> None:
         """Write receipts that `receipts_of` did not return, and those that it did. Ends leases on them: they are to be sent."""
         ...
 
@@ -55,7 +55,7 @@ class ReceiptTransaction(Protocol):
 
     def claim_receipts(
         self, sources: Sequence[str], *, now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[PendingReceipt]:
+    ) -> list[UnsentReceipt]:
         """Lease what is due of these sources, longest due first."""
         ...
 
@@ -63,6 +63,6 @@ class ReceiptTransaction(Protocol):
         """Mark these as sent where the token still owns them; what changed meanwhile is still owed."""
         ...
 
-    def postpone_receipts(self, receipts: Sequence[PendingReceipt], token: bytes) -> None:
+    def postpone_receipts(self, receipts: Sequence[UnsentReceipt], token: bytes) -> None:
         """Give back receipts that could not be sent, with `due_at` and `attempts` as given."""
         ...

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from surehook.core.receipt import Word
 from surehook.inbox.sql.tables import events, receipts, requests
-from surehook.ports.inbox_receipts import EventOrigin, PendingReceipt
+from surehook.ports.inbox_receipts import EventOrigin, UnsentReceipt
 
 _COLUMNS = (
     receipts.c.event, receipts.c.source, receipts.c.event_id, receipts.c.delivery, receipts.c.endpoint,
@@ -25,7 +25,7 @@ _CHANGE = (
 )
 
 
-class Receipts(ABC):
+class ReceiptStatements(ABC):
     """`ports.inbox_receipts.ReceiptTransaction` on a connection inside a transaction."""
 
     @property
@@ -33,13 +33,13 @@ class Receipts(ABC):
     def connection(self) -> Connection:
         """To say something with."""
 
-    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, PendingReceipt]:
+    def receipts_of(self, events: Sequence[bytes]) -> dict[bytes, UnsentReceipt]:
         if not events:
             return {}
         wanted = select(*_COLUMNS).where(receipts.c.event.in_(events)).order_by(receipts.c.event)
         return {one.event: one for one in map(_read, self.connection.execute(wanted.with_for_update()))}
 
-    def keep_receipts(self, new: Sequence[PendingReceipt], changed: Sequence[PendingReceipt]) -> None:
+    def keep_receipts(self, new: Sequence[UnsentReceipt], changed: Sequence[UnsentReceipt]) -> None:
         if new:
             self.connection.execute(insert(receipts), [_row(one) for one in new])
         if changed:
@@ -61,7 +61,7 @@ class Receipts(ABC):
 
     def claim_receipts(
         self, sources: Sequence[str], *, now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[PendingReceipt]:
+    ) -> list[UnsentReceipt]:
         due = (
             select(*_COLUMNS)
             .where(receipts.c.due_at <= now, receipts.c.source.in_(sources))
@@ -86,7 +86,7 @@ class Receipts(ABC):
                 .values(lease=None, due_at=None, attempts=0)
             )
 
-    def postpone_receipts(self, given: Sequence[PendingReceipt], token: bytes) -> None:
+    def postpone_receipts(self, given: Sequence[UnsentReceipt], token: bytes) -> None:
         for one in given:
             self.connection.execute(
                 update(receipts)
@@ -95,9 +95,9 @@ class Receipts(ABC):
             )
 
 
-def _read(row: Any) -> PendingReceipt:
+def _read(row: Any) -> UnsentReceipt:
     event, source, event_id, delivery, endpoint, word, due_at, attempts = row
-    return PendingReceipt(
+    return UnsentReceipt(
         event=bytes(event),
         source=source,
         event_id=event_id,
@@ -109,7 +109,7 @@ def _read(row: Any) -> PendingReceipt:
     )
 
 
-def _row(one: PendingReceipt) -> dict[str, Any]:
+def _row(one: UnsentReceipt) -> dict[str, Any]:
     return {
         "event": one.event,
         "source": one.source,
@@ -122,5 +122,5 @@ def _row(one: PendingReceipt) -> dict[str, Any]:
     }
 
 
-def _text(one: PendingReceipt) -> str:
+def _text(one: UnsentReceipt) -> str:
     return msgspec.json.encode(one.word).decode()

@@ -22,7 +22,7 @@ from surehook.inbox.sql import (
     showing,
 )
 from surehook.inbox.sql.deferred_begin import HANDLING, Writer
-from surehook.inbox.sql.receipts import Receipts
+from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
     Conflict,
@@ -54,7 +54,7 @@ class AsksWithin(StoreError):
     """A handler asked the inbox for something while its own transaction keeps everybody from writing."""
 
 
-class SqlTransaction(Receipts, Tries):
+class SqlTransaction(ReceiptStatements, Tries):
     """`ports.inbox.Transaction` on a connection; `async_connection` is its other face, where there is one."""
 
     def __init__(

@@ -25,7 +25,7 @@ from surehook.inbox.event import Event
 from surehook.inbox.failures import Failure
 from surehook.inbox.handlers import HandlerOptions
 from surehook.inbox.inbox import Inbox
-from surehook.inbox.operations import EventFilter, EventRow
+from surehook.inbox.operations import EventQuery, EventRow
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.testing.sending import Message, Sender
@@ -222,7 +222,7 @@ class Trial:
         """The state of each event's newest run, by event id."""
         return {one.id: one.state for one in self.events(limit=10_000)}
 
-    def events(self, *, limit: int = 100, **wanted: Unpack[EventFilter]) -> list[EventRow]:
+    def events(self, *, limit: int = 100, **wanted: Unpack[EventQuery]) -> list[EventRow]:
         """As `Inbox.events`."""
         return self._do(self.inbox.events(limit=limit, **wanted))
 
@@ -230,7 +230,7 @@ class Trial:
         """As `Inbox.explain`."""
         return self._do(self.inbox.explain(document, document_type=document_type, tenant=tenant))
 
-    def replay(self, *, reason: str = "a test", limit: int = 1_000, **wanted: Unpack[EventFilter]) -> int:
+    def replay(self, *, reason: str = "a test", limit: int = 1_000, **wanted: Unpack[EventQuery]) -> int:
         """As `Inbox.replay`."""
         return self._do(self.inbox.replay(reason=reason, limit=limit, **wanted))
 
