@@ -83,5 +83,5 @@ class Noticing:
         if wait_s > 0:
             await engine.clock.sleep(wait_s)
         now = engine.clock.now()
-        await engine.ledger.record([], node=engine.node(), health=[], breakers=[], notices=[notice], now=now)
+        await engine.ledger.record([], node=engine.node.id, health=[], breakers=[], notices=[notice], now=now)
         engine.watch.noticed(notice.kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,14 +24,13 @@ from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
 from surehook.core.steps import Steps
-from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.caller_calls import CallerCalls
+from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
+from surehook.delivery.endpoint_state import Route, UrlBreaker
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.outage import Outage
-from surehook.delivery.request import static_heads
-from surehook.delivery.routes import Directory
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
 from surehook.ports.ledger import Incoming
@@ -122,16 +122,6 @@ def _fail(name: str, error: BaseException) -> None:
     raise error
 
 
-class ClosedByHand:
-    """`delivery.managing.Closes` with nobody to tell."""
-
-    def __init__(self, clock: HandClock) -> None:
-        self._clock = clock
-
-    def by_hand(self, breaker: UrlBreaker) -> None:
-        breaker.close(self._clock.now())
-
-
 class SmallEngine:
     """`api.services.Engine` without the sending."""
 
@@ -142,28 +132,45 @@ class SmallEngine:
         self.transport = ToldTransport()
         self.telemetry = Facts()
         self.outage = Outage(clock=self.clock, telemetry=self.telemetry)
-        self.tokens = Tokens(
-            transport=self.transport, clock=self.clock, telemetry=self.telemetry, defect=_fail
-        )
         self.watch = Watch()
         self.caller_calls = CallerCalls()
-        self.directory = Directory(make_target=lambda e: Target(e.url), make_heads=static_heads, slots=32)
-        self._loader = Loader(
-            registry=ledger,
+        self.directory = Directory(transport=self.transport, slots=32)
+        self.tokens = Tokens(
+            transport=self.transport,
+            clock=self.clock,
+            telemetry=self.telemetry,
+            loops=SimpleNamespace(defect=_fail),  # type: ignore[arg-type]
             directory=self.directory,
-            touched=lambda route: None,
-            dropped=lambda route: None,
-            settled=lambda: self.directory.breakers.settle(self.clock.now()),
+            dispatch=SimpleNamespace(on_token=lambda route: None),  # type: ignore[arg-type]
         )
+        self._loader = Loader(registry=ledger, directory=self.directory, follower=self)
         self.unready: str | None = None
         self.warned: str | None = None
         self.views: list[BreakerView] = []
         self.removed: list[bytes] = []
-        self.closing = ClosedByHand(self.clock)
         self.hastened: list[bytes] = []
         self.woken = 0
         self.looks: list[Any] = []
-        self.endings = Endings(ledger, self.directory, self.watch, lambda notice: None)
+        self.endings = Endings(
+            ledger=ledger,
+            directory=self.directory,
+            watch=self.watch,
+            notices=SimpleNamespace(tell=lambda notice: None),  # type: ignore[arg-type]
+        )
+
+    # `delivery.loading.Follower`
+
+    def touched(self, route: Route) -> None: ...
+
+    def dropped(self, route: Route) -> None: ...
+
+    def settled(self) -> None:
+        self.directory.breakers.settle(self.clock.now())
+
+    # what the door asks
+
+    def close_breaker(self, breaker: UrlBreaker) -> None:
+        breaker.close(self.clock.now())
 
     async def current(self) -> None:
         await self.changed()

@@ -60,7 +60,7 @@ async def behind_a_breaker(house: House, script: Script, *, untried: int = 0) ->
     await house.publish(3)
     await house.wait(0.9)
     house.route(endpoint).breaker.trip("failures", house.clock.now())
-    house.engine.park.heed(house.route(endpoint).breaker)
+    house.engine.parking.heed(house.route(endpoint).breaker)
     await house.publish(untried)
     await house.wait(5)
     assert await house.states() == {"parked:breaker": 3 + untried}

@@ -7,7 +7,7 @@ from typing import Any
 
 from surehook.core.profiles import PROFILES
 from surehook.delivery.board import breaker_views
-from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.endpoint_state import UrlBreaker
 
 NOW = 1_767_225_600_000
 

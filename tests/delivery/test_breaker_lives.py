@@ -137,7 +137,7 @@ def test_what_was_counted_dies_with_it_too() -> None:
 def test_a_row_of_a_breaker_without_endpoint_is_gone_after_a_start() -> None:
     async def story(house: House) -> None:
         await opened(house)
-        node = house.engine.node()
+        node = house.engine.node.id
         row = BreakerRow(
             "acme",
             B,

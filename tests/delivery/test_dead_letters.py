@@ -10,7 +10,8 @@ import pytest
 from surehook.core import ids
 from surehook.core.authentication import Authentication, Bearer, ClientCredentials, KeyHeader
 from surehook.core.model import Endpoint
-from surehook.delivery.request import kept_of, static_heads
+from surehook.delivery.heads import static_heads
+from surehook.delivery.request import kept_of
 from surehook.delivery.retry_end import end_pending_retries
 from surehook.ports.reading import DeliveryView
 from surehook.ports.transport import Answer, Request

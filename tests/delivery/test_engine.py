@@ -653,7 +653,7 @@ def test_a_restart_after_a_crash_sends_again_what_the_dead_node_held() -> None:
         await house.wait(2)
         assert await house.states() == {"delivered": 5}
         assert len(house.receivers.calls) == 10
-        house.engine.deliver.halted = True
+        house.engine.deliver.halt()
         await again.stop()
 
     in_house(story, stops=False)
@@ -665,11 +665,11 @@ def test_a_buried_node_forgets_its_memory_and_goes_on_under_a_new_id() -> None:
         await house.endpoint(policy="insigner")
         await house.publish(3)
         await house.wait(1)
-        before = house.engine.node()
+        before = house.engine.node.id
         assert (await house.ledger.bury([before], now=house.clock.now())).freed == 3
         house.receivers.scripts[A] = answers(200)
         await house.wait(5)
-        assert house.engine.node() != before
+        assert house.engine.node.id != before
         await house.publish()
         await house.wait(1)
         assert await house.states() == {"delivered": 4}
@@ -689,7 +689,7 @@ def test_a_row_held_only_in_the_book_is_found_by_the_second_look() -> None:
         await house.wait(1)
         # Leased in the book behind the engine's back, as after a claim whose answer was lost.
         rows = await house.ledger.unpark(
-            endpoint, ["paused"], node=house.engine.node(), limit=1, now=house.clock.now()
+            endpoint, ["paused"], node=house.engine.node.id, limit=1, now=house.clock.now()
         )
         assert len(rows) == 1
         await house.set(endpoint, status="active")
@@ -781,7 +781,7 @@ def test_what_falls_due_for_an_endpoint_that_is_gone_ends_at_once() -> None:
             1.5
         )  # the one slot for retries is busy, and the other retry waits in memory for its time
         assert [call.url for call in house.receivers.calls] == [B, A, B]
-        assert house.engine.claim.timers.ids()
+        assert house.engine.arrivals.timers.held_ids()
         await house.ledger.remove_endpoint(gone)
         await house.engine.changed()
         await house.wait(1)
@@ -813,14 +813,14 @@ def test_a_node_is_buried_when_what_it_hands_back_has_arrived() -> None:
         await house.wait(1)
         (row,) = await house.ledger.claim(
             RETRY,
-            node=house.engine.node(),
+            node=house.engine.node.id,
             limit=1,
             due_by=house.clock.now() + 60_000,
             now=house.clock.now(),
             size=1_000,
         )
         row.due_at += 600_000  # as if taken out of parking: the ledger keeps it until its time is near
-        house.engine.claim.take([row])
+        house.engine.arrivals.take([row])
         await house.engine.stop()
         assert done == ["release", "bury"]
 

@@ -284,7 +284,7 @@ def test_large_bodies_leave_in_slices() -> None:
             )  # fmt: skip
             dispatch.memory.hold(one, row)
             dispatch.push(one, row)
-        dispatch.pump()
+        house.engine.pump.pump()
         assert len(house.receivers.calls) == 6, "512 KiB and what goes beyond"
         await house.wait(0.01)
         assert len(house.receivers.calls) == 40
@@ -311,7 +311,7 @@ def test_a_turn_of_the_loop_starts_one_slice_however_many_pump(waited_for: int, 
             dispatch.push(one, row)
         dispatch.waited_for = waited_for
         for _ in range(5):  # accept, claim, timers and answers
-            dispatch.pump()
+            house.engine.pump.pump()
         assert len(house.receivers.calls) == starts
         await house.wait(0.01)
         assert len(house.receivers.calls) == 40
@@ -379,13 +379,9 @@ class Waiting:
         return (range(self._queued),)
 
 
-def fail(name: str, error: BaseException) -> None:
-    raise error
-
-
 def in_line(*waiting: Any) -> Dispatch:
     directory: Any = SimpleNamespace(tenants={})
-    dispatch = Dispatch(EngineSettings(), directory, lambda *_: True, fail)
+    dispatch = Dispatch(EngineSettings(), directory)
     for one in waiting:
         dispatch.lanes[FIRST].ring.add(one)
     return dispatch
@@ -428,7 +424,7 @@ def test_nobody_waits_behind_a_slow_endpoints_due_rows() -> None:
         before = town.clock.now()
         await town.publish(20, tenant="other")
         town.engines["worker"].dispatch.paused = False
-        town.engines["worker"].claim.wake()
+        town.engines["worker"].claim_looks.wake()
         await town.wait(0.3)
         assert len(town.sent["worker"].at(B)) == 20
         for _ in range(10):
@@ -459,7 +455,7 @@ def test_who_hints_while_a_look_past_others_is_under_way_is_looked_for_at_once()
             if step == "after claim_others":
                 looks.append(town.clock.boot())
                 if len(looks) % 2:
-                    town.engines["worker"].claim.woken(FIRST)
+                    town.engines["worker"].claim_looks.woken(FIRST)
 
         town.faults = hint_within
         await town.wait(1.0)
@@ -487,7 +483,7 @@ def test_a_hint_does_not_wait_for_a_crowds_claims() -> None:
         town.faults = steps.append
         await town.wait(0.2)
         town.ledger._checkpoint = takes_its_time
-        town.engines["worker"].claim.wake()
+        town.engines["worker"].claim_looks.wake()
         while "after claim" not in steps:
             await town.wait(0.001)
         await town.publish(1, tenant="other")
@@ -527,7 +523,7 @@ def test_a_tenant_with_a_thousand_endpoints_takes_its_part_of_a_claim() -> None:
         await town.publish(30)
         await town.publish(20, tenant="other")
         town.engines["worker"].dispatch.paused = False
-        town.engines["worker"].claim.wake()
+        town.engines["worker"].claim_looks.wake()
         await town.wait(1.6)
         assert len(town.sent["worker"].at(B)) >= 15
         await town.wait(400)
@@ -547,7 +543,7 @@ def test_a_backlog_of_large_bodies_comes_in_pieces() -> None:
         await house.publish(30, size=200 * KIB)
         assert kept.held_bytes < 800 * KIB
         house.engine.dispatch.paused = False
-        house.engine.dispatch.pump()
+        house.engine.pump.pump()
         highest = 0
         for _ in range(200):
             await house.wait(0.05)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from surehook.core.authentication import ClientCredentials
+from surehook.delivery.credential import Credential
 from surehook.delivery.fetches import BESIDE, FAILING, LAST, OF_PROCESS, OF_TENANT, Fetches
-from surehook.delivery.tokens import Grant
 from tests.delivery.house import TENANT, House, in_house
 from tests.delivery.test_tokens import SHORT, TOKEN_URL, TokenServer
 
 
-def grant(tenant: str, number: int = 0) -> Grant:
-    return Grant(tenant, ClientCredentials(TOKEN_URL, f"client{number}", "hush"))
+def grant(tenant: str, number: int = 0) -> Credential:
+    return Credential(tenant, ClientCredentials(TOKEN_URL, f"client{number}", "hush"))
 
 
-def over(fetches: Fetches, one: Grant) -> None:
+def over(fetches: Fetches, one: Credential) -> None:
     fetches.over(one)
     fetches.begin_next()
 
@@ -27,7 +27,7 @@ def asked(fetches: Fetches, tenants: int, each: int) -> None:
 
 
 def test_a_tenant_fetches_so_many_at_once_and_the_others_in_turn() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     asked(fetches, 1, 40)
     assert len(begun) == OF_TENANT
@@ -39,14 +39,14 @@ def test_a_tenant_fetches_so_many_at_once_and_the_others_in_turn() -> None:
 
 
 def test_all_together_fetch_no_more_than_the_process_may() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     asked(fetches, 1_000, 2)
     assert fetches.under_way == len(begun) == OF_PROCESS
 
 
 def test_tenants_that_fetch_at_length_leave_places_for_who_fetches_nothing() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     asked(fetches, 20, OF_TENANT)
     assert len(begun) == OF_PROCESS - LAST
@@ -55,7 +55,7 @@ def test_tenants_that_fetch_at_length_leave_places_for_who_fetches_nothing() -> 
 
 
 def test_lines_take_turns_by_tenant() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     asked(fetches, 8, OF_TENANT * 2)
     under_way = begun[:]
@@ -67,11 +67,11 @@ def test_lines_take_turns_by_tenant() -> None:
 
 
 def test_a_token_server_that_fetches_nothing_finds_a_place_beside_one_that_hangs() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     asked(fetches, 1, 1_000)
     for number in range(BESIDE + 1):
-        fetches.ask(Grant("t0", ClientCredentials(f"https://{number}.example/token", "c", "hush")))
+        fetches.ask(Credential("t0", ClientCredentials(f"https://{number}.example/token", "c", "hush")))
     assert len(begun) == OF_TENANT + BESIDE
     over(fetches, begun[0])
     assert len(begun) == OF_TENANT + BESIDE + 1, (
@@ -81,7 +81,7 @@ def test_a_token_server_that_fetches_nothing_finds_a_place_beside_one_that_hangs
 
 
 def test_what_failed_comes_last_and_has_few_places() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     for number in range(100):
         failing = grant("t0", number)
@@ -95,7 +95,7 @@ def test_what_failed_comes_last_and_has_few_places() -> None:
 
 
 def test_what_nobody_waits_for_is_not_fetched() -> None:
-    begun: list[Grant] = []
+    begun: list[Credential] = []
     fetches = Fetches(begun.append)
     grants = [grant("t0", number) for number in range(OF_TENANT + 3)]
     for one in grants:

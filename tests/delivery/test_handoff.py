@@ -341,12 +341,12 @@ def test_a_message_with_the_ids_of_one_in_front_of_it_is_acknowledged_once() -> 
 def test_one_node_sweeps_and_another_goes_on_when_it_loses_its_line() -> None:
     async def story(firm: SimFirm) -> None:
         book = firm.house.ledger.book
-        sweeper = next(engine for engine in firm.engines if engine.node() == book.sweepers[0])
+        sweeper = next(engine for engine in firm.engines if engine.node.id == book.sweepers[0])
         link = sweeper.handoff.links[0]
         link._broker = Nobody()
         link._line.end("the connection was reset")
         await firm.house.wait(2 * 1.0 + 1)
-        assert book.sweepers[0] not in (None, sweeper.node())
+        assert book.sweepers[0] not in (None, sweeper.node.id)
         assert book.sweepers[0] in book.nodes
 
     in_firm(story)

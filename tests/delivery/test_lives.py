@@ -45,17 +45,17 @@ def test_a_refusal_that_is_heard_late_does_not_end_the_next_life() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(200, after=0.1)
         await house.endpoint(policy=PATIENT)
-        first = house.engine.node()
+        first = house.engine.node.id
         late(house, "record", first)
         await house.publish()
         assert await bury(house, first) == 1
         await house.wait(3)
-        second = house.engine.node()
+        second = house.engine.node.id
         assert second != first
         house.receivers.scripts[A] = answers(200, after=LATE_S)  # under way when the refusal is heard
         await house.publish()
         await house.wait(3 * LATE_S)
-        assert house.engine.node() == second
+        assert house.engine.node.id == second
         assert len(house.receivers.calls) == 3
         assert await house.states() == {"delivered": 2}
 
@@ -81,9 +81,9 @@ def test_a_refusal_from_between_two_lives_does_not_end_the_next() -> None:
                 raise
 
         house.ledger.enter, house.ledger.beat = slow, late  # type: ignore[method-assign]
-        await bury(house, house.engine.node())
+        await bury(house, house.engine.node.id)
         await house.wait(4 * LATE_S)
-        assert entered == [house.engine.node()]
+        assert entered == [house.engine.node.id]
 
     in_house(story)
 
@@ -102,7 +102,7 @@ def test_results_of_a_former_life_are_not_written_in_the_next() -> None:
         await house.publish(3)  # one is being written, two wait for it
         await house.wait(0.1)
         house.receivers.scripts[A] = answers(200, after=3.0)
-        assert await bury(house, house.engine.node()) == 3
+        assert await bury(house, house.engine.node.id) == 3
         await house.wait(20)
         assert (
             len(house.receivers.calls) == 6
@@ -134,7 +134,7 @@ def test_what_a_former_life_meant_to_park_is_not_parked_in_the_next(away_s: floa
             await house.set(endpoint, status="paused")
             await house.wait(0.01)
             await house.set(endpoint, status="active")
-        assert await bury(house, house.engine.node()) == 5
+        assert await bury(house, house.engine.node.id) == 5
         await house.wait(30)
         assert len(house.receivers.calls) == 6
         assert await house.states() == {"delivered": 5}
@@ -145,7 +145,7 @@ def test_what_a_former_life_meant_to_park_is_not_parked_in_the_next(away_s: floa
 def test_what_was_born_leased_in_a_former_life_is_not_sent_for_it_in_the_next() -> None:
     async def story(house: House) -> None:
         await house.endpoint()
-        first = house.engine.node()
+        first = house.engine.node.id
         late(house, "accept", first)
         publishing = asyncio.ensure_future(house.publish())
         await house.wait(0.1)
@@ -164,14 +164,14 @@ def test_what_a_former_life_claimed_is_not_sent_for_it_in_the_next() -> None:
     async def story(town: Town) -> None:
         await town.endpoint()
         worker = town.engines["worker"]
-        first = worker.node()
+        first = worker.node.id
         await town.publish(3)
         late(town, "claim", first)
         await town.wait(1.5)  # a poll
         assert town.calls("worker") == 0
         assert await bury(town, first) == 3
         await town.wait(3 * LATE_S)
-        assert worker.node() != first
+        assert worker.node.id != first
         assert town.calls("worker") == 3
         assert await town.states() == {"delivered": 3}
 
@@ -184,7 +184,7 @@ def test_what_is_heard_on_the_way_into_the_next_life_is_not_sent_for_it() -> Non
     async def story(town: Town) -> None:
         await town.endpoint()
         worker = town.engines["worker"]
-        first = worker.node()
+        first = worker.node.id
         time = town.ledger.time
 
         async def slow() -> int | None:
@@ -199,7 +199,7 @@ def test_what_is_heard_on_the_way_into_the_next_life_is_not_sent_for_it() -> Non
         await town.wait(2)
         town.ledger.time = time  # type: ignore[method-assign]
         await town.wait(6 * LATE_S)
-        assert worker.node() != first
+        assert worker.node.id != first
         assert town.calls("worker") == 3
         assert await town.states() == {"delivered": 3}
 
@@ -213,7 +213,7 @@ def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(b
         await house.set(endpoint, status="paused")
         await house.publish(3)
         await house.wait(1)
-        first = house.engine.node()
+        first = house.engine.node.id
         late(house, "unpark", first)
         await house.set(endpoint, status="active")
         await house.wait(0.1)
@@ -235,7 +235,7 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
     async def story(town: Town) -> None:
         await town.endpoint()
         worker = town.engines["worker"]
-        first = worker.node()
+        first = worker.node.id
         claim = town.ledger.claim
 
         async def slow(*args: Any, **named: Any) -> Any:
@@ -244,7 +244,7 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
             return rows
 
         town.ledger.claim = slow  # type: ignore[method-assign]
-        worker.lost.suspect()
+        worker.reconciler._holdings.suspect()
         await town.publish()
         await town.wait(1.7)
         now = town.clock.now()
@@ -252,8 +252,8 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
         await town.wait(0.15)
         assert await bury(town, first) == 1
         await town.wait(20)
-        assert worker.node() != first
-        assert worker.lost.released == 0
+        assert worker.node.id != first
+        assert worker.reconciler.released == 0
         assert town.calls("worker") == 1
 
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
@@ -270,7 +270,7 @@ def test_a_node_that_others_bury_while_it_leaves_ends_in_order() -> None:
         await house.wait(0.1)
         leaving = asyncio.ensure_future(house.engine.stop())
         await house.wait(0.5)
-        assert await bury(house, house.engine.node()) == 3
+        assert await bury(house, house.engine.node.id) == 3
         await leaving
         assert house.engine.failure is None
         assert not TROUBLE & set(house.facts.names)

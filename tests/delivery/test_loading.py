@@ -16,12 +16,12 @@ from surehook.core.authentication import ClientCredentials
 from surehook.core.errors import LedgerUnavailable, Problem
 from surehook.core.model import Endpoint, EndpointHealth, EventType, Node, Secret, Tenant
 from surehook.core.schema_versions import Versions
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.freshness import NAMES_KEPT, Changed
 from surehook.delivery.loading import PAGE_ROWS, SLICE_ROWS, Loader
-from surehook.delivery.request import static_heads
-from surehook.delivery.routes import Directory, Route
 from tests.budget import examples
-from tests.delivery.house import Url
+from tests.delivery.house import Receivers
 
 NOW = 1_767_225_600_000
 NODE = Node(id=b"n" * 16, host="here", boot_id="boot", pid=1, started_at=NOW)
@@ -50,16 +50,21 @@ class Memory:
     """A directory that follows a ledger, and what its loader told."""
 
     def __init__(self, ledger: MemoryLedger) -> None:
-        self.touched: list[bytes] = []
-        self.dropped: list[bytes] = []
-        self.directory = Directory(make_target=lambda e: Url(e.url), make_heads=static_heads, slots=8)
-        self.loader = Loader(
-            registry=ledger,
-            directory=self.directory,
-            touched=lambda route: self.touched.append(route.endpoint.id),
-            dropped=lambda route: self.dropped.append(route.endpoint.id),
-            settled=lambda: self.directory.breakers.settle(0),
-        )
+        self.directory = Directory(transport=Receivers(), slots=8)
+        self.loader = Loader(registry=ledger, directory=self.directory, follower=self)
+        self.touched_ids: list[bytes] = []
+        self.dropped_ids: list[bytes] = []
+
+    # `loading.Follower`
+
+    def touched(self, route: Route) -> None:
+        self.touched_ids.append(route.endpoint.id)
+
+    def dropped(self, route: Route) -> None:
+        self.dropped_ids.append(route.endpoint.id)
+
+    def settled(self) -> None:
+        self.directory.breakers.settle(0)
 
     def shown(self) -> dict[str, Any]:
         """Everything the hot path could ask it."""
@@ -80,9 +85,9 @@ class Memory:
                 for event_type in TYPES
             },
             "grants": {
-                key: sorted(route.endpoint.id for route in grant.routes)
+                key: sorted(route.endpoint.id for route in directory.with_credential(grant))
                 for key, grant in directory._grants.items()
-                if grant.routes
+                if directory.with_credential(grant)
             },
         }
 
@@ -212,11 +217,11 @@ def test_one_change_touches_one_endpoint_and_reads_no_page() -> None:
         memory = Memory(ledger)
         await memory.loader.reload()
         pages = ledger.pages
-        memory.touched.clear()
+        memory.touched_ids.clear()
         await ledger.change_endpoint(endpoint_id(3), {"status": "paused"}, now=NOW)
         await ledger.remove_endpoint(endpoint_id(4))
         await memory.loader.reload()
-        assert (memory.touched, memory.dropped) == ([endpoint_id(3)], [endpoint_id(4)])
+        assert (memory.touched_ids, memory.dropped_ids) == ([endpoint_id(3)], [endpoint_id(4)])
         assert ledger.pages == pages
 
     asyncio.run(play())
@@ -256,7 +261,7 @@ def test_others_have_their_turn_while_much_is_taken_over() -> None:
 
         async def watch() -> None:
             while not ended.is_set():
-                seen.append(len(memory.touched))
+                seen.append(len(memory.touched_ids))
                 await asyncio.sleep(0)
 
         watching = asyncio.create_task(watch())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,7 +42,8 @@ def in_loops(story: Callable[[Loops, Said], Awaitable[None]]) -> None:
         said = Said()
         clock = SimClock(loop)
         outage = Outage(clock=clock, telemetry=said)
-        loops = Loops(clock=clock, telemetry=said, outage=outage, fail=said.failures.append)
+        node: Any = SimpleNamespace(fail=said.failures.append)
+        loops = Loops(clock=clock, telemetry=said, outage=outage, node=node)
         await story(loops, said)
         await loops.stop()
 
@@ -224,10 +226,10 @@ def test_a_defect_in_a_callback_fails_the_engine(where: str) -> None:
         if where == "timers":
             await house.publish()
             await house.wait(2)
-            setattr(engine.claim.timers, "_due", defect)  # noqa: B010
+            setattr(engine.arrivals.timers, "_dispatch", SimpleNamespace(push=defect))  # noqa: B010
         if where == "hints":
-            setattr(engine.claim, "woken", defect)  # noqa: B010
-            engine.neighbours.heard(WORK[0])
+            setattr(engine.claim_looks, "woken", defect)  # noqa: B010
+            engine.peers.heard(WORK[0])
         await house.publish()
         await house.wait(10)
         assert engine.failure == "a defect"
@@ -286,6 +288,7 @@ class Walked:
     def __init__(self) -> None:
         self.endpoints: list[bytes | None] = []
         self.ledger = self
+        self.clock = None  # the ledger is never away
 
     async def deliveries(self, where: Any, *, limit: int, after: bytes | None) -> Any:
         await asyncio.sleep(0.001)

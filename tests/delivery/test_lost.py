@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import CommitUnknown, LedgerUnavailable
-from surehook.delivery import lost
+from surehook.delivery import lease_reconciler
 from tests.delivery.house import House
 from tests.delivery.nodes import ALL, API, FIRST_ONLY, Town, in_town
 
@@ -44,7 +44,7 @@ def test_rows_of_a_claim_whose_answer_was_lost_are_sent_within_a_second() -> Non
         await asyncio.sleep(cut.at + SOON_S - asyncio.get_running_loop().time())
         assert town.calls("worker") == 20
         assert await town.states() == {"delivered": 20}
-        assert town.engines["worker"].lost.released == 20
+        assert town.engines["worker"].reconciler.released == 20
 
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
 
@@ -53,7 +53,7 @@ def test_many_lost_rows_come_back_some_at_a_time(monkeypatch: pytest.MonkeyPatch
     """One statement for a hundred thousand would outlast the ledger's patience, each time anew."""
 
     async def story(town: Town) -> None:
-        monkeypatch.setattr(lost, "FREED_ROWS", 8)
+        monkeypatch.setattr(lease_reconciler, "FREED_ROWS", 8)
         await town.endpoint()
         await town.wait(0.5)
         await town.publish(20)
@@ -68,7 +68,7 @@ def test_many_lost_rows_come_back_some_at_a_time(monkeypatch: pytest.MonkeyPatch
         await town.wait(3)
         assert freed == [8, 8, 4]
         assert await town.states() == {"delivered": 20}
-        assert town.engines["worker"].lost.released == 20
+        assert town.engines["worker"].reconciler.released == 20
 
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
 
@@ -117,7 +117,7 @@ def test_rows_that_could_not_be_handed_back_come_back() -> None:
         await town.wait(1)
         worker = town.engines["worker"]
         await town.publish(5)
-        rows = await town.ledger.claim(0, node=worker.node(), limit=5, due_by=town.clock.now(), now=0)
+        rows = await town.ledger.claim(0, node=worker.node.id, limit=5, due_by=town.clock.now(), now=0)
         assert len(rows) == 5 and all(row.endpoint == endpoint for row in rows)
 
         def away(step: str) -> None:
@@ -125,7 +125,7 @@ def test_rows_that_could_not_be_handed_back_come_back() -> None:
                 raise LedgerUnavailable("away")
 
         town.faults = away
-        worker._hand_back(rows)
+        worker.arrivals._hand_back(rows)
         await town.wait(0.01)
         town.faults = lambda step: None
         await town.wait(SOON_S + 1)  # and a poll

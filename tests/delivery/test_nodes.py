@@ -192,7 +192,7 @@ def test_a_silent_nodes_work_goes_on_within_sixteen_seconds_and_sooner_where_its
         other = next(name for name in town.engines if name != "api")
         for task in dead.loops.tasks:
             task.cancel()
-        dead.deliver.halted = True
+        dead.deliver.halt()
         if is_seen:
             town.places[other].gone = {name for name in ("one", "two") if name != other}
         town.receivers.scripts[A] = answers(200)
@@ -312,7 +312,7 @@ def test_what_is_parked_for_an_endpoint_that_memory_does_not_know_yet_stays() ->
         await town.publish(5)
         worker = town.engines["worker"]
         worker.directory.routes.pop(endpoint, None)
-        await worker.park.look()
+        await worker.take_back.look()
         assert await town.states() == {"parked:paused": 5}
 
     in_town(story, hears=False, api=API, worker=WORKER)

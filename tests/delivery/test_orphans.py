@@ -116,7 +116,7 @@ def test_what_a_dead_node_held_as_its_endpoint_was_deleted_is_cancelled() -> Non
         dead, town.engine = town.engines.pop("dead"), living
         for task in dead.loops.tasks:
             task.cancel()
-        dead.deliver.halted = True
+        dead.deliver.halt()
         for clock in (town.clock, *town.clocks.values()):
             clock.step(-3_600_000)  # so that nothing of it is due for an hour
         await delete(town, endpoint)

@@ -108,7 +108,7 @@ def test_an_outage_is_as_long_as_no_beat_was_committed_however_seldom_a_call_was
 
     async def story(house: House) -> None:
         told = house.engine.outage.telemetry = Told()
-        heartbeat = house.engine.this_node.heartbeat
+        heartbeat = house.engine.heartbeat
         beat, since = heartbeat.beat, house.clock.boot() + 5
 
         async def stands_still() -> None:
@@ -160,7 +160,7 @@ def test_it_is_not_over_before_the_ledger_has_answered() -> None:
         told = house.engine.outage.telemetry = Told()
         house.faults = away
         await house.wait(10)
-        house.engine.this_node.heartbeat.beat = lambda: house.wait(30)  # type: ignore[method-assign]
+        house.engine.heartbeat.beat = lambda: house.wait(30)  # type: ignore[method-assign]
         house.faults = lambda step: None
         await house.wait(20)
         assert [name for name, _ in told.facts] == ["ledger.away"]

@@ -8,11 +8,11 @@ import tracemalloc
 from pathlib import Path
 
 from surehook.core.model import Tenant
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import QuietRoute, Route
 from surehook.delivery.loading import Loader
-from surehook.delivery.request import static_heads
-from surehook.delivery.routes import Directory, QuietRoute
 from surehook.ledgers.sqlite import SqliteLedger
-from tests.delivery.house import HANGS, House, Url, in_house
+from tests.delivery.house import HANGS, House, Receivers, in_house
 from tests.delivery.test_loading import NOW, endpoint, endpoint_id, secret
 
 ENDPOINTS = 2_000
@@ -20,6 +20,16 @@ BYTES_EACH = 2_048
 POLICY = b'{"profile":"standard","schedule":{"fixed":[1,2,3]}}'
 
 LATER = {"profile": "standard", "schedule": {"fixed": [3600]}}
+
+
+class Indifferent:
+    """`loading.Follower`: nothing follows."""
+
+    def touched(self, route: Route) -> None: ...
+
+    def dropped(self, route: Route) -> None: ...
+
+    def settled(self) -> None: ...
 
 
 def built(house: House) -> list[bytes]:
@@ -41,14 +51,8 @@ def test_an_endpoint_in_memory_takes_less_than_two_kilobytes(tmp_path: Path) -> 
                 event_types=("document.*", "invoice.paid"), description="An endpoint of ours",
             )  # fmt: skip
             await ledger.add_endpoint(made, secret(number, endpoint_id(number)))
-        directory = Directory(make_target=lambda e: Url(e.url), make_heads=static_heads, slots=32)
-        loader = Loader(
-            registry=ledger,
-            directory=directory,
-            touched=lambda route: None,
-            dropped=lambda route: None,
-            settled=lambda: directory.breakers.settle(0),
-        )
+        directory = Directory(transport=Receivers(), slots=32)
+        loader = Loader(registry=ledger, directory=directory, follower=Indifferent())
         gc.collect()
         tracemalloc.start()
         await loader.reload()
@@ -84,9 +88,9 @@ def test_a_shutdown_and_a_burial_build_nothing_for_endpoints_that_had_no_work() 
         house.receivers.scripts["https://a.example/hook"] = HANGS
         await house.publish(50)
         await house.wait(0.1)
-        assert len(house.engine.leave.drain()) == 50 - len(house.receivers.calls)
+        assert len(house.engine.shutdown.drain()) == 50 - len(house.receivers.calls)
         assert built(house) == [busy]
-        house.engine._forget()
+        house.engine.shutdown.forget()
         assert built(house) == [busy]
         assert not set(quiet) & set(built(house))
 
@@ -99,7 +103,7 @@ def test_a_breaker_that_opens_builds_nothing_for_endpoints_of_its_url_that_had_n
             await house.endpoint(f"https://a.example/hook?{number}", types=("other",))
         (breaker,) = house.engine.directory.breakers
         breaker.trip("failures", house.clock.now())
-        house.engine.park.heed(breaker)
+        house.engine.parking.heed(breaker)
         assert built(house) == []
 
     in_house(story)
@@ -120,7 +124,7 @@ def test_what_is_held_is_looked_for_where_something_is_held() -> None:
         memory = house.engine.dispatch.memory
         assert len(built(house)) == 21
         assert [route.endpoint.id for route in memory.holders] == [busy]
-        assert len(house.engine._in_memory()) == 50
+        assert len(house.engine.reconciler.in_memory()) == 50
         await house.ledger.remove_endpoint(busy)
         await house.engine.changed()
         await house.wait(100)

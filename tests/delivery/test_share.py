@@ -391,7 +391,7 @@ def test_who_knows_that_the_others_cannot_be_asked_does_not_ask_again() -> None:
         store.is_away = True
         await town.endpoint(A)
         await town.wait(3)
-        share = town.engine.share
+        share = town.engine.cluster_health
         assert share is not None
         assert share.is_away
         began = asyncio.get_running_loop().time()
@@ -414,8 +414,8 @@ def test_urls_that_change_while_the_store_is_away_leave_nothing_behind() -> None
             await town.wait(0.05)
             await town.set(endpoint, url=f"https://a.example/{n + 1}")
         await town.wait(5)
-        share = town.engine.share
+        share = town.engine.cluster_health
         assert share is not None
-        assert len(share._turned) <= 1
+        assert len(share._reports._turned) <= 1
 
     in_town(story, health=store, one=ALL)

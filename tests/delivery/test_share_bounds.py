@@ -8,9 +8,10 @@ from typing import Any
 
 from lab.health import LocalHealth
 from surehook.core.policy import BreakerPolicy
-from surehook.delivery.breakers import Breakers, UrlBreaker
-from surehook.delivery.cluster_health import ClusterHealth
-from surehook.delivery.share import AGAIN_EVERY, REPORTS_MAX, Share
+from surehook.delivery.breakers import Breakers
+from surehook.delivery.cluster_health import AGAIN_EVERY, ClusterHealth
+from surehook.delivery.endpoint_state import UrlBreaker
+from surehook.delivery.health_reports import REPORTS_MAX, HealthReports
 from surehook.delivery.slot_parts import SlotParts
 
 NOW = 1_790_000_000_000
@@ -29,9 +30,8 @@ class Listening(LocalHealth):
         return await super().exchange(**asked)
 
 
-def make(count: int) -> tuple[Share, Listening, list[UrlBreaker]]:
-    memory = Breakers()
-    memory.together = True
+def make(count: int) -> tuple[ClusterHealth, Listening, list[UrlBreaker]]:
+    memory = Breakers(together=True)
     endpoints: Any = [
         SimpleNamespace(
             endpoint=SimpleNamespace(tenant="acme", url=f"https://e{n}.example:443/"), breaker_policy=POLICY
@@ -42,18 +42,21 @@ def make(count: int) -> tuple[Share, Listening, list[UrlBreaker]]:
     directory: Any = SimpleNamespace(breakers=memory, routes={})
     health = Listening()
     clock: Any = SimpleNamespace(now=lambda: NOW)
-    ledger: Any = None  # it is not asked while the store answers
-    cluster = ClusterHealth(ledger=ledger, clock=clock, directory=directory, changed=lambda breaker: None)
-    share = Share(
+    indifferent: Any = SimpleNamespace(
+        breaker_told=lambda breaker, change, endpoint: None,
+        hear=lambda view: None,
+        heard=lambda breaker: None,
+    )
+    share = ClusterHealth(
         health=health,
         clock=clock,
         directory=directory,
         telemetry=SimpleNamespace(fact=lambda name, **fields: None),  # type: ignore[arg-type]
-        node=lambda: b"n" * 16,
-        slots=SlotParts(directory=directory, flights=set, slots=32),
-        told=lambda breaker, change, endpoint: None,
-        cluster=cluster,
-        opened=lambda breaker: None,
+        node=SimpleNamespace(id=b"n" * 16),  # type: ignore[arg-type]
+        slots=SlotParts(directory=directory, flights=set(), slots=32),
+        record=indifferent,
+        reports=HealthReports(),
+        breakers=indifferent,
     )
     return share, health, breakers
 
@@ -103,7 +106,7 @@ def test_a_part_of_slots_that_another_clock_gave_ends_when_the_clock_is_set_back
     """The endpoint had a quarter of its slots for as long as the clock had been ahead."""
     route: Any = type("Shared", (), {"slots": 32})()
     directory: Any = SimpleNamespace(routes={b"e": route})
-    parts = SlotParts(directory=directory, flights=set, slots=32)
+    parts = SlotParts(directory=directory, flights=set(), slots=32)
     parts.divide({b"e": 4}, NOW + 86_400_000)
     assert route.slots == 8
     parts.divide({}, NOW)

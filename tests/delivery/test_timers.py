@@ -31,7 +31,7 @@ def test_what_a_clock_ahead_of_its_time_has_claimed_keeps_nobody_out_of_memory()
         memory = house.engine.dispatch.memory
         assert (len(house.receivers.at(A)), memory.held) == (2, 0)
         house.clock.step(HOUR_S * 1000 - 1400)
-        house.engine.claim.wake()
+        house.engine.claim_looks.wake()
         await house.wait(0.1)
         assert memory.held == 2, "claimed half a second ahead of their time"
         house.clock.step(1400 - HOUR_S * 1000)
@@ -73,7 +73,7 @@ def test_who_claims_far_ahead_keeps_what_it_claims() -> None:
         for _ in range(3):
             await house.wait(1)
             await house.publish(1, type="b")
-            house.engine.claim.wake()
+            house.engine.claim_looks.wake()
         await house.wait(0.1)
         assert house.engine.dispatch.memory.held == 1, "claimed seconds ahead of its time"
         await house.wait(8)

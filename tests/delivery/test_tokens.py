@@ -10,8 +10,9 @@ import pytest
 
 from surehook.core.authentication import ClientCredentials
 from surehook.delivery import testcall, tokens
+from surehook.delivery.credential import Credential
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.tokens import Grant, Tokens
+from surehook.delivery.tokens import Tokens
 from surehook.ports.transport import Answer, Request
 from tests.delivery.house import HANGS, REFUSES, Call, House, Script, in_house
 
@@ -88,7 +89,7 @@ def test_a_defect_in_what_the_transport_or_a_timer_calls_fails_the_engine(
         step = {
             "a token that came": (Tokens, "_keep"),
             "no token in time": (Tokens, "left"),
-            "an answer": (Grant, "answered"),
+            "an answer": (Credential, "answered"),
         }
         monkeypatch.setattr(*step[where], defect)
         await house.publish()
@@ -470,7 +471,7 @@ def test_a_401_of_another_host_says_nothing_about_the_token() -> None:
 
 def test_a_late_401_does_not_throw_away_the_token_that_came_after() -> None:
     old, new = (tokens.Token(text, since=0.0, until=100.0) for text in ("old", "new"))
-    grant = tokens.Grant("acme", CLIENT)
+    grant = tokens.Credential("acme", CLIENT)
     grant.token = old
     grant.answered(old, unauthorized=True)
     assert grant.token is None

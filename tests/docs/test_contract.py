@@ -16,10 +16,11 @@ from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
 from surehook.core.signature import Signer
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.endpoints import OVERLAP_S
+from surehook.delivery.heads import static_heads
 from surehook.delivery.plans import Plan
-from surehook.delivery.request import header_lines, static_heads
-from surehook.delivery.routes import Route
+from surehook.delivery.request import header_lines
 from surehook.delivery.settings import EngineSettings
 from tests.docs.pages import PAGES, examples, first_column, function, section
 

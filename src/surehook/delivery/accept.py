@@ -23,7 +23,7 @@ book's version first (`current`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -42,14 +42,21 @@ from surehook.core.model import Delivery, Lane
 from surehook.core.schema_cost import LIGHT
 from surehook.delivery.admission import Admission
 from surehook.delivery.company import Company, pause
+from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.handoff.send import Send
+from surehook.delivery.holdings import Holdings
+from surehook.delivery.loading import Loader
 from surehook.delivery.loops import Loops
-from surehook.delivery.lost import Lost
 from surehook.delivery.making import Kind, Making
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.node import Node
+from surehook.delivery.peers import Peers
+from surehook.delivery.pump import Pump
+from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.staleness import Staleness
 from surehook.delivery.waiting import Request, Waiting, as_problem, line_up
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -60,7 +67,7 @@ UNKNOWN_TRIES = 5  # commits in a row with an unknown outcome before the caller 
 
 
 class Accept:
-    """Takes events in. `node` is who writes; `reload` brings configuration into memory."""
+    """Takes events in."""
 
     def __init__(
         self,
@@ -69,33 +76,34 @@ class Accept:
         clock: Clock,
         entropy: Entropy,
         settings: EngineSettings,
-        directory: Directory,
-        dispatch: Dispatch,
-        node: Callable[[], bytes],
-        reload: Callable[[], Awaitable[None]],
-        behind: Callable[[int], None],
+        node: Node,
         loops: Loops,
-        hungry: Callable[[Route], None],
-        left: Callable[[Lane], None],
-        lost: Lost,
+        directory: Directory,
+        loader: Loader,
+        staleness: Staleness,
+        dispatch: Dispatch,
+        pump: Pump,
+        holdings: Holdings,
+        refill: Refill,
+        peers: Peers,
         company: Company,
-        send: Send | None = None,
+        send: Send | None,
     ) -> None:
-        """`behind` is told of a newer version than memory's where nobody had to wait for it; `left` of a lane whose work
-        was committed unheld: for want of memory, or because it is not ours."""
+        """`send`: to workers elsewhere, where there is a broker."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
-        self._directory = directory
-        self._dispatch = dispatch
         self._node = node
-        self._reload = reload
-        self._behind = behind
         self._loops = loops
-        self._hungry = hungry
-        self._left = left
-        self._lost = lost
-        self._send = send  # to workers elsewhere, where there is a broker
+        self._directory = directory
+        self._loader = loader
+        self._staleness = staleness
+        self._dispatch = dispatch
+        self._pump = pump
+        self._holdings = holdings
+        self._refill = refill
+        self._peers = peers
+        self._send = send
         self.closed = False
         self._ended = False  # nothing more is written
         self._making = Making(
@@ -206,6 +214,10 @@ class Accept:
         await self._large.drained()
         end.cancel()
 
+    def close(self) -> None:
+        """Take nothing new; what waits for its commit still gets its answer."""
+        self.closed = True
+
     def _end(self) -> None:
         self._ended = True
 
@@ -216,7 +228,7 @@ class Accept:
         batch = [] if self._ended else [each for each in line if each.request.goes_on]
         try:
             if batch:
-                with self._lost.leasing():  # what is born leased
+                with self._holdings.leasing():  # what is born leased
                     await self._commit(batch, is_quick=is_quick)
         except Exception as error:
             self._give_up(batch, error)
@@ -236,10 +248,10 @@ class Accept:
             if not waiting.is_answered:
                 waiting.refuse(told)
         if isinstance(error, LedgerBroken | NodeBuried):
-            self._loops.fail(error)
+            self._node.fail(error)
 
     async def _commit(self, batch: list[Waiting], *, is_quick: bool) -> None:
-        node, now, version = self._node(), self._clock.now(), self._directory.version
+        node, now, version = self._node.id, self._clock.now(), self._directory.version
         await self._prepare(batch, now)
         unknown = 0
         while True:
@@ -252,14 +264,14 @@ class Accept:
                 unknown += 1
                 for waiting in batch:
                     waiting.in_doubt = True
-                self._lost.suspect()  # should the ledger go before it has told us
+                self._holdings.suspect()  # should the ledger go before it has told us
                 if unknown >= UNKNOWN_TRIES:
                     raise
                 now = self._clock.now()
                 continue
             if not result.stale:
                 break
-            await self._reload()
+            await self._loader.reload()
             version, now = NEWER_THAN_CALLS, self._clock.now()  # rows made before are late by what this took
             old = [waiting for waiting in batch if self._is_old(waiting)]
             if old and unknown:  # what fans out anew gets new ids, and the old ones may be in the book
@@ -268,7 +280,7 @@ class Accept:
                 self._give_back(waiting)
             await self._prepare(old, now)
         if result.version > self._directory.version:
-            self._behind(result.version)
+            self._staleness.newer(result.version)
         taken = iter(result.taken)
         answers = [
             [made if isinstance(made, Problem) else next(taken) for made in waiting.made] for waiting in batch
@@ -327,7 +339,7 @@ class Accept:
     ) -> None:
         """Committed: give what was born leased to dispatch, a slice at a time, and tell of what was born unheld."""
         rows, most, push = 0, self._settings.slice_rows, self._dispatch.push
-        is_ours = node == self._node()
+        is_ours = self._node.is_still(node)
         left: set[Lane] = set()
         for waiting, answered in zip(batch, answers, strict=True):
             for made, routes, answer in zip(waiting.made, waiting.routes, answered, strict=True):
@@ -347,10 +359,10 @@ class Accept:
                     if rows >= most:
                         rows = 0
                         await self._pause(waiting)
-                        is_ours = node == self._node()
+                        is_ours = self._node.is_still(node)
         for lane in sorted(left):
-            self._left(lane)
-        self._dispatch.pump()
+            self._peers.left(lane)
+        self._pump.pump()
 
     def _bear(self, delivery: Delivery, route: Route, left: set[Lane]) -> None:
         """A delivery is in the book, and dispatch does not get it. `left` gathers the lanes of what is not ours to
@@ -361,7 +373,7 @@ class Accept:
             left.add(delivery.lane)
         elif delivery.parked is not None:
             route.may_have_parked(delivery.parked)
-            self._hungry(route)
+            self._refill.wants_work(route)
         elif delivery.handed:
             assert self._send is not None
             self._send.put_reserved(delivery.lane, delivery.id)

@@ -11,19 +11,23 @@ lateness.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from surehook.core.delivery import is_too_old
 from surehook.core.ids import floor
 from surehook.core.limits import EVENT_ID_AHEAD_S
-from surehook.core.model import STANDING_REASONS, Delivery, Notice
+from surehook.core.model import STANDING_REASONS, Delivery
+from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
+from surehook.delivery.endpoint_state import Route
+from surehook.delivery.loading import Loader
 from surehook.delivery.managing import Book
 from surehook.delivery.parked_walk import walk
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.take_back import TakeBack
+from surehook.delivery.telling import Telling
 from surehook.ports.clock import Clock
-from surehook.ports.ledger import AgedGroup, ParkedGroup
+from surehook.ports.ledger import AgedGroup
 
 VAIN_ROW_S = 0.0005  # a group's rest for each row that was looked at in vain: twenty times what it costs
 JUDGEMENTS = 3  # of one step's rows, while the configuration changes under them
@@ -41,8 +45,7 @@ class Rest(NamedTuple):
 
 
 class Ageing:
-    """`groups` are what the last look found parked; `notice` makes what is told of one ending; `reload` brings memory
-    up to the ledger's configuration."""
+    """Laps over what the last look found parked."""
 
     def __init__(
         self,
@@ -50,18 +53,18 @@ class Ageing:
         ledger: Book,
         clock: Clock,
         directory: Directory,
+        loader: Loader,
         endings: Endings,
-        groups: Callable[[], Sequence[ParkedGroup]],
-        notice: Callable[[Delivery], Notice],
-        reload: Callable[[], Awaitable[None]],
+        take_back: TakeBack,
+        telling: Telling,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._directory = directory
         self._endings = endings
-        self._groups = groups
-        self._notice = notice
-        self._reload = reload
+        self._loader = loader
+        self._take_back = take_back
+        self._telling = telling
         self._rests: dict[Group, Rest] = {}  # groups that rest
         # Groups of this lap, and how many of their rows were not to be ended.
         self._vain: dict[Group, int] = {}
@@ -101,7 +104,7 @@ class Ageing:
         """Groups whose first row may be past its age. What stands does not age."""
         now, found = self._clock.now(), []
         common_s = self._directory.youngest_age(None)
-        for number, group in enumerate(self._groups(), 1):
+        for number, group in enumerate(self._take_back.groups, 1):
             if number % GROUPS_A_TURN == 0:
                 await self._clock.sleep(0)
             route = self._directory.routes.get(group.endpoint)
@@ -123,7 +126,7 @@ class Ageing:
             self._vain[row.endpoint, row.parked] -= 1
         if not old:
             return
-        notices = [self._notice(delivery) for _, delivery in old]
+        notices = [self._telling.of_age(delivery) for _, delivery in old]
         dead = [delivery for _, delivery in old]
         await self._endings.end(dead, state="dead", reason=None, notices=notices, now=self._clock.now())
 
@@ -139,5 +142,5 @@ class Ageing:
                     old.append((route, delivery))
             if not old or await self._ledger.version() == self._directory.version:
                 return old
-            await self._reload()
+            await self._loader.reload()
         return []  # it changes faster than it is read: the next lap has them

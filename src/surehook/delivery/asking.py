@@ -8,13 +8,13 @@ in line, and the loop finds what was granted when it comes round.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
 
 from surehook.core.breaker import Probe
 from surehook.core.limits import PROBE_S
-from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.cluster_health import ClusterHealth
+from surehook.delivery.endpoint_state import Route, UrlBreaker
 from surehook.delivery.loops import Loops
-from surehook.delivery.routes import Route
+from surehook.delivery.refill import Refill
 from surehook.delivery.turns import Line
 from surehook.ports.clock import Clock
 
@@ -22,26 +22,25 @@ from surehook.ports.clock import Clock
 ASKING_MOST = 2
 PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
 
-MayProbe = Callable[[UrlBreaker, float], Awaitable[bool]]
-Grant = tuple[Route, UrlBreaker, Probe]
+Granted = tuple[Route, UrlBreaker, Probe]
 
 
 class Asking:
-    """Questions under way, and probes that are ours. `may_probe` is None where there is nobody to ask."""
+    """Questions under way, and probes that are ours. `health` is None where there is nobody to ask."""
 
-    def __init__(self, *, clock: Clock, loops: Loops, wake: Callable[[], None]) -> None:
+    def __init__(self, *, clock: Clock, loops: Loops, health: ClusterHealth | None, refill: Refill) -> None:
         self._clock = clock
         self._loops = loops
-        self._wake = wake
-        self.may_probe: MayProbe | None = None
-        self.granted: deque[Grant] = deque()
+        self._health = health
+        self._refill = refill
+        self.granted: deque[Granted] = deque()
         self.waiting = Line()  # endpoints whose question has not been asked
         self._asking = 0
 
     @property
     def is_free(self) -> bool:
         """Whether another question may be asked now."""
-        return self.may_probe is None or self._asking < ASKING_MOST
+        return self._health is None or self._asking < ASKING_MOST
 
     def ask(self, route: Route) -> None:
         """The breaker of this endpoint holds it. If its probe is due and may be ours, `granted` has it later."""
@@ -52,22 +51,22 @@ class Asking:
         probe = breaker.take_probe(self._clock.now())
         if probe is None:
             return
-        if self.may_probe is None:
+        if self._health is None:
             self.granted.append((route, breaker, probe))
             return
         self._asking += 1
-        may_probe = self.may_probe
-        self._loops.do("probe", lambda: self._ask(may_probe, (route, breaker, probe)))
+        health = self._health
+        self._loops.do("probe", lambda: self._ask(health, (route, breaker, probe)))
 
-    async def _ask(self, may_probe: MayProbe, grant: Grant) -> None:
+    async def _ask(self, health: ClusterHealth, grant: Granted) -> None:
         _, breaker, probe = grant
         is_ours = False
         try:
-            is_ours = await may_probe(breaker, PROBE_S)
+            is_ours = await health.may_probe(breaker, PROBE_S)
         finally:
             self._asking -= 1
             if is_ours:
                 self.granted.append(grant)
             else:
                 breaker.drop_probe(probe, next_at=self._clock.now() + PROBE_AGAIN_MS)
-            self._wake()
+            self._refill.wake.set()

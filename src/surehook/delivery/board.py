@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.managing import BreakerView
-from surehook.delivery.routes import Directory
 
 
 def breaker_views(directory: Directory, now: int) -> list[BreakerView]:

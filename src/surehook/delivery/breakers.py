@@ -9,57 +9,22 @@ and an open one is closed, unless it opened for the signing key.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from surehook.core.breaker import Breaker
+from surehook.delivery.endpoint_state import Place, Route, UrlBreaker, age
 from surehook.ports.health import View
-
-if TYPE_CHECKING:
-    from surehook.delivery.routes import Route
-
-Place = tuple[str, str]  # tenant, and `scheme://host:port/path` of a URL
 
 # The longest that another node may be ahead of us in knowing an endpoint: several looks for the configuration (10 s).
 # What was heard of a URL for longer is about one that has no endpoint any more.
 AHEAD_MS = 60_000
 
 
-class UrlBreaker(Breaker):
-    """The breaker of a tenant's URL, and who shares it."""
-
-    __slots__ = ("routes",)
-
-    routes: list[Route]
-
-    @property
-    def place(self) -> Place:
-        return (self.tenant, self.key)
-
-    def hear_view(self, view: View) -> bool:
-        """Another node said this; whether that calls for anything here (`Breaker.hear`)."""
-        return self.hear(
-            is_open=view.state == "open", reason=view.reason, opened_at=view.opened_at, probe_at=view.probe_at,
-            generation=view.generation,
-        )  # fmt: skip
-
-    @property
-    def is_unheeded(self) -> bool:
-        """It is open, and no policy of its endpoints has a breaker. What the signing key opened holds all of them."""
-        if self.is_closed or self.reason == "key" or not self.routes:
-            return False
-        return all(route.breaker_policy is None for route in self.routes)
-
-    @property
-    def oldest(self) -> Route:
-        """The endpoint that was made first: ids carry their time."""
-        return min(self.routes, key=_age)
-
-
 class Breakers:
     """All of them, by place."""
 
-    def __init__(self) -> None:
-        self.together = False  # nodes decide together; set before the first endpoint comes
+    def __init__(self, *, together: bool = False) -> None:
+        """`together`: nodes decide together, and each breaker says when it has something to report."""
+        self._together = together
         self.touched: list[Breaker] = []  # those with something to report then
         self._by_place: dict[Place, UrlBreaker] = {}
         self._unclosed: dict[Place, None] = {}
@@ -116,7 +81,7 @@ class Breakers:
                 breaker.close(now)
                 continue
             voices = [route for route in breaker.routes if route.breaker_policy is not None]
-            breaker.policy = min(voices, key=_age).breaker_policy if voices else None
+            breaker.policy = min(voices, key=age).breaker_policy if voices else None
             if breaker.is_unheeded:
                 breaker.close(now)
                 ended.append((breaker, True))
@@ -124,7 +89,7 @@ class Breakers:
         return ended
 
     def _make(self, place: Place) -> UrlBreaker:
-        breaker = UrlBreaker(*place, None, self.touched if self.together else None, self._unclosed)
+        breaker = UrlBreaker(*place, None, self.touched if self._together else None, self._unclosed)
         heard, _ = self._ahead.pop(place, (None, 0))
         if heard is not None:
             breaker.hear_view(heard)
@@ -152,7 +117,3 @@ class Breakers:
 def breaker_key(url: str) -> str:
     """`scheme://host:port/path` of an accepted URL: the breaker does not care for the query."""
     return url.partition("?")[0]
-
-
-def _age(route: Route) -> bytes:
-    return route.endpoint.id

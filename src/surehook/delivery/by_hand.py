@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from surehook.core.errors import Problem
 from surehook.delivery.board import breaker_view
-from surehook.delivery.breakers import UrlBreaker, breaker_key
+from surehook.delivery.breakers import breaker_key
+from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.managing import BreakerView, Manager
 
 
@@ -22,7 +23,7 @@ async def probe(manager: Manager, tenant: str, url: str) -> BreakerView:
 async def close(manager: Manager, tenant: str, url: str) -> BreakerView:
     """It holds nothing back any more, whatever it opened for. One that is closed stays as it is."""
     breaker = await _found(manager, tenant, url)
-    manager.closing.by_hand(breaker)
+    manager.close_breaker(breaker)
     return breaker_view(breaker, manager.clock.now())
 
 

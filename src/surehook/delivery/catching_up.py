@@ -1,50 +1,49 @@
-"""Memory that is behind the ledger, or may be, though nobody waits for it: it catches up by itself."""
+"""Memory catches up with the ledger's configuration by itself, where it is behind or may be (`delivery/staleness.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from surehook.delivery.loops import Loops
-from surehook.delivery.routes import Directory
+from surehook.core.errors import LedgerUnavailable
+from surehook.delivery.directory import Directory
+from surehook.delivery.loading import Loader
+from surehook.delivery.peers import Peers
+from surehook.delivery.staleness import Staleness
 from surehook.ports.clock import Clock
 
 BEHIND_S = 0.1  # memory may be older than a version that somebody has met
 
 
 class CatchingUp:
-    """Told of newer versions by accepts that those do not concern. Nearly always our own call, or another's hint, is about
-    to bring one into memory; where nothing does, this does."""
+    """Two loops: one follows hints, one sees that a version which was met comes into memory."""
 
     def __init__(
-        self, *, clock: Clock, loops: Loops, directory: Directory, reload: Callable[[], Awaitable[None]]
+        self, *, clock: Clock, directory: Directory, loader: Loader, staleness: Staleness, peers: Peers
     ) -> None:
         self._clock = clock
-        self._loops = loops
         self._directory = directory
-        self._reload = reload
-        self._newest = -1
-        self._is_begun = False
-        self._is_asked = False  # a reload that a beat or a hint asked for is about to begin
+        self._loader = loader
+        self._staleness = staleness
+        self._peers = peers
 
-    def soon(self) -> None:
-        """Another process may have changed the configuration."""
-        if not self._is_asked:
-            self._is_asked = True
-            self._loops.do("reload", self._look)
+    async def follow(self) -> None:
+        """Read what may have changed, for ever; the others are told of what the ledger changed with our results."""
+        while True:
+            await self._staleness.suspected.wait()
+            by_us = self._staleness.take()
+            try:
+                await self._loader.reload()
+            except LedgerUnavailable:
+                if by_us:
+                    self._staleness.changed_by_us()
+                raise
+            if by_us:
+                self._peers.configuration()
 
-    def met(self, version: int) -> None:
-        """The ledger's configuration has this version, which is newer than memory's."""
-        self._newest = max(self._newest, version)
-        if not self._is_begun:
-            self._is_begun = True
-            self._loops.do("catch up", self._catch_up)
-
-    async def _look(self) -> None:
-        self._is_asked = False  # a hint that comes while we read asks for another look
-        await self._reload()
-
-    async def _catch_up(self) -> None:
-        await self._clock.sleep(BEHIND_S)
-        self._is_begun = False
-        if self._directory.version < self._newest:
-            await self._reload()
+    async def catch_up(self) -> None:
+        """Read what nobody had to wait for. Nearly always our own call, or another's hint, is about to bring it into memory;
+        where nothing does, this does."""
+        while True:
+            await self._staleness.met.wait()
+            await self._clock.sleep(BEHIND_S)
+            self._staleness.met.clear()
+            if self._directory.version < self._staleness.newest:
+                await self._loader.reload()

@@ -7,11 +7,10 @@ per delivery: at thousands a second those would cost as much as everything else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Iterator
 
 from surehook.core import kept, lanes, outcome
-from surehook.core.breaker import Change, Probe
+from surehook.core.breaker import Probe
 from surehook.core.delivery import (
     DELIVERED,
     Decision,
@@ -24,14 +23,21 @@ from surehook.core.delivery import (
 from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, Settled
 from surehook.core.outcome import Outcome
 from surehook.core.policy import Policy
-from surehook.delivery.breakers import UrlBreaker
+from surehook.delivery.breaker_changes import BreakerChanges
+from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.flight import Flight
+from surehook.delivery.loops import Loops
+from surehook.delivery.node import Node
+from surehook.delivery.parking import Parking
 from surehook.delivery.plans import Plan
+from surehook.delivery.record import Record
 from surehook.delivery.request import header_lines, kept_later, kept_of, signer_at
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.settings import EngineSettings
 from surehook.delivery.telling import Telling
 from surehook.delivery.tokens import Tokens
+from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.transport import Answer, Request
@@ -39,85 +45,76 @@ from surehook.ports.transport import Answer, Request
 UNSAID_MS = 1_000  # from a probe that said nothing to the next
 
 
-class Results(Protocol):
-    """Where results go: the recorder."""
-
-    def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None: ...
-    def breaker_changed(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None: ...
-    def status_changed(self, route: Route, decision: Decision) -> None: ...
-
-
-class Watch(Protocol):
-    """Who counts: metrics. Called once an attempt."""
-
-    def attempted(self, lane: Lane, outcome: str, *, total_us: int, late_ms: int, number: int) -> None: ...
-
-
 class Deliver:
-    """Sends. `park` puts a delivery aside in the book, `lease_left` says how many seconds of lease remain."""
+    """Sends what it is given, and settles what came of it."""
 
     def __init__(
         self,
         *,
-        tokens: Tokens,
         clock: Clock,
         entropy: Entropy,
+        settings: EngineSettings,
+        node: Node,
+        loops: Loops,
         directory: Directory,
-        results: Results,
+        dispatch: Dispatch,
+        tokens: Tokens,
+        record: Record,
         watch: Watch,
-        park: Callable[[Route, Delivery, str], None],
-        lease_left: Callable[[], float],
-        lease_least_s: float,
-        breaker_changed: Callable[[UrlBreaker, bytes], None],
-        aborted: Callable[[Route, Delivery, bool], None],
-        delivers: Collection[Lane],
-        stray: Callable[[Route, Delivery], None],
-        defect: Callable[[str, BaseException], None],
+        parking: Parking,
+        breakers: BreakerChanges,
     ) -> None:
-        """`stray` takes a held delivery whose lane is not among those that this node `delivers`; `defect` is told of what
-        nothing here can mend."""
-        self._defect = defect
-        self._tokens = tokens
         self._clock = clock
         self._entropy = entropy
-        self.telling = Telling(clock=clock, entropy=entropy)
+        self._node = node
+        self._loops = loops
         self._directory = directory
-        self._results = results
+        self._dispatch = dispatch
+        self._tokens = tokens
+        self._record = record
         self._watch = watch
-        self._park = park
-        self._lease_left = lease_left
-        self._lease_least_s = lease_least_s
-        self._breaker_changed = breaker_changed
-        # A call of an endpoint changed a breaker: for the ledger, or for the other nodes first.
-        self.turned: Callable[[UrlBreaker, Change, bytes], None] = results.breaker_changed
-        self._aborted = aborted
-        self._delivers = delivers
-        self._stray = stray
-        self.dispatch: Dispatch | None = None  # set by the engine: each needs the other
+        self._parking = parking
+        self._breakers = breakers
+        self._delivers = frozenset(settings.lanes)
+        self._backlog_most = settings.record_backlog
+        self.telling = Telling(clock=clock, entropy=entropy)
         self.flights: set[Flight] = set()
-        self.halted = False  # over: answers of requests under way are dropped
-        self._life = 0  # which node we are: answers to requests of an earlier one are dropped
-        self._permit = self._permit_of(0)
+        self.unsent: list[Delivery] = []  # aborted by our shutdown before a byte was written
+        self.unknown: list[Delivery] = []  # … after
+        self._is_halted = False
+        self._permit = node.permit()
 
     def forget(self) -> None:
         """This node was buried: whatever is under way belongs to somebody else now, probes as well."""
-        self._life += 1
-        self._permit = self._permit_of(self._life)
+        self._permit = self._node.permit()
         for flight in self.flights:
             if flight.probe is not None:
                 flight.breaker.drop_probe(flight.probe)
         self.flights.clear()
 
+    def halt(self) -> None:
+        """It is over: answers of requests under way are dropped."""
+        self._is_halted = True
+
+    def held_ids(self) -> Iterator[bytes]:
+        """What is being sent."""
+        return (flight.delivery.id for flight in self.flights)
+
     # -- out --------------------------------------------------------------------------------------------
 
     def start(self, route: Route, delivery: Delivery, lane: Lane) -> bool:
-        """Begin the attempt in hand; False where nothing was sent (parked, ended, or the lease is too short)."""
+        """Begin the attempt in hand; False where nothing was sent: its endpoint is gone, too many results wait to be recorded,
+        or it was parked, ended or moved to the other lane."""
         if route.gone:
             self.end_deleted(route, delivery)
             return False
+        if self._record.backlog >= self._backlog_most:
+            self._dispatch.pause()
+            self._dispatch.push_front(route, delivery)
+            return False
         reason = route.takes
         if reason is not None:
-            self._park(route, delivery, reason)
+            self._parking.put(route, delivery, reason)
             return False
         if (
             lane == FIRST
@@ -125,19 +122,17 @@ class Deliver:
             and self._directory.plan(route, delivery.type).policy.adaptive
         ):
             # Found slow since it was accepted: one patient call instead of two.
-            assert self.dispatch is not None
             delivery.lane = RETRY
             if RETRY in self._delivers:
-                self.dispatch.push(route, delivery)
+                self._dispatch.push(route, delivery)
             else:
-                self._stray(route, delivery)
+                self._record.put_stray(route, delivery)
             return False
         return self._send(route, delivery, lane, probe=None)
 
     def probe(self, route: Route, delivery: Delivery, probe: Probe) -> bool:
         """Begin the one attempt that a half-open breaker lets through, in the patient lane."""
-        assert self.dispatch is not None
-        state = self.dispatch.lanes[RETRY]
+        state = self._dispatch.lanes[RETRY]
         state.take_slot(route.endpoint.tenant)
         route.flying[RETRY] += 1
         if route.suspect:
@@ -151,7 +146,6 @@ class Deliver:
         return False
 
     def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: Probe | None) -> bool:
-        assert self.dispatch is not None
         now = self._clock.now()
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy
@@ -182,9 +176,7 @@ class Deliver:
             method=route.method,
             permit=self._permit,
         )
-        flight = Flight(
-            self.answered, self._life, route, plan, delivery, lane, request, probe=probe, started_at=now
-        )
+        flight = Flight(self, route, plan, delivery, lane, request, probe=probe, started_at=now)
         self.flights.add(flight)
         if route.grant is None:
             flight.exchange = self._tokens.transport.send(request, flight)
@@ -202,15 +194,6 @@ class Deliver:
         self._end(route, delivery, state=rule.end, notices=self.telling.of_calling_off(rule, delivery))
         return True
 
-    def _permit_of(self, life: int) -> Callable[[], bool]:
-        """Asked in the step that writes the first byte: dialling may have taken the rest of the lease, or outlived
-        the node that began it."""
-
-        def may_write() -> bool:
-            return self._life == life and self._lease_left() >= self._lease_least_s
-
-        return may_write
-
     # -- in ---------------------------------------------------------------------------------------------
 
     def answered(self, flight: Flight, answer: Answer) -> None:
@@ -218,16 +201,16 @@ class Deliver:
         try:
             self._answered(flight, answer)
         except Exception as error:  # the transport would log it, and what it holds stay held
-            self._defect("answers", error)
+            self._loops.defect("answers", error)
 
     def _answered(self, flight: Flight, answer: Answer) -> None:
-        assert self.dispatch is not None
-        self.flights.discard(flight)
-        if self.halted:
+        if self._is_halted:
             return
-        if flight.life != self._life:
-            self.dispatch.memory.let_go(flight.route, flight.delivery)
-            self.dispatch.finished(flight.route, flight.lane, suspect=flight.suspect)
+        try:
+            self.flights.remove(flight)
+        except KeyError:  # this node was buried meanwhile: others have it, and its slots are free
+            self._dispatch.memory.let_go(flight.route, flight.delivery)
+            self._dispatch.finished(flight.route, flight.lane, suspect=flight.suspect)
             return
         route, plan, delivery, lane = flight.route, flight.plan, flight.delivery, flight.lane
         probe = flight.probe
@@ -239,8 +222,8 @@ class Deliver:
         ):  # a hop before it has been sent, and history says so
             if probe is not None:
                 flight.breaker.drop_probe(probe)
-            self._aborted(route, delivery, answer.unknown)
-            self.dispatch.finished(route, lane, suspect=flight.suspect)
+            self._aborted(route, delivery, unknown=answer.unknown)
+            self._dispatch.finished(route, lane, suspect=flight.suspect)
             return
         else:
             result = outcome.classify(
@@ -261,7 +244,17 @@ class Deliver:
             if flight.is_stale:
                 decision = spared_endpoint(decision)
         self._settle(flight, plan, answer, result, decision, now)
-        self.dispatch.finished(route, lane, suspect=flight.suspect)
+        self._dispatch.finished(route, lane, suspect=flight.suspect)
+
+    def _aborted(self, route: Route, delivery: Delivery, *, unknown: bool) -> None:
+        """A request ended before its answer, by our own doing: a shutdown, or a lease too short for its first byte."""
+        if not self._node.running:
+            (self.unknown if unknown else self.unsent).append(delivery)
+            self._dispatch.memory.let_go(route, delivery)
+            return
+        assert not unknown, "only a shutdown aborts what was begun"
+        self._dispatch.pause()  # the next beat resumes
+        self._dispatch.push(route, delivery)
 
     def _mind_breaker(self, flight: Flight, result: Outcome, policy: Policy, now: int) -> None:
         """What the answer says about the URL it was asked of. Trouble with a request that would not be made again
@@ -284,8 +277,7 @@ class Deliver:
             if change == "closed":
                 for limit in flight.route.limits:
                     limit.ramp()
-            self.turned(breaker, change, flight.route.endpoint.id)
-            self._breaker_changed(breaker, flight.route.endpoint.id)
+            self._breakers.by_call(breaker, change, flight.route.endpoint.id)
 
     def _settle(
         self, flight: Flight, plan: Plan, answer: Answer, result: Outcome, decision: Decision, now: int
@@ -321,7 +313,7 @@ class Deliver:
         if decision is not DELIVERED:
             notices = self.telling.of_attempt(flight, answer, result, decision, now)
         finalize_ms = route.finalize_ms
-        self._results.put(
+        self._record.put(
             route,
             Settled(
                 delivery=delivery,
@@ -340,7 +332,7 @@ class Deliver:
             None if flight.is_stale else plan,
         )
         if decision.endpoint_status is not None:
-            self._results.status_changed(route, decision)
+            self._record.status_changed(route, decision)
         self._watch.attempted(
             flight.lane, result.name, total_us=answer.total_us,
             late_ms=_late_ms(flight) if delivery.attempt > 1 else 0, number=delivery.attempt,
@@ -372,7 +364,7 @@ class Deliver:
             delivery=delivery, entry=entry, end=state, reason=reason, notices=notices,
             request_headers=kept_headers,
         )  # fmt: skip
-        self._results.put(route, ending)
+        self._record.put(route, ending)
 
 
 def _late_ms(flight: Flight) -> int:

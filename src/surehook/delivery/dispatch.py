@@ -9,67 +9,55 @@ however many endpoints hang, half of the lane stays with those that answer. Wher
 part of the slots, and a few beyond them (`delivery/slots.py`): a lane that slow endpoints had filled would be free again
 when they have answered, and not before.
 
-Sending goes in slices: after so many starts, or bytes, everything else that is ready has its turn on the event
-loop, and however many ask for a pump meanwhile, there is one slice a turn. Otherwise a few hundred requests, signed
-and copied one after another, would be a pause for everybody: who publishes passes half a dozen turns of the loop.
+Nothing is sent here: `pump.py` takes out of the queues what is next. It comes after this in the order in which the parts
+are made, so whoever changes something here asks for a pump by `pump_soon`, which it waits for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import Route, queued
 from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.memory import Memory
-from surehook.delivery.routes import Directory, Route, queued
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.slots import LaneState
 
-Start = Callable[[Route, Delivery, Lane], bool]
-
-# What a lane starts in one go: about a millisecond of work. Small bodies reach the first bound, large ones the second.
-SLICE_STARTS = 8
-PRESSED_STARTS = 2  # … while somebody waits for the answer to a publish
-LONE_STARTS = 64  # where there is one tenant, whom long turns keep from nobody: waves of requests cost less
-SLICE_BYTES = 512 << 10
-
 
 class Dispatch:
-    """Queues and slots. Knows nothing of HTTP: `start` sends, and answers False when it did not take the delivery."""
+    """Queues and slots. Knows nothing of HTTP."""
 
-    def __init__(
-        self,
-        settings: EngineSettings,
-        directory: Directory,
-        start: Start,
-        defect: Callable[[str, BaseException], None],
-    ) -> None:
-        """`defect` is told of what nothing here can mend."""
-        self._defect = defect
+    def __init__(self, settings: EngineSettings, directory: Directory) -> None:
         self.memory = Memory(settings, directory)
-        self._start = start
         self.lanes = tuple(
             LaneState(slots if lane in settings.lanes else 0)
             for lane, slots in enumerate((settings.slots_first, settings.slots_retry))
         )
         self.spilled = False  # there is due work that only the book holds, for want of memory
-        self._is_pumping = False  # a pump is scheduled
+        self.is_due = False  # a pump is to come
+        self._pump_waits: asyncio.Future[None] | None = None
         self.waited_for = 0  # publishes that wait for their answer: turns of the loop are kept short for them
-        self.way = GivingWay(self._go_on)
+        self.way = GivingWay(self._way_is_free)
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
+        self.gone: list[
+            tuple[Route, Delivery]
+        ] = []  # of endpoints that are gone: to be ended, whatever is paused
 
     # -- work -------------------------------------------------------------------------------------------
 
     def push(self, route: Route, delivery: Delivery) -> None:
-        """A held delivery is due: queue it. `pump` starts it. Of an endpoint that is gone, nothing waits for a turn: it is
-        ended at once, since nobody looks for what is held among such endpoints."""
+        """A held delivery is due: queue it. A pump starts it. Of an endpoint that is gone, nothing waits for a turn, which it
+        might never have: the next pump ends it."""
         lane = delivery.lane
         if route.gone:
-            self._start(route, delivery, lane)
+            self.gone.append((route, delivery))
+            self.pump_soon()
             return
         route.queues[lane].append(delivery)
-        self._join(route, lane)
+        self.join(route, lane)
 
     def push_front(self, route: Route, delivery: Delivery) -> None:
         """A delivery that could not be started takes its place at the head again."""
@@ -87,35 +75,52 @@ class Dispatch:
         if not self.waited_for:
             self.way.end()
 
-    def _go_on(self) -> None:
+    def take_gone(self) -> list[tuple[Route, Delivery]]:
+        """Take out what is to be ended."""
+        gone, self.gone = self.gone, []
+        return gone
+
+    def pause(self) -> None:
+        """Nothing new is started; `Pausing` says when it is again."""
+        self.paused = True
+
+    def go_on(self) -> None:
+        """Nothing is in the way any more."""
+        self.paused = False
+
+    def spill(self) -> None:
+        """There is due work that only the ledger holds."""
+        self.spilled = True
+
+    def take_spilled(self) -> bool:
+        """Whether there was such work, where there is room for it now."""
+        if not self.spilled or not self.memory.has_room():
+            return False
+        self.spilled = False
+        return True
+
+    def _way_is_free(self) -> None:
         """Way is given no more."""
         for state in self.lanes:
             if state.ring.aside:
                 state.ring.bring_back()
         self.pump_soon()
 
-    def pump(self) -> None:
-        """Start whatever slots allow, unless a pump that is to come does it: so there is one slice a turn of the loop,
-        however many call. The first lane goes first: what it finds slow moves to the other."""
-        if self._is_pumping:
-            return
-        if self.lanes[FIRST].ring or self.lanes[FIRST].suspects:
-            self._pump(FIRST)
-        if self.lanes[RETRY].ring or self.lanes[RETRY].suspects:
-            self._pump(RETRY)
-
     def pump_soon(self) -> None:
-        """Pump once when everything that is ready now has been seen."""
-        if not self._is_pumping:
-            self._is_pumping = True
-            asyncio.get_running_loop().call_soon(self._pump_now)
+        """Ask for a pump when everything that is ready now has been seen."""
+        if not self.is_due:
+            self.is_due = True
+            if self._pump_waits is not None and not self._pump_waits.done():
+                self._pump_waits.set_result(None)
 
-    def _pump_now(self) -> None:
-        self._is_pumping = False
-        try:
-            self.pump()
-        except Exception as error:  # the loop would log it, and the slots that were taken stay taken
-            self._defect("dispatch", error)
+    async def pump_is_due(self) -> None:
+        """Wait until somebody has asked for a pump, a turn of the loop at least. For one who waits."""
+        if self.is_due:
+            await asyncio.sleep(0)
+        else:
+            self._pump_waits = asyncio.get_running_loop().create_future()
+            await self._pump_waits
+        self.is_due = False
 
     def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
@@ -124,21 +129,21 @@ class Dispatch:
         route.flying[lane] -= 1
         if suspect:
             state.suspects_busy -= 1
-        self._join(route, lane)
+        self.join(route, lane)
         other: Lane = RETRY if lane == FIRST else FIRST
         if route.queues[other]:
-            self._join(route, other)
+            self.join(route, other)
         self.pump_soon()
 
-    def welcome(self, route: Route) -> None:
+    def on_token(self, route: Route) -> None:
         """An endpoint that could not start anything for want of a token may do so again."""
         if route.queues[FIRST] or route.queues[RETRY]:
-            self._join(route, FIRST)
-            self._join(route, RETRY)
+            self.join(route, FIRST)
+            self.join(route, RETRY)
             self.pump_soon()
 
     def drain(self, route: Route) -> list[Delivery]:
-        """Take everything that waits for this endpoint out of the queues (to be parked, cancelled, handed back)."""
+        """Take everything that waits for this endpoint out of its queues (to be parked, cancelled, handed back)."""
         taken = queued(route)
         if taken:
             route.queues[FIRST].clear()
@@ -165,69 +170,26 @@ class Dispatch:
             return True
         return sum(_startable(route, lane) for line in ring.lines().values() for route in line) >= count
 
+    def held_ids(self) -> Iterator[bytes]:
+        """Everything that waits here."""
+        for route in self.memory.holders:
+            yield from (delivery.id for delivery in queued(route))
+        yield from (delivery.id for _, delivery in self.gone)
+
+    def drain_all(self) -> list[tuple[Route, Delivery]]:
+        """Take out everything that waits here."""
+        waiting = self.take_gone()
+        for route in self.memory.holders:
+            waiting += [(route, delivery) for delivery in self.drain(route)]
+        return waiting
+
     def in_flight(self) -> dict[str, int]:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}
 
-    def _join(self, route: Route, lane: Lane) -> None:
+    def join(self, route: Route, lane: Lane) -> None:
         if not route.ringed[lane] and route.queues[lane] and route.has_slot(lane):
             route.ringed[lane] = True
             self.lanes[lane].ring.add(route)
-
-    def _slice_starts(self) -> int:
-        if self.memory.is_lone:
-            return LONE_STARTS
-        return PRESSED_STARTS if self.waited_for else SLICE_STARTS
-
-    def _pump(self, lane: Lane) -> None:
-        state = self.lanes[lane]
-        ring, suspects = state.ring, state.suspects
-        waiting, waiting_suspects = ring.tenants, suspects.tenants
-        cap = max(1, state.slots >> 1)
-        starts, size = self._slice_starts(), SLICE_BYTES
-        is_lone = self.memory.is_lone
-        while not self.paused:
-            if waiting_suspects and state.suspects_busy < cap:
-                ring.add(suspects.take())
-            if not waiting:
-                break
-            if is_lone and state.busy >= state.slots:
-                break
-            if starts <= 0 or size <= 0:
-                self.pump_soon()
-                break
-            if not is_lone and not (state.has_part(waiting[0]) and self.way.may_start(waiting[0])):
-                ring.set_aside()
-                continue
-            route = ring.take()
-            queue = route.queues[lane]
-            if not queue or not route.has_slot(lane):
-                route.ringed[lane] = False  # `finished` or `push` brings it back
-                continue
-            if (
-                route.suspect
-                and state.suspects_busy >= cap
-                and (is_lone or not state.is_owed(route.endpoint.tenant))
-            ):
-                suspects.add(route)  # stays ringed: it stands in the other line
-                continue
-            suspect = route.suspect
-            delivery = queue.popleft()
-            starts -= 1
-            size -= len(delivery.body)
-            # Slots are taken before the start, so that an answer can never free what was not taken.
-            state.take_slot(route.endpoint.tenant)
-            route.flying[lane] += 1
-            state.suspects_busy += suspect
-            if not self._start(route, delivery, lane):
-                state.give_slot(route.endpoint.tenant)
-                route.flying[lane] -= 1
-                state.suspects_busy -= suspect
-                # It may have moved to the other lane while its slot here was the endpoint's last.
-                self._join(route, RETRY if lane == FIRST else FIRST)
-            if queue and route.has_slot(lane):
-                ring.add(route)
-            else:
-                route.ringed[lane] = False
 
 
 def _startable(route: Route, lane: Lane) -> int:

@@ -6,25 +6,24 @@ the row went on meanwhile, is no ending. (Those with a call in hand are counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from surehook.core.model import Delivery, Notice
+from surehook.delivery.directory import Directory
+from surehook.delivery.notices import Notices
 from surehook.delivery.request import kept_later
-from surehook.delivery.routes import Directory
 from surehook.delivery.watch import Watch
 from surehook.ports.ledger import NONE_KEPT, Ledger
 
 
 class Endings:
-    """Ends deliveries in the ledger, and counts them. `notify` is told of every notice that was kept."""
+    """Ends deliveries in the ledger, counts them, and tells of what the ledger has kept."""
 
-    def __init__(
-        self, ledger: Ledger, directory: Directory, watch: Watch, notify: Callable[[Notice], None]
-    ) -> None:
+    def __init__(self, *, ledger: Ledger, directory: Directory, watch: Watch, notices: Notices) -> None:
         self._ledger = ledger
         self._directory = directory
         self._watch = watch
-        self._notify = notify
+        self._notices = notices
 
     async def end(
         self,
@@ -44,7 +43,7 @@ class Endings:
         self._watch.finished(state, len(done))
         for notice in notices:
             if notice.delivery in done:
-                self._notify(notice)
+                self._notices.tell(notice)
         return ended
 
     def _kept(self, deliveries: Sequence[Delivery], now: int) -> dict[bytes, bytes]:

@@ -21,6 +21,7 @@ from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
 from surehook.delivery import custom, header_conflicts, tenants
 from surehook.delivery.chores import Chores
+from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.retry_end import begin_ending_retries
 
@@ -33,7 +34,6 @@ END_ROUNDS = 10  # transactions before the rest is left to the background
 MAY_SEND_NOW = frozenset({"status", "url", "authentication", "tls", "policy"})
 # Fields that are judged by themselves: changing nothing else asks nothing of the endpoint before.
 ALONE = frozenset({"event_types", "description", "status", "receipts", "method", "order"})
-TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
 class New(Struct, frozen=True):
@@ -160,12 +160,7 @@ async def _some_are_left(manager: Manager, endpoint: bytes) -> bool:
 
 async def end_all(manager: Manager, endpoint: bytes) -> None:
     """Cancel every unheld delivery of a deleted endpoint."""
-    while True:
-        try:
-            if not await _end_some(manager, endpoint):
-                return
-        except LedgerUnavailable:
-            await manager.clock.sleep(TRY_AGAIN_S)
+    while await through_outages(manager.clock, partial(_end_some, manager, endpoint)):
         await manager.clock.sleep(0)
 
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from surehook.delivery.tokens import Grant
+from surehook.delivery.credential import Credential
 
 OF_TENANT = 16
 OF_PROCESS = 128
@@ -24,20 +22,20 @@ LAST = 32  # places of the process that only who has none may take
 BESIDE = 4  # places of a tenant beyond OF_TENANT, for token servers that fetch nothing for it
 FAILING = 8  # places of a tenant that those may have whose last fetch failed
 
-Line = dict[str, dict["Grant", None]]  # by token server, whose turn is next first; each an ordered set
+Line = dict[str, dict[Credential, None]]  # by token server, whose turn is next first; each an ordered set
 
 
 class Fetches:
     """`begin` starts a fetch; `over` is said once it has ended."""
 
-    def __init__(self, begin: Callable[[Grant], None]) -> None:
+    def __init__(self, begin: Callable[[Credential], None]) -> None:
         self._begin = begin
         # By tenant, whose turn is next first: the hopeful, the failing.
         self._lines: dict[str, tuple[Line, Line]] = {}
         self._of_tenant: Counter[str] = Counter()
         self._of_server: Counter[tuple[str, str]] = Counter()
         self._failing: Counter[str] = Counter()  # fetches by tenant that began as failing ones
-        self._under_way: dict[Grant, bool] = {}  # whether it began as a failing one
+        self._under_way: dict[Credential, bool] = {}  # whether it began as a failing one
 
     @property
     def under_way(self) -> int:
@@ -49,7 +47,7 @@ class Fetches:
             len(grants) for lines in self._lines.values() for line in lines for grants in line.values()
         )
 
-    def ask(self, grant: Grant) -> None:
+    def ask(self, grant: Credential) -> None:
         """Fetch now, or as soon as there is a place."""
         if self._may(grant, grant.is_failing):
             self._take(grant, grant.is_failing)
@@ -57,7 +55,7 @@ class Fetches:
         line = self._lines.setdefault(grant.tenant, ({}, {}))[grant.is_failing]
         line.setdefault(grant.client.token_url, {})[grant] = None
 
-    def drop(self, grant: Grant) -> bool:
+    def drop(self, grant: Credential) -> bool:
         """Nobody waits for it any more: out of the line. Whether it stood there."""
         for line in self._lines.get(grant.tenant, ()):
             if grant in line.get(grant.client.token_url, ()):
@@ -65,7 +63,7 @@ class Fetches:
                 return True
         return False
 
-    def over(self, grant: Grant) -> None:
+    def over(self, grant: Credential) -> None:
         """Its fetch has ended, and its place is free."""
         tenant, server = grant.tenant, (grant.tenant, grant.client.token_url)
         self._failing[tenant] -= self._under_way.pop(grant)
@@ -83,7 +81,7 @@ class Fetches:
         while (found := self._next()) is not None:
             self._take(*found)
 
-    def _next(self) -> tuple[Grant, bool] | None:
+    def _next(self) -> tuple[Credential, bool] | None:
         """Whose turn it is, now out of the line."""
         for tenant, lines in self._lines.items():
             if self.under_way >= OF_PROCESS:
@@ -98,7 +96,7 @@ class Fetches:
                         return grant, is_failing
         return None
 
-    def _take_out(self, line: Line, grant: Grant, *, turns: bool = False) -> None:
+    def _take_out(self, line: Line, grant: Credential, *, turns: bool = False) -> None:
         """`turns`: it was the turn of its tenant and of its server, which go to the end."""
         server, tenant = grant.client.token_url, grant.tenant
         grants = line[server]
@@ -113,7 +111,7 @@ class Fetches:
         if any(lines) and turns:
             self._lines[tenant] = lines
 
-    def _may(self, grant: Grant, is_failing: bool) -> bool:
+    def _may(self, grant: Credential, is_failing: bool) -> bool:
         """Whether there is a place for such a grant."""
         tenant = grant.tenant
         used, free = self._of_tenant[tenant], OF_PROCESS - self.under_way
@@ -124,7 +122,7 @@ class Fetches:
         beside = 0 if self._of_server[tenant, grant.client.token_url] else BESIDE
         return used < OF_TENANT + beside
 
-    def _take(self, grant: Grant, is_failing: bool) -> None:
+    def _take(self, grant: Credential, is_failing: bool) -> None:
         self._under_way[grant] = is_failing
         self._of_tenant[grant.tenant] += 1
         self._of_server[grant.tenant, grant.client.token_url] += 1

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from surehook.core import lanes, outcome
 from surehook.core.breaker import Probe
 from surehook.core.model import FIRST, Delivery, Lane
 from surehook.core.outcome import Outcome
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.plans import Plan
-from surehook.delivery.routes import Route
 from surehook.ports.transport import Answer, Exchange, Request
+
+
+class Answered(Protocol):
+    """Who began the request, and hears its answer."""
+
+    def answered(self, flight: Flight, answer: Answer) -> None: ...
 
 
 class Flight:
@@ -21,14 +27,13 @@ class Flight:
     """
 
     __slots__ = (
-        "answered", "asked", "breaker", "cuts", "delivery", "exchange", "lane", "life", "plan", "probe", "request", "route",
+        "asked", "breaker", "cuts", "deliver", "delivery", "exchange", "lane", "plan", "probe", "request", "route",
         "started_at", "suspect", "target",
     )  # fmt: skip
 
     def __init__(
         self,
-        answered: Callable[[Flight, Answer], None],
-        life: int,
+        deliver: Answered,
         route: Route,
         plan: Plan,
         delivery: Delivery,
@@ -38,8 +43,7 @@ class Flight:
         probe: Probe | None,
         started_at: int,
     ) -> None:
-        self.answered = answered
-        self.life = life
+        self.deliver = deliver
         self.route = route
         self.asked = route.asked
         self.target = route.target
@@ -55,7 +59,7 @@ class Flight:
         self.exchange: Exchange | None = None
 
     def __call__(self, answer: Answer) -> None:
-        self.answered(self, answer)
+        self.deliver.answered(self, answer)
 
     @property
     def is_stale(self) -> bool:

@@ -14,11 +14,14 @@ dead, and nothing of it can still be on its way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from surehook.delivery.around import Host
 from surehook.delivery.book_clock import BookClock
+from surehook.delivery.evictions import Evictions
+from surehook.delivery.node import Node
+from surehook.delivery.outage import Outage
+from surehook.delivery.pausing import Pausing
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.staleness import Staleness
 from surehook.ports.ledger import Ledger
 
 QUIET_S = 1.0  # a node of our host that has not beaten for so long is looked for, this often
@@ -33,52 +36,51 @@ class Heartbeat:
         ledger: Ledger,
         clock: BookClock,
         settings: EngineSettings,
-        node: Callable[[], bytes],
-        dead: Callable[[list[bytes], Mapping[bytes, int]], None],
-        beaten: Callable[[], None],
+        sole: bool,
+        node: Node,
         host: Host,
+        evictions: Evictions,
+        outage: Outage,
+        pausing: Pausing,
+        staleness: Staleness,
     ) -> None:
-        """`dead` is told who has died, and of those that were only silent the counters they were judged by."""
+        """`sole`: no other process can have changed the configuration."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
+        self._sole = sole
         self._node = node
-        self._dead = dead
-        self._beaten = beaten
         self._host = host
+        self._evictions = evictions
+        self._outage = outage
+        self._pausing = pausing
+        self._staleness = staleness
         self._looked_at = 0.0
         self._counter = 0
-        self._lease_until = 0.0
         self._last_beat = 0.0
         self._seen: dict[bytes, tuple[int, float]] = {}  # node → counter, and when we first saw it
 
     def restart(self) -> None:
-        """A new node begins: no lease, no counts."""
+        """A new node begins: no counts."""
         self._counter = 0
-        self._lease_until = 0.0
         self._seen.clear()
-
-    def left(self) -> float:
-        """Seconds of lease that remain."""
-        return self._lease_until - self._clock.boot()
-
-    def silent(self) -> float:
-        """Seconds since the beginning of the last beat that was committed."""
-        return self._clock.boot() - self._last_beat
 
     async def beat(self) -> None:
         """One beat and one look around."""
         started = self._clock.boot()
         self._counter += 1
-        counters = await self._ledger.beat(self._node(), self._counter, now=self._clock.now())
+        counters = await self._ledger.beat(self._node.id, self._counter, now=self._clock.now())
         ended = self._clock.boot()
         if ended - self._last_beat > self._settings.beat_gap_s:
             self._seen.clear()
         self._last_beat = started
-        self._lease_until = started + self._settings.lease_s
+        self._node.beaten(started, lease_s=self._settings.lease_s)
         await self.ask_time()
         self._judge(counters, ended)
-        self._beaten()
+        self._outage.answered()
+        if not self._sole:
+            self._staleness.soon()
+        self._pausing.look()
         await self._look_for_quiet(ended)
 
     async def ask_time(self) -> None:
@@ -90,7 +92,7 @@ class Heartbeat:
     def _judge(self, counters: dict[bytes, int], at: float) -> None:
         silent: dict[bytes, int] = {}
         for node, counter in counters.items():
-            if node == self._node():
+            if self._node.is_still(node):
                 continue
             known = self._seen.get(node)
             if known is None or known[0] != counter:
@@ -100,7 +102,7 @@ class Heartbeat:
         for node in [node for node in self._seen if node not in counters]:
             del self._seen[node]
         if silent:
-            self._dead(list(silent), silent)
+            self._evictions.begin(list(silent), silent)
 
     async def _look_for_quiet(self, at: float) -> None:
         """Nodes of our own host whose process is gone."""
@@ -112,7 +114,7 @@ class Heartbeat:
             node.id for node in await self._ledger.nodes() if node.id in quiet and self._host.is_gone(node)
         ]
         if gone:
-            self._dead(gone, {})
+            self._evictions.begin(gone, {})
 
     async def run(self) -> None:
         """Beat for ever. While the ledger is away the lease runs down, and sending stops by itself before it ends."""

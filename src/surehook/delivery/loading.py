@@ -12,14 +12,14 @@ what changes while they are read is taken over once more by the next reload.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from surehook.core.model import Configuration, EventType, Secret
 from surehook.core.schema import Schema, kept_in_steps
 from surehook.core.schema_versions import Versions, unpacked
 from surehook.core.steps import SLICE_COST, Steps
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.shared import Shared
 from surehook.ports.registry import Changes, Registry
 
@@ -30,24 +30,29 @@ SLICE_ROWS = 100  # rows taken over before others have their turn: at most 5 ms 
 T = TypeVar("T")
 
 
-class Loader:
-    """Keeps the directory at the ledger's version. `touched` is told of each endpoint that was put in or changed,
-    `dropped` of each that is gone, `settled` when all that was read together has been taken over."""
+class Follower(Protocol):
+    """Does what follows from changes of the configuration."""
 
-    def __init__(
-        self,
-        *,
-        registry: Registry,
-        directory: Directory,
-        touched: Callable[[Route], None],
-        dropped: Callable[[Route], None],
-        settled: Callable[[], object],
-    ) -> None:
+    def touched(self, route: Route) -> None:
+        """An endpoint was put in or changed."""
+        ...
+
+    def dropped(self, route: Route) -> None:
+        """It is gone."""
+        ...
+
+    def settled(self) -> None:
+        """All that was read together has been taken over."""
+        ...
+
+
+class Loader:
+    """Keeps the directory at the ledger's version."""
+
+    def __init__(self, *, registry: Registry, directory: Directory, follower: Follower) -> None:
         self._registry = registry
         self._directory = directory
-        self._touched = touched
-        self._dropped = dropped
-        self._settled = settled
+        self._follower = follower
         self._heeds_anew: set[str] = set()  # event types whose policy got or lost its breaker
         # Bring memory to the version that the ledger has now, or a newer one.
         self.reload = Shared(self._catch_up)
@@ -60,7 +65,7 @@ class Loader:
                 return
             if changes.version != self._directory.version:
                 await self._take(changes)
-                self._directory.version = changes.version
+                self._directory.is_at(changes.version)
             if not changes.more:
                 return
 
@@ -86,7 +91,7 @@ class Loader:
         )
         await self._take(gone)
         directory.changed.all(version)
-        directory.version = version
+        directory.is_at(version)
 
     async def _take(self, changes: Changes) -> None:
         """Take over rows and what is gone, in slices."""
@@ -107,16 +112,18 @@ class Loader:
         if self._heeds_anew:
             await self._heed_anew()
         for number, endpoint in enumerate(rows.endpoints, 1):
-            self._touched(directory.put_endpoint(endpoint, tuple(secrets.get(endpoint.id, ())), version))
+            self._follower.touched(
+                directory.put_endpoint(endpoint, tuple(secrets.get(endpoint.id, ())), version)
+            )
             if number % SLICE_ROWS == 0:
                 await asyncio.sleep(0)
         for number, gone in enumerate(changes.gone_endpoints, 1):
             route = directory.drop_endpoint(gone, version)
             if route is not None:
-                self._dropped(route)
+                self._follower.dropped(route)
             if number % SLICE_ROWS == 0:
                 await asyncio.sleep(0)
-        self._settled()
+        self._follower.settled()
 
     async def _versions(self, event_type: EventType) -> Versions | None:
         own, others = event_type.schema, event_type.schemas
@@ -143,7 +150,7 @@ class Loader:
             named = route.own_plan is None and not self._heeds_anew.isdisjoint(route.endpoint.event_types)
             if named and not route.gone:
                 self._directory.heed(route)
-                self._touched(route)
+                self._follower.touched(route)
             if number % WALK_ROWS == 0:
                 await asyncio.sleep(0)
         self._heeds_anew.clear()

@@ -15,25 +15,30 @@ lists           what has come that lists find more quickly by an index?
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-from surehook.core.model import Delivery, Notice
 from surehook.delivery.ageing import Ageing
+from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.cluster_health import ClusterHealth
+from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
+from surehook.delivery.lease_reconciler import LeaseReconciler
+from surehook.delivery.loading import Loader
 from surehook.delivery.managing import Book
+from surehook.delivery.node import Node
+from surehook.delivery.notices import Notices
 from surehook.delivery.orphans import Orphans
-from surehook.delivery.park import Park
+from surehook.delivery.overdue import Overdue
 from surehook.delivery.prune import REST_S, Prune
-from surehook.delivery.rescue import Rescue
-from surehook.delivery.routes import Directory
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.share import Share
+from surehook.delivery.take_back import TakeBack
+from surehook.delivery.telling import Telling
 from surehook.delivery.unfinalized import Unfinalized
 from surehook.delivery.unserved import Unserved
 from surehook.delivery.upkeep import Upkeep
+from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
-from surehook.ports.ledger import ParkedGroup
+from surehook.ports.entropy import Entropy
 from surehook.ports.reading import LaneCount
 from surehook.ports.telemetry import Telemetry
 
@@ -51,39 +56,41 @@ class Looks:
         *,
         ledger: Book,
         clock: Clock,
+        entropy: Entropy,
         settings: EngineSettings,
-        directory: Directory,
-        endings: Endings,
-        park: Park,
-        rescue: Rescue,
-        unfinalized: Unfinalized,
-        orphans: Orphans,
-        cluster: ClusterHealth,
-        health: Share | None,
-        shared: bool,
-        node: Callable[[], bytes],
-        notice: Callable[[Delivery], Notice],
-        noticed: Callable[[str], None],
-        reload: Callable[[], Awaitable[None]],
         telemetry: Telemetry,
+        shared: bool,
+        node: Node,
+        directory: Directory,
+        loader: Loader,
+        endings: Endings,
+        notices: Notices,
+        watch: Watch,
+        telling: Telling,
+        take_back: TakeBack,
+        orphans: Orphans,
+        reconciler: LeaseReconciler,
+        breakers: BreakerChanges,
+        health: ClusterHealth | None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
-        self._park = park
-        self._rescue = rescue
-        self._unfinalized = unfinalized
-        self._orphans = orphans
-        self._cluster = cluster
-        self._health = health
         self._shared = shared
         self._node = node
-        self._noticed = noticed
-        self._reload = reload
+        self._loader = loader
+        self._watch = watch
+        self._take_back = take_back
+        self._orphans = orphans
+        self._reconciler = reconciler
+        self._breakers = breakers
+        self._health = health
         self.ageing = Ageing(
-            ledger=ledger, clock=clock, directory=directory, endings=endings,
-            groups=self._groups, notice=notice, reload=reload,
+            ledger=ledger, clock=clock, directory=directory, loader=loader, endings=endings, take_back=take_back,
+            telling=telling,
         )  # fmt: skip
+        self.overdue = Overdue(ledger=ledger, clock=clock, entropy=entropy, notices=notices)
+        self.unfinalized = Unfinalized(ledger=ledger, clock=clock, entropy=entropy, notices=notices)
         self.prune = Prune(ledger=ledger, clock=clock, settings=settings)
         self.unserved = Unserved(telemetry)
         self.lane_counts: Sequence[LaneCount] = ()  # as of the last count
@@ -92,16 +99,16 @@ class Looks:
     def begin(self, upkeep: Upkeep) -> None:
         """Look at all of it from now on."""
         settings, look_s = self._settings, self._settings.look_s
-        upkeep.add("configuration", look_s, self._reload)
+        upkeep.add("configuration", look_s, self._loader.reload)
         if settings.lanes:
             if self._shared:
                 upkeep.add("breakers", look_s, self._learn_breakers)
-            upkeep.add("parked", look_s, self._park.look)
+            upkeep.add("parked", look_s, self._take_back.look)
             upkeep.add("ageing", look_s, self.ageing.lap, left=self.ageing.rests_since)
             upkeep.add("orphans", look_s, self._end_orphans)
-        upkeep.add("held", look_s, self._rescue.compare)
-        upkeep.add("overdue", look_s, self._rescue.note_overdue)
-        upkeep.add("unfinalized", look_s, self._unfinalized.look)
+        upkeep.add("held", look_s, self._reconciler.compare)
+        upkeep.add("overdue", look_s, self.overdue.look)
+        upkeep.add("unfinalized", look_s, self.unfinalized.look)
         # Ten million waiting rows take seconds to count: whoever starts claims meanwhile.
         upkeep.add("counts", settings.count_s, self.count, at_once=True)
         upkeep.add("retention", settings.prune_s, self.prune.round)
@@ -131,22 +138,21 @@ class Looks:
         """Of what the count found. Where the ledger does not answer, the next count tries again."""
         notices = self.unserved.notices
         if notices:
-            await self._ledger.record([], node=self._node(), health=[], breakers=[], notices=notices, now=now)
+            await self._ledger.record(
+                [], node=self._node.id, health=[], breakers=[], notices=notices, now=now
+            )
             for notice in notices:
-                self._noticed(notice.kind)
+                self._watch.noticed(notice.kind)
             notices.clear()
 
     async def _index_lists(self) -> None:
         while await self._ledger.index_lists():
             await self._clock.sleep(REST_S)
 
-    def _groups(self) -> Sequence[ParkedGroup]:
-        return self._park.groups
-
     async def _end_orphans(self) -> None:
-        await self._orphans.end_returned(self._reload)
-        await self._orphans.end_parked(self._park.groups)
+        await self._orphans.end_returned()
+        await self._orphans.end_parked(self._take_back.groups)
 
     async def _learn_breakers(self) -> None:
         if self._health is None or self._health.is_away:
-            await self._cluster.look()
+            await self._breakers.look()

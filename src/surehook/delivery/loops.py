@@ -4,7 +4,7 @@ Every loop of an engine, and every piece of work that nobody waits for, runs her
 
     it returns               it was told to stop, or is done
     the ledger is away       `outage` hears of it; it begins again after a pause that doubles up to `AGAIN_MOST_S`
-    this node was buried     the engine is told, and begins again under a new id; so does the work
+    this node was buried     the node is told, and begins again under a new id; so does the work
     anything else            a defect, or a ledger that cannot be trusted: said, and the engine fails
 
 A process that ends is started anew by its supervisor. One that went on without one of its parts would hold leases,
@@ -16,31 +16,67 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.delivery.node import Node
 from surehook.delivery.outage import Outage
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
 
 # Pauses after trouble: what is ready is to be claimed within two seconds of the ledger's return.
 AGAIN_FIRST_S, AGAIN_MOST_S = 0.05, 0.5
+WRITE_FIRST_S, WRITE_MOST_S = 0.05, 2.0  # between tries of a write that memory holds deliveries for
+AWAY_S = 1.0  # between tries of one step of a walk
 WELL_S = 10.0  # without trouble for so long: pauses begin anew
 TRACE_CHARS = 4_000  # of a defect's traceback, its end
 
 Run = Callable[[], Awaitable[None]]
+T = TypeVar("T")
+
+
+class Backoff:
+    """Pauses that double from `first_s` up to `most_s`."""
+
+    __slots__ = ("_clock", "_first_s", "_most_s", "_next_s")
+
+    def __init__(self, clock: Clock, first_s: float, most_s: float) -> None:
+        self._clock = clock
+        self._first_s = self._next_s = first_s
+        self._most_s = most_s
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether there was no pause since it was made or reset."""
+        return self._next_s == self._first_s
+
+    def reset(self) -> None:
+        self._next_s = self._first_s
+
+    async def rest(self) -> None:
+        """Pause, and for longer the next time."""
+        pause_s, self._next_s = self._next_s, min(self._next_s * 2, self._most_s)
+        await self._clock.sleep(pause_s)
+
+
+async def through_outages(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
+    """Do one step of a walk that somebody began and nobody waits for: again and again while the ledger is away."""
+    backoff = Backoff(clock, AWAY_S, AWAY_S)
+    while True:
+        try:
+            return await step()
+        except LedgerUnavailable:
+            await backoff.rest()
 
 
 class Loops:
-    """The loops and errands of one engine. `fail` is told of what this cannot mend."""
+    """The loops and errands of one engine. The node fails by what this cannot mend."""
 
-    def __init__(
-        self, *, clock: Clock, telemetry: Telemetry, outage: Outage, fail: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, *, clock: Clock, telemetry: Telemetry, outage: Outage, node: Node) -> None:
         self._clock = clock
         self.outage = outage
         self._telemetry = telemetry
-        self.fail = fail
+        self._node = node
         self.tasks: dict[asyncio.Task[None], None] = {}  # an ordered set
 
     def keep(self, name: str, run: Run) -> asyncio.Task[None]:
@@ -66,6 +102,23 @@ class Loops:
         """Do it once. Where the ledger is away somebody else comes back to it (a look, the next beat)."""
         self._begin(name, self._once(name, work))
 
+    async def persist(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Do a write that memory holds deliveries for until the ledger has answered it. Its outcome may be unknown: then it is
+        done again at once, as what is written already is written once. Raises NodeBuried and LedgerBroken, which the node
+        has been told of."""
+        backoff = Backoff(self._clock, WRITE_FIRST_S, WRITE_MOST_S)
+        while True:
+            try:
+                return await write()
+            except (NodeBuried, LedgerBroken) as error:
+                self._node.fail(error)
+                raise
+            except CommitUnknown:
+                continue
+            except LedgerUnavailable as error:
+                self.outage.met(name, error)
+                await backoff.rest()
+
     async def stop(self) -> None:
         """Cancel everything and wait for its end."""
         while self.tasks:
@@ -78,24 +131,24 @@ class Loops:
         """Something met an error that it has no answer to: say so, with the place, and fail."""
         trace = "".join(traceback.format_exception(error))[-TRACE_CHARS:]
         self._telemetry.fact("loop.failed", loop=name, error=repr(error), trace=trace)
-        self.fail(error)
+        self._node.fail(error)
 
     async def _keep(self, name: str, run: Run) -> None:
-        pause_s, began = AGAIN_FIRST_S, self._clock.boot()
+        backoff, began = Backoff(self._clock, AGAIN_FIRST_S, AGAIN_MOST_S), self._clock.boot()
         while True:
             try:
                 await run()
                 return
             except (NodeBuried, LedgerUnavailable) as error:
                 if self._clock.boot() - began >= WELL_S:
-                    pause_s = AGAIN_FIRST_S
+                    backoff.reset()
                 if not self._goes_on(name, error):
                     return
             except Exception as error:
                 self.defect(name, error)
                 return
-            await self._clock.sleep(pause_s)
-            pause_s, began = min(pause_s * 2, AGAIN_MOST_S), self._clock.boot()
+            await backoff.rest()
+            began = self._clock.boot()
 
     async def _once(self, name: str, work: Run) -> None:
         try:
@@ -108,7 +161,7 @@ class Loops:
     def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable) -> bool:
         """Whether the work may begin again after this trouble."""
         if isinstance(error, NodeBuried | LedgerBroken):
-            self.fail(error)
+            self._node.fail(error)
         else:
             self.outage.met(name, error)
         return not isinstance(error, LedgerBroken)

@@ -13,9 +13,10 @@ from msgspec import Struct
 from surehook.core import envelope, ids, instants, lanes
 from surehook.core.envelope import EventIn
 from surehook.core.model import Delivery, Event, Lane
+from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.handoff.send import Send
-from surehook.delivery.routes import Directory, Route
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Incoming

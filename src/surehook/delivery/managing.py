@@ -12,10 +12,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from surehook.core import ids
-from surehook.delivery.breakers import UrlBreaker
 from surehook.delivery.caller_calls import CallerCalls
+from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
-from surehook.delivery.routes import Directory
+from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
@@ -46,12 +46,6 @@ class BreakerView(Struct, frozen=True):
     endpoints: tuple[bytes, ...]
 
 
-class Closes(Protocol):
-    """Closes breakers that no probe has closed."""
-
-    def by_hand(self, breaker: UrlBreaker) -> None: ...
-
-
 class Manager(Protocol):
     """The engine, as far as management needs it."""
 
@@ -79,8 +73,6 @@ class Manager(Protocol):
         ...
 
     @property
-    def closing(self) -> Closes: ...
-    @property
     def directory(self) -> Directory:
         """The configuration in memory."""
         ...
@@ -105,6 +97,10 @@ class Manager(Protocol):
     def probe_now(self, endpoint: bytes) -> None:
         """Somebody mended something about the endpoint, or wants to know: where its breaker is open, the next probe is due
         now."""
+        ...
+
+    def close_breaker(self, breaker: UrlBreaker) -> None:
+        """A person says that its receiver is well: it holds nothing back any more."""
         ...
 
     def wake(self) -> None:

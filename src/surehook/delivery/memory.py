@@ -21,7 +21,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from surehook.core.model import Delivery
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.settings import EngineSettings
 
 

@@ -14,14 +14,19 @@ frees rows after a lost answer looks once at the endpoints of all rows that nobo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
+from surehook.delivery.claim_looks import ClaimLooks
+from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
+from surehook.delivery.holdings import Holdings
+from surehook.delivery.loading import Loader
+from surehook.delivery.loops import Loops
 from surehook.delivery.managing import Book
+from surehook.delivery.node import Node
 from surehook.delivery.parked_walk import walk
-from surehook.delivery.routes import Directory
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup, ParkedGroup
 
@@ -31,40 +36,48 @@ WHENEVER = 1 << 47  # later than every birth, in milliseconds
 
 
 class Orphans:
-    """Ends them, as cancelled with their endpoint. `directory` is what memory knows."""
+    """Ends them, as cancelled with their endpoint."""
 
-    def __init__(self, *, ledger: Book, clock: Clock, directory: Directory, endings: Endings) -> None:
+    def __init__(
+        self,
+        *,
+        ledger: Book,
+        clock: Clock,
+        node: Node,
+        loops: Loops,
+        directory: Directory,
+        loader: Loader,
+        endings: Endings,
+        holdings: Holdings,
+        looks: ClaimLooks,
+    ) -> None:
         self._ledger = ledger
         self._clock = clock
+        self._node = node
+        self._loops = loops
         self._directory = directory
+        self._loader = loader
         self._endings = endings
-        # Endpoints of which rows went on to a time to come, since the last look; as an ordered set.
-        self._went_on: dict[bytes, None] = {}
+        self._holdings = holdings
+        self._looks = looks
         self._everywhere = True
 
     def look_everywhere(self) -> None:
         """Rows may be in the book of which nobody here knows the endpoint."""
         self._everywhere = True
 
-    def went_on(self, *endpoints: bytes) -> None:
-        """The book has rows of these that nobody holds, to be sent later."""
-        self._went_on.update(dict.fromkeys(endpoints))
+    def removed(self, endpoint: bytes) -> None:
+        """It was deleted, and something may be left of it: the next look ends that."""
+        self._holdings.rescheduled(endpoint)
 
-    async def hand_back(self, deliveries: Sequence[Delivery], *, node: bytes) -> None:
-        """Give held rows back to the book until their time is near."""
-        await self._ledger.release(deliveries, node=node, now=self._clock.now())
-        self.went_on(*{delivery.endpoint for delivery in deliveries})
+    def claimed(self, deliveries: Sequence[Delivery]) -> None:
+        """Claimed rows whose endpoint memory does not know: hand them back and let the book end them."""
+        work = self._end_claimed(deliveries, self._node.id)
+        self._loops.do("end orphans", lambda: self._holdings.give_back(deliveries, work))
 
-    async def end_claimed(
-        self,
-        deliveries: Sequence[Delivery],
-        *,
-        node: bytes,
-        behind: Callable[[], Awaitable[None]],
-        known: Callable[[Sequence[Delivery]], None],
-    ) -> None:
-        """Hand claimed rows back, and let the ledger end what it has of endpoints that are gone. `behind` is called
-        where memory has to catch up, `known` when nothing is left to do: before that, they would be claimed in vain."""
+    async def _end_claimed(self, deliveries: Sequence[Delivery], node: bytes) -> None:
+        """Hand claimed rows back, and let the ledger end what it has of endpoints that are gone. Until nothing is left to do,
+        and memory has caught up where it has to, they would be claimed in vain."""
         endpoints = {delivery.endpoint for delivery in deliveries}
         try:
             await self._ledger.release(deliveries, node=node, now=self._clock.now())
@@ -75,29 +88,29 @@ class Orphans:
                 else:
                     await self._endings.end_endpoint(endpoint, limit=ENDED_ROWS, now=self._clock.now())
             if is_behind:
-                await behind()
+                await self._loader.reload()
+                self._looks.wake()
         except LedgerUnavailable:
-            self.went_on(*endpoints)  # the next look asks
+            self._holdings.rescheduled(*endpoints)  # the next look asks
             raise
         finally:
-            known(deliveries)
+            self._looks.known(deliveries)
 
-    async def end_returned(self, current: Callable[[], Awaitable[None]]) -> None:
-        """End what came back to the book as its endpoint was deleted: nobody else would before it is due. `current` makes
-        sure that memory is the book's word."""
+    async def end_returned(self) -> None:
+        """End what came back to the book as its endpoint was deleted: nobody else would before it is due."""
         if self._everywhere:
             await self._walk()
-        asked, self._went_on = self._went_on, {}
+        asked = self._holdings.take_rescheduled()
         if not asked:
             return
         try:
-            await current()
+            await self._loader.reload()
             for endpoint in [one for one in asked if one not in self._directory.routes]:
                 if await self._ledger.endpoint(endpoint) is None:
                     while await self._endings.end_endpoint(endpoint, limit=ENDED_ROWS, now=self._clock.now()):
                         await self._clock.sleep(0)
         except LedgerUnavailable:
-            self._went_on = asked | self._went_on  # the next look asks again
+            self._holdings.put_rescheduled_back(asked)  # the next look asks again
             raise
 
     async def _walk(self) -> None:
@@ -107,7 +120,7 @@ class Orphans:
         try:
             while after is not None:
                 endpoints, after = await self._ledger.unheld_endpoints(after)
-                self.went_on(*(one for one in endpoints if one not in self._directory.routes))
+                self._holdings.rescheduled(*(one for one in endpoints if one not in self._directory.routes))
                 await self._clock.sleep(REST_S)
         except Exception:
             self._everywhere = True

@@ -15,8 +15,8 @@ from surehook.core import ids, receipt_message, signature
 from surehook.core.errors import Problem
 from surehook.core.receipt import HEADER
 from surehook.core.verification import VerifyError
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.managing import Manager
-from surehook.delivery.routes import Route
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -1,19 +1,19 @@
 """Results into the book: they gather for a few milliseconds, then one transaction writes them all.
 
 What was sent and is not yet recorded at a crash is sent again, so the window is short and bounded in rows.
-While the ledger cannot be written, results wait and nothing new is sent (`on_backlog`): an endpoint that
+While the ledger cannot be written, results wait and nothing new is sent (`backlog`): an endpoint that
 answered must not be asked again only because we could not note its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from surehook.core import ids, outcome
 from surehook.core.breaker import Breaker, Change
 from surehook.core.delivery import Decision
-from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerBroken, NodeBuried
 from surehook.core.model import (
     BreakerRow,
     Delivery,
@@ -24,17 +24,22 @@ from surehook.core.model import (
     Settled,
 )
 from surehook.delivery.batch import Batches
+from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
+from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
+from surehook.delivery.node import Node
+from surehook.delivery.notices import Notices
+from surehook.delivery.peers import Peers
 from surehook.delivery.plans import Plan
-from surehook.delivery.routes import Route
+from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.staleness import Staleness
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
-
-RETRY_FIRST_S, RETRY_MOST_S = 0.05, 2.0  # waits between tries while the ledger is away
 
 
 class Health:
@@ -60,7 +65,7 @@ def disabled(route: Route, change: EndpointChange, now: int) -> Notice:
 
 
 class Record:
-    """The recorder. `node` gives the id to write as; `changed` is told when the book changed an endpoint."""
+    """The recorder. `written` is set when a window is in the book while sending had stopped."""
 
     def __init__(
         self,
@@ -70,35 +75,38 @@ class Record:
         entropy: Entropy,
         settings: EngineSettings,
         sole: bool,
-        node: Callable[[], bytes],
-        changed: Callable[[], None],
-        watch: Watch,
-        notify: Callable[[Notice], None],
+        node: Node,
         loops: Loops,
+        watch: Watch,
+        notices: Notices,
+        dispatch: Dispatch,
+        holdings: Holdings,
+        refill: Refill,
+        looks: ClaimLooks,
+        peers: Peers,
+        staleness: Staleness,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
-        self._settings = settings
         self._sole = sole
         self._node = node
-        self._changed = changed
-        self._watch = watch
-        self._notify = notify
         self._loops = loops
-        self.dispatch: Dispatch | None = None
-        # A delivery goes on in this lane at this instant, and nobody holds it.
-        self.goes_on: Callable[[Lane, int], None] = lambda lane, due_at: None
-        self.went_on: Callable[[bytes], None] = lambda endpoint: None  # so does one of this endpoint
-        self.settled: Callable[[], None] = lambda: None  # a window is in the book
-        self.hungry: Callable[[Route], None] = lambda route: None  # an endpoint may take parked work back
-        self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
+        self._watch = watch
+        self._tell_of = notices.tell
+        self._dispatch = dispatch
+        self._holdings = holdings
+        self._refill = refill
+        self._looks = looks
+        self._peers = peers
+        self._staleness = staleness
+        self.written = asyncio.Event()
         self._batches: Batches[tuple[Route, Settled]] = Batches(
             self._flush, failed=self._broke, rows=settings.record_rows, window_s=settings.record_window_s
         )
         self._health: dict[Route, Health] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
-        self._notices: list[Notice] = []
+        self._untold: list[Notice] = []
 
     # -- deliver's side ---------------------------------------------------------------------------------
 
@@ -168,7 +176,7 @@ class Record:
         if change in ("opened", "closed"):
             now = self._clock.now()
             detail = f"{breaker.reason}: {breaker.key}" if change == "opened" else breaker.key
-            self._notices.append(
+            self._untold.append(
                 Notice(
                     id=ids.uuid7(now, self._entropy.bits(10)), at=now, kind=f"breaker.{change}",
                     tenant=breaker.tenant, endpoint=endpoint, delivery=None, detail=detail,
@@ -191,38 +199,30 @@ class Record:
     async def _flush(self, batch: list[tuple[Route, Settled]]) -> None:
         health, self._health = self._health, {}
         breakers, self._breakers = self._breakers, {}
-        notices, self._notices = self._notices, []
+        notices, self._untold = self._untold, []
         folded = [
             EndpointHealth(route.endpoint.id, h.succeeded, h.failures, h.limit, h.status, h.reason, h.url)  # type: ignore[arg-type]
             for route, h in health.items()
         ]
         settled = [result for _, result in batch]
-        node = self._node()  # whose results they are, however often it is tried
-        wait_s = RETRY_FIRST_S
-        while True:
-            try:
-                answer = await self._ledger.record(
+        node = self._node.id  # whose results they are, however often it is tried
+        try:
+            answer = await self._loops.persist(
+                "record",
+                lambda: self._ledger.record(
                     settled, node=node, health=folded, breakers=list(breakers.values()),
                     notices=notices, now=self._clock.now(),
-                )  # fmt: skip
-                break
-            except NodeBuried as error:
-                self._unsay(health)
-                # What was found out about receivers holds whoever writes it down.
-                self._breakers = breakers | self._breakers
-                self._notices[:0] = notices
-                self._let_go(batch)
-                self._loops.fail(error)
-                return
-            except LedgerBroken as error:
-                self._loops.fail(error)
-                return
-            except CommitUnknown:
-                continue  # the same batch again: rows already gone are ours or were freed by nobody else
-            except LedgerUnavailable as error:
-                self._loops.outage.met("record", error)
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 2, RETRY_MOST_S)
+                ),
+            )  # fmt: skip
+        except NodeBuried:
+            self._unsay(health)
+            # What was found out about receivers holds whoever writes it down.
+            self._breakers = breakers | self._breakers
+            self._untold[:0] = notices
+            self._let_go(batch)
+            return
+        except LedgerBroken:
+            return
         self._let_go(batch)
         self._tell(settled, notices, lost=frozenset(answer.lost))
         soonest: dict[Lane, int] = {}
@@ -230,23 +230,26 @@ class Record:
         for _, result in onward:
             if result.parked is None:
                 soonest[result.lane] = min(result.due_at, soonest.get(result.lane, result.due_at))
-                self.went_on(result.delivery.endpoint)
+                self._holdings.rescheduled(result.delivery.endpoint)
         for lane, due_at in soonest.items():
-            self.goes_on(lane, due_at)
+            self._peers.on_rescheduled(lane, due_at)
         for route, result in onward:
             if result.parked is not None:
                 route.may_have_parked(result.parked)
-                self.hungry(route)  # it may be called otherwise by now, or elsewhere
+                self._refill.wants_work(route)  # it may be called otherwise by now, or elsewhere
         for change in answer.changes:
             for route in health:
                 if route.endpoint.id == change.endpoint:
                     route.failure_count = change.failure_count
                     route.status = change.status
                     if change.disabled:
-                        self._notify(disabled(route, change, self._clock.now()))
+                        self._tell_of(disabled(route, change, self._clock.now()))
         if any(change.status != "active" for change in answer.changes):
-            self._changed()
-        self.settled()
+            self._staleness.changed_by_us()
+        self._looks.freed()
+        self._refill.let_go()
+        if self._dispatch.paused:
+            self.written.set()
 
     def _broke(self, batch: list[tuple[Route, Settled]], error: Exception) -> None:
         self._loops.defect("record", error)
@@ -263,23 +266,22 @@ class Record:
         for route in health:
             route.status, route.failure_count = route.endpoint.status, route.endpoint.failure_count
 
-    def pending_ids(self) -> list[bytes]:
+    def held_ids(self) -> list[bytes]:
         """Deliveries whose result is not in the book yet."""
         return [settled.delivery.id for _, settled in self._batches.items()]
 
     def _let_go(self, batch: list[tuple[Route, Settled]]) -> None:
-        assert self.dispatch is not None
         left = [(route, result.delivery) for route, result in batch]
-        self.dispatch.memory.let_all_go(left)
-        self.gone([delivery.id for _, delivery in left])
+        self._dispatch.memory.let_all_go(left)
+        self._holdings.let_go([delivery.id for _, delivery in left])
         for route in dict(left):  # each once, in order
             if route.parked and route.is_low:
-                self.hungry(route)
+                self._refill.wants_work(route)
 
     def _tell(self, settled: list[Settled], notices: list[Notice], *, lost: frozenset[bytes]) -> None:
         """Count and tell what the transaction wrote; what was no longer ours is for others to tell."""
         for notice in notices:
-            self._notify(notice)
+            self._tell_of(notice)
         took_ms: list[int] = []
         for result in settled:
             if lost and result.delivery.id in lost:
@@ -291,5 +293,5 @@ class Record:
             elif result.end is not None:
                 self._watch.finished(result.end, 1)
             for notice in result.notices:
-                self._notify(notice)
+                self._tell_of(notice)
         self._watch.delivered(took_ms)

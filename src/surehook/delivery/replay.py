@@ -15,16 +15,18 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from surehook.core import ids, instants
-from surehook.core.errors import LedgerUnavailable, Problem
+from surehook.core.errors import Problem
 from surehook.core.model import Delivery
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
+from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.resend import policy_of, replacement
 from surehook.ports.reading import DeliveryFilter, DeliveryView, ReplayJob
@@ -37,7 +39,6 @@ ANSWERED_S = 0.1  # what a dry run has not counted by then is counted after its 
 COUNTED_PAGES = 10
 # Of filters: versions before these were there pass them over.
 LATER_FIELDS = frozenset({"status", "error", "receipt", "code", "correlation_id"})
-TRY_AGAIN_S = 1.0  # while the ledger is away
 
 log = logging.getLogger("surehook.delivery")
 
@@ -143,10 +144,7 @@ class Replays:
 
     async def _step(self, job: ReplayJob) -> ReplayJob | None:
         try:
-            return await self._page(job)
-        except LedgerUnavailable:
-            await self._manager.clock.sleep(TRY_AGAIN_S)
-            return job
+            return await through_outages(self._manager.clock, partial(self._page, job))
         except Exception:
             log.exception("replay %s failed", ids.text(ids.REPLAY, job.id))
             now = self._manager.clock.now()

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from msgspec import json
 
-from surehook import __version__
-from surehook.core import authentication, ids, receipt, redact
-from surehook.core.model import Delivery, Endpoint
+from surehook.core import ids, redact
+from surehook.core.model import Delivery
 from surehook.core.signature import Signer
+from surehook.delivery.endpoint_state import NEVER, Route
 from surehook.delivery.plans import Plan
-from surehook.delivery.routes import NEVER, Route
 from surehook.ports.transport import Request
 
-USER_AGENT = f"surehook/{__version__}"
 # Every stored body begins with its event's id (core/envelope.py), so nothing has to be spelled again.
 ID_AT = slice(len('{"id":"'), len('{"id":"') + len(ids.EVENT) + 1 + ids.TEXT_CHARS)
-
-
-def static_heads(endpoint: Endpoint) -> tuple[bytes, bytes]:
-    """The header lines that are the same on every attempt: those that say what is sent, and the private ones, which
-    are the endpoint's other headers and its fixed credentials. (An OAuth2 token is put on when the request leaves.)"""
-    said = {"content-type": "application/json", "user-agent": USER_AGENT}
-    said.update((name.lower(), value) for name, value in endpoint.headers.items() if name.lower() in said)
-    shown = authentication.header_name(endpoint.authentication)
-    private = [
-        f"{name}: {value}" for name, value in endpoint.headers.items() if name.lower() not in (shown, *said)
-    ]
-    credentials = authentication.fixed_line(endpoint.authentication)
-    if credentials is not None:
-        private.append(credentials)
-    if endpoint.receipts is not None:
-        said[receipt.HEADER] = ids.text(ids.ENDPOINT, endpoint.id)  # who asks, and never where to
-    return _lines([f"{name}: {value}" for name, value in said.items()]), _lines(private)
 
 
 def _is_free(route: Route, name: bytes) -> bool:
@@ -41,10 +22,6 @@ def _is_free(route: Route, name: bytes) -> bool:
     if low == b"authorization" and route.grant is not None:
         return False
     return b"\r\n%b:" % low not in b"\r\n" + route.private.lower()
-
-
-def _lines(lines: list[str]) -> bytes:
-    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 
 def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *, now: int) -> bytes:

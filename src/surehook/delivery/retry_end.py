@@ -10,14 +10,15 @@ a crash kept this walk from reaching.
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from surehook.core.delivery import exhausted, may_retry
-from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
 from surehook.core.outcome import LATE
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
+from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager
 from surehook.delivery.resend import policy_of
 from surehook.delivery.telling import Telling
@@ -28,7 +29,6 @@ PAGE_ROWS = 100
 BEGINS_ANEW = frozenset(
     {"failure"}
 )  # parked for this, a delivery has no retry to come: its schedule begins anew
-TRY_AGAIN_S = 1.0  # while the ledger is away
 
 
 def begin_ending_retries(
@@ -55,25 +55,26 @@ async def end_pending_retries(
 async def _walk(manager: Manager, where: DeliveryFilter) -> None:
     after: bytes | None = None
     while True:
-        try:
-            page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=after)
-            policies: dict[tuple[bytes, str], Policy | None] = {}
-            for seen in page.data:
-                if not seen.attempts or seen.reason in BEGINS_ANEW:
-                    continue
-                key = (seen.endpoint, seen.type)
-                if key not in policies:
-                    policies[key] = await policy_of(manager, *key)
-                policy = policies[key]
-                if policy is not None and not policy.auto_retry:
-                    await _end_one(manager, policy, seen.id)
-        except LedgerUnavailable:
-            await manager.clock.sleep(TRY_AGAIN_S)
-            continue
-        after = page.next
+        after = await through_outages(manager.clock, partial(_end_page, manager, where, after))
         if after is None:
             return
         await manager.clock.sleep(0)
+
+
+async def _end_page(manager: Manager, where: DeliveryFilter, after: bytes | None) -> bytes | None:
+    """One page of the walk; where the next one begins."""
+    page = await manager.ledger.deliveries(where, limit=PAGE_ROWS, after=after)
+    policies: dict[tuple[bytes, str], Policy | None] = {}
+    for seen in page.data:
+        if not seen.attempts or seen.reason in BEGINS_ANEW:
+            continue
+        key = (seen.endpoint, seen.type)
+        if key not in policies:
+            policies[key] = await policy_of(manager, *key)
+        policy = policies[key]
+        if policy is not None and not policy.auto_retry:
+            await _end_one(manager, policy, seen.id)
+    return page.next
 
 
 async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:

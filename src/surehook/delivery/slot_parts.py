@@ -1,6 +1,6 @@
 """An endpoint's slots in parts: several nodes that call one endpoint have as many requests under way to it as one alone.
 
-With each exchange (`delivery/share.py`) a node names the endpoints that it could use more slots of, and hears how many
+With each exchange (`delivery/cluster_health.py`) a node names the endpoints that it could use more slots of, and hears how many
 nodes named each. What it has heard holds for `BUSY_MS`, so that a node that falls silent leaves its part to the others:
 what seems to hold for longer was heard before the clock was set back.
 """
@@ -8,17 +8,18 @@ what seems to hold for longer was heard before the clock was set back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Set
 
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.flight import Flight
-from surehook.delivery.routes import Directory, Route
 from surehook.ports.health import BUSY_MS
 
 
 class SlotParts:
-    """This node's part of each endpoint's `slots`."""
+    """This node's part of each endpoint's `slots`. `flights` are the requests under way."""
 
-    def __init__(self, *, directory: Directory, flights: Callable[[], set[Flight]], slots: int) -> None:
+    def __init__(self, *, directory: Directory, flights: Set[Flight], slots: int) -> None:
         self._directory = directory
         self._flights = flights
         self._slots = slots
@@ -26,7 +27,7 @@ class SlotParts:
 
     def busy(self) -> list[bytes]:
         """Endpoints that use half of what they may and more: only they need to know of other nodes."""
-        flying = Counter(flight.route for flight in self._flights())
+        flying = Counter(flight.route for flight in self._flights)
         return sorted(route.endpoint.id for route, count in flying.items() if count * 2 >= route.slots)
 
     def divide(self, sharers: Mapping[bytes, int], now: int) -> None:

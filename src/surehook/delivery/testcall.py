@@ -12,11 +12,11 @@ import asyncio
 from surehook.core import envelope, ids, instants, outcome
 from surehook.core.model import RETRY, Attempt, Delivery
 from surehook.delivery import endpoints
+from surehook.delivery.credential import Credential
+from surehook.delivery.endpoint_state import Route
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines, signer_at
-from surehook.delivery.routes import Route
-from surehook.delivery.tokens import Grant
 from surehook.ports.transport import Answer, Request
 
 EVENT_TYPE = "surehook.test"
@@ -61,7 +61,7 @@ async def _called(manager: Manager, route: Route) -> Attempt:
     return attempt
 
 
-async def _sent(manager: Manager, request: Request, grant: Grant | None) -> Answer:
+async def _sent(manager: Manager, request: Request, grant: Credential | None) -> Answer:
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def answered(answer: Answer) -> None:

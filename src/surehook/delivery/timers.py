@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
 
 from surehook.core.model import Delivery
-from surehook.delivery.routes import Route
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
+from surehook.delivery.loops import Loops
+from surehook.delivery.pump import Pump
+from surehook.delivery.record import Record
 from surehook.ports.clock import Clock
 
 LONGEST_S = 1.0  # asked again at least this often, so that a clock that was stepped is noticed
@@ -21,23 +24,18 @@ FAR_AHEADS = 10  # what is due later than so many times how far claims look ahea
 
 
 class Timers:
-    """A heap by due time. `due` is called with each delivery when its time has come, `far` with one whose time is far."""
+    """A heap by due time. What is due is queued; what was claimed by another clock, and is far, goes back."""
 
     def __init__(
-        self,
-        clock: Clock,
-        due: Callable[[Route, Delivery], None],
-        far: Callable[[Route, Delivery], None],
-        *,
-        ahead_ms: int,
-        defect: Callable[[str, BaseException], None],
+        self, *, clock: Clock, loops: Loops, dispatch: Dispatch, pump: Pump, record: Record, ahead_ms: int
     ) -> None:
-        """`ahead_ms`: claims take what is due within so long. `defect` is told of what nothing here can mend."""
-        self._defect = defect
-        self._far_ms = FAR_AHEADS * ahead_ms
+        """`ahead_ms`: claims take what is due within so long."""
         self._clock = clock
-        self._due = due
-        self._far = far
+        self._loops = loops
+        self._dispatch = dispatch
+        self._pump = pump
+        self._record = record
+        self._far_ms = FAR_AHEADS * ahead_ms
         self._latest = 0  # nothing here is due after this instant
         self._heap: list[tuple[int, bytes, Route, Delivery]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -51,7 +49,8 @@ class Timers:
         if self._heap[0][3] is delivery:
             self._arm()
 
-    def ids(self) -> list[bytes]:
+    def held_ids(self) -> list[bytes]:
+        """Everything that waits here."""
         return [key for _, key, _, _ in self._heap]
 
     def drain(self) -> list[tuple[Route, Delivery]]:
@@ -73,14 +72,15 @@ class Timers:
         try:
             self._ring()
         except Exception as error:  # the loop would log it, and no timer be armed again
-            self._defect("timers", error)
+            self._loops.defect("timers", error)
 
     def _ring(self) -> None:
         self._timer = None
         now = self._clock.now()
         while self._heap and self._heap[0][0] <= now:
             _, _, route, delivery = heapq.heappop(self._heap)
-            self._due(route, delivery)
+            self._dispatch.push(route, delivery)
+            self._pump.pump()
         if self._latest > now + self._far_ms:
             self._give_back(now + self._far_ms)
         self._arm()
@@ -92,4 +92,4 @@ class Timers:
         heapq.heapify(self._heap)
         self._latest = far
         for _, _, route, delivery in given:
-            self._far(route, delivery)
+            self._record.put_stray(route, delivery)

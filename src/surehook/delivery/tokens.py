@@ -3,8 +3,8 @@
 `Tokens.send` is `Transport.send` for endpoints that want a token, and keeps its contract: `done` is called exactly
 once, never from inside `send`, and within the request's own time, which the wait for a token is part of.
 
-One `Grant` stands for one credential of one tenant, however many endpoints have it. While its token is being
-fetched, `is_busy` keeps its endpoints from starting anything (delivery/routes.py, `has_slot`): the one delivery that
+One `Credential` stands for one credential of one tenant, however many endpoints have it. While its token is being
+fetched, `is_busy` keeps its endpoints from starting anything (delivery/endpoint_state.py, `has_slot`): the one delivery that
 needed the token holds a slot, all others wait in line without one. So a token server that hangs costs a lane one
 slot for each credential, not one for each delivery, and how many are fetched at once is bounded
 (`delivery/fetches.py`). The fetch has a deadline of its own and outlives those who wait.
@@ -20,23 +20,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from surehook.core import authentication, oauth2, redact
-from surehook.core.authentication import ClientCredentials
+from surehook.delivery.credential import Credential, Token
+from surehook.delivery.directory import Directory
+from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.fetches import Fetches
+from surehook.delivery.loops import Loops
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Answer, Exchange, Failure, Request, Transport
 
-if TYPE_CHECKING:
-    from surehook.delivery.routes import Route
-
 FETCH_S = 10.0  # one fetch, all of it; token servers answer in tenths of a second
 FETCH_CONNECT_S = 5.0
 REST_S = 1.0  # a failed fetch speaks for those who ask within this time
-TRIAL_S = 60.0  # how long a token is kept that the endpoint has never taken
 WAITING = 100  # requests that wait for one token: probes and test calls, since deliveries stay in line
 KEPT = 10_000  # tokens in memory, of 4 KiB at most: 40 MiB; the one fetched longest ago makes room
 LEAST_S = 0.05  # with less time left a request is not begun
@@ -44,63 +43,7 @@ LEAST_S = 0.05  # with less time left a request is not begun
 Done = Callable[[Answer], None]
 
 
-class Token:
-    """A token in use. `line` is its header line; times are seconds of the boot clock."""
-
-    __slots__ = ("is_taken", "line", "since", "until")
-
-    def __init__(self, text: str, *, since: float, until: float) -> None:
-        self.line = f"authorization: Bearer {text}\r\n".encode()
-        self.since = since
-        self.until = until
-        self.is_taken = False  # an endpoint has answered it with something other than 401
-
-
-class Grant:
-    """One credential of one tenant, and how it fares. Made by the directory, kept as long as an endpoint has it."""
-
-    __slots__ = (
-        "__weakref__", "client", "failure", "idle", "is_busy", "is_failing", "on_trial", "rests_until", "routes", "tenant",
-        "token", "waiting",
-    )  # fmt: skip
-
-    def __init__(self, tenant: str, client: ClientCredentials) -> None:
-        self.tenant = tenant
-        self.client = client
-        self.routes: list[Route] = []  # whose endpoints have it
-        self.token: Token | None = None
-        self.is_busy = False  # a fetch is under way, or stands in line
-        self.idle: list[Callable[[], None]] = []  # told when it is over
-        self.waiting: dict[Errand, None] = {}  # an ordered set
-        self.failure: Failure = "token_unreachable"  # what the last fetch failed with
-        self.is_failing = False  # the last fetch brought no token
-        self.rests_until = 0.0
-        self.on_trial = False  # the last token was thrown away: the next one must first be taken
-
-    def usable(self, now: float) -> Token | None:
-        token = self.token
-        return token if token is not None and now < token.until else None
-
-    def when_idle(self, told: Callable[[], None]) -> None:
-        """Call `told` when no fetch is under way: now, or at the end of this one."""
-        if self.is_busy:
-            self.idle.append(told)
-        else:
-            told()
-
-    def answered(self, token: Token, *, unauthorized: bool) -> None:
-        """An endpoint answered a request that had this token."""
-        if not unauthorized:
-            token.is_taken = True
-            self.on_trial = False
-        elif token is self.token:
-            if token.is_taken or not self.on_trial:
-                self.token, self.on_trial = None, True
-            else:
-                token.until = min(token.until, token.since + TRIAL_S)
-
-
-class Errand:
+class TokenRequest:
     """One request on its way: waiting for its token, then under way. ports.transport.Exchange."""
 
     __slots__ = (
@@ -115,7 +58,7 @@ class Errand:
         "_waited_us",
     )
 
-    def __init__(self, tokens: Tokens, grant: Grant, request: Request, done: Done) -> None:
+    def __init__(self, tokens: Tokens, grant: Credential, request: Request, done: Done) -> None:
         self._tokens = tokens
         self._grant = grant
         self._request = request
@@ -190,7 +133,7 @@ class Errand:
 
 
 class Tokens:
-    """Sends requests with tokens. `welcome` is told of each endpoint that may start deliveries again."""
+    """Sends requests with tokens. Endpoints whose token has come, or will not come, may start deliveries again."""
 
     def __init__(
         self,
@@ -198,23 +141,27 @@ class Tokens:
         transport: Transport,
         clock: Clock,
         telemetry: Telemetry,
-        defect: Callable[[str, BaseException], None],
+        loops: Loops,
+        directory: Directory,
+        dispatch: Dispatch,
     ) -> None:
-        """`defect` is told of what nothing here can mend."""
-        self._defect = defect
+        self._loops = loops
+        self._directory = directory
+        self._dispatch = dispatch
         self.transport = transport
         self.clock = clock
         self.kept_most = KEPT
-        self.welcome: Callable[[Route], None] = lambda route: None
         self._telemetry = telemetry
         self._fetches = Fetches(self._fetch)
-        self._kept: WeakKeyDictionary[Grant, None] = WeakKeyDictionary()  # those with a token, oldest first
+        self._kept: WeakKeyDictionary[Credential, None] = (
+            WeakKeyDictionary()
+        )  # those with a token, oldest first
 
-    def send(self, request: Request, grant: Grant | None, done: Done) -> Exchange:
+    def send(self, request: Request, grant: Credential | None, done: Done) -> Exchange:
         """Send `request`, with a token where the endpoint has a grant. `request` is changed and must not be used again."""
         if grant is None:
             return self.transport.send(request, done)
-        errand = Errand(self, grant, request, done)
+        errand = TokenRequest(self, grant, request, done)
         now = self.clock.boot()
         token = grant.usable(now)
         if token is not None:
@@ -235,17 +182,16 @@ class Tokens:
         try:
             step(*given)
         except Exception as error:
-            self._defect("tokens", error)
+            self._loops.defect("tokens", error)
 
-    def left(self, grant: Grant, errand: Errand) -> None:
+    def left(self, grant: Credential, errand: TokenRequest) -> None:
         """A request waits no longer. What nobody waits for is not fetched; who needs it next asks anew."""
         grant.waiting.pop(errand, None)
         if grant.is_busy and not grant.waiting and self._fetches.drop(grant):
             self._idle(grant)
-            for route in grant.routes:
-                self.welcome(route)
+            self._let_start(grant)
 
-    def _fetch(self, grant: Grant) -> None:
+    def _fetch(self, grant: Credential) -> None:
         began = self.clock.boot()
         fields, form = authentication.token_request(grant.client)
         request = Request(
@@ -261,7 +207,7 @@ class Tokens:
             grant.is_busy = False
             raise
 
-    def _fetched(self, grant: Grant, began: float, answer: Answer) -> None:
+    def _fetched(self, grant: Credential, began: float, answer: Answer) -> None:
         """A fetch ended: everybody who waits goes on with the token, or ends with what is wrong."""
         found = oauth2.read(
             status=answer.status, failure=answer.failure, body=answer.body, truncated=answer.truncated
@@ -282,17 +228,21 @@ class Tokens:
                 self._tell(grant, answer)
             for errand in waiting:
                 errand.fail(grant.failure)
-        for route in grant.routes:
-            self.welcome(route)
+        self._let_start(grant)
         self._fetches.begin_next()
 
-    def _idle(self, grant: Grant) -> None:
+    def _let_start(self, grant: Credential) -> None:
+        """Nobody stands in the way of its endpoints any more."""
+        for route in self._directory.with_credential(grant):
+            self._dispatch.on_token(route)
+
+    def _idle(self, grant: Credential) -> None:
         grant.is_busy = False
         idle, grant.idle = grant.idle, []
         for told in idle:
             told()
 
-    def _keep(self, grant: Grant, token: Token) -> None:
+    def _keep(self, grant: Credential, token: Token) -> None:
         self._kept.pop(grant, None)
         self._kept[grant] = None
         grant.token = token
@@ -301,7 +251,7 @@ class Tokens:
             oldest.token = None
             del self._kept[oldest]
 
-    def _tell(self, grant: Grant, answer: Answer) -> None:
+    def _tell(self, grant: Credential, answer: Answer) -> None:
         """An operator sees the exact cause; a tenant sees the failure's name and hint."""
         self._telemetry.fact(
             "token.failed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from surehook.delivery.routes import Route
+from surehook.delivery.endpoint_state import Route
 
 
 class Turns:

@@ -6,10 +6,9 @@ not ask have none. A look reads those that are over, some at a time, and tells o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from surehook.core import ids
 from surehook.core.model import Notice
+from surehook.delivery.notices import Notices
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.receipts import PendingReceipt, Receipts
@@ -20,15 +19,13 @@ REST_S = 0.05  # between two of them: accepts go first
 
 
 class Unfinalized:
-    """The look. `notify` is told of every notice that was kept."""
+    """The look."""
 
-    def __init__(
-        self, *, ledger: Receipts, clock: Clock, entropy: Entropy, notify: Callable[[Notice], None]
-    ) -> None:
+    def __init__(self, *, ledger: Receipts, clock: Clock, entropy: Entropy, notices: Notices) -> None:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy
-        self._notify = notify
+        self._notices = notices
 
     async def look(self) -> None:
         """Tell of every wait that is over now."""
@@ -41,7 +38,7 @@ class Unfinalized:
             marked = set(await self._ledger.mark_unfinalized(late, notices, now=now)) if late else set()
             for notice in notices:
                 if notice.delivery in marked:  # others look as well, and each is told of once
-                    self._notify(notice)
+                    self._notices.tell(notice)
             await self._clock.sleep(REST_S)
 
     def _notice(self, late: PendingReceipt, now: int) -> Notice:

@@ -19,7 +19,7 @@ from surehook.core.errors import (
     Problem,
 )
 from surehook.delivery.admission import EVENT_BYTES
-from surehook.delivery.routes import Route
+from surehook.delivery.endpoint_state import Route
 from surehook.ports.ledger import Incoming, Taken
 
 

@@ -15,13 +15,14 @@ there, a node that came back wrong) makes its own lane go by the ledger, and the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import LANES, Lane
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
 from surehook.delivery.handoff.take import Take
+from surehook.delivery.loops import Backoff
+from surehook.delivery.node import Node
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Broker, BrokerAway, Handing, LaneMarks, Line
 from surehook.ports.telemetry import Telemetry
@@ -50,8 +51,7 @@ class Link:
         sweep: Sweep,
         take: Take | None,
         prefetch: int,
-        node: Callable[[], bytes],
-        fail: Callable[[BaseException], None],
+        node: Node,
     ) -> None:
         self.lane = lane
         self.take = take
@@ -63,7 +63,6 @@ class Link:
         self._send = send
         self._prefetch = prefetch
         self._node = node
-        self._fail = fail
         self._line: Line | None = None
         self._lost_at = clock.boot()  # since when there is no line
         self._flowed_at = clock.boot()  # when the lane's last tide came, as far as we know
@@ -103,23 +102,22 @@ class Link:
 
     async def run(self) -> None:
         """Keep a line for ever."""
-        wait_s = RECONNECT_FIRST_S
+        backoff = Backoff(self._clock, RECONNECT_FIRST_S, RECONNECT_MOST_S)
         while True:
             await self._resign()
             try:
                 reason = await self._with_line()
             except BrokerAway as error:
-                if wait_s == RECONNECT_FIRST_S:
+                if backoff.is_fresh:
                     self._telemetry.fact("broker.away", lane=LANES[self.lane], error=str(error))
-                await self._clock.sleep(wait_s)
-                wait_s = min(wait_s * 2, RECONNECT_MOST_S)
+                await backoff.rest()
                 continue
             self.losses += 1
             self._to_resign = True
             if not self._stopping:
                 self._telemetry.fact("broker.lost", lane=LANES[self.lane], error=reason)
-            wait_s = RECONNECT_FIRST_S
-            await self._clock.sleep(wait_s)
+            backoff.reset()
+            await self._clock.sleep(RECONNECT_FIRST_S)
 
     async def _with_line(self) -> str:
         """Make a line and use it until it is lost; returns the reason. Raises BrokerAway where none could be made."""
@@ -173,7 +171,7 @@ class Link:
                     wait_s = min(MARKS_S, await self.sweep.round(self._marks))
             except (NodeBuried, LedgerBroken) as error:
                 if not self._stopping:
-                    self._fail(error)
+                    self._node.fail(error)
             except LedgerUnavailable:
                 pass
             await self._clock.sleep(wait_s)
@@ -195,9 +193,9 @@ class Link:
         if not self._to_resign or self._stopping:
             return
         try:
-            await self._handing.resign(self.lane, node=self._node(), now=self._clock.now())
+            await self._handing.resign(self.lane, node=self._node.id, now=self._clock.now())
             self._to_resign = False
         except NodeBuried as error:
-            self._fail(error)
+            self._node.fail(error)
         except LedgerUnavailable:
             return

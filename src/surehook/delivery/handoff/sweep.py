@@ -8,10 +8,9 @@ a message a minute and not more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from surehook.core.model import Lane
 from surehook.delivery.handoff.send import Send
+from surehook.delivery.node import Node
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Handing, LaneMarks
@@ -25,7 +24,7 @@ TIDES_OFTEN = 3  # under way before they become rarer: some may be lost
 
 
 class Sweep:
-    """Rounds of sweeping one lane. `node` is who asks; the caller loops, and meets the ledger's errors."""
+    """Rounds of sweeping one lane. The caller loops, and meets the ledger's errors."""
 
     def __init__(
         self,
@@ -35,7 +34,7 @@ class Sweep:
         clock: Clock,
         settings: EngineSettings,
         send: Send,
-        node: Callable[[], bytes],
+        node: Node,
     ) -> None:
         self._lane = lane
         self._handing = handing
@@ -54,7 +53,7 @@ class Sweep:
         now = self._clock.now()
         due_by = now + int(self._settings.claim_ahead_s * 1000)
         ids = await self._handing.hand_over(
-            self._lane, node=self._node(), limit=limit, due_by=due_by, now=now
+            self._lane, node=self._node.id, limit=limit, due_by=due_by, now=now
         )
         if ids is None:
             return STANDBY_S
@@ -68,7 +67,7 @@ class Sweep:
         at = self._clock.boot()
         if at < self._tide_at:
             return
-        generation = await self._handing.end_epoch(self._lane, node=self._node(), now=self._clock.now())
+        generation = await self._handing.end_epoch(self._lane, node=self._node.id, now=self._clock.now())
         if generation is not None:
             self._send.put_tide(self._lane, generation)
         self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, marks.under_way - TIDES_OFTEN))

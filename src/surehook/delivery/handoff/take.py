@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
 
 from surehook.core import parcel
 from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
-from surehook.core.model import Delivery, Lane
+from surehook.core.model import Lane
 from surehook.core.parcel import Tide
-from surehook.delivery.claim import CLAIM_BYTES
-from surehook.delivery.lost import Lost
+from surehook.delivery.arrivals import Arrivals
+from surehook.delivery.claim_looks import CLAIM_BYTES
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.handoff.opened import Opened, OpenedMessages
+from surehook.delivery.holdings import Holdings
+from surehook.delivery.node import Node
+from surehook.delivery.pump import Pump
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Handing, Parcel
@@ -31,23 +35,8 @@ LEDGER_AWAY_S = 1.0  # between tries
 FULL_S = 0.05  # between looks whether memory has room again
 
 
-class Opened:
-    """A message whose rows are being worked on. `left`: its ids that are neither claimed nor dropped yet."""
-
-    __slots__ = ("left", "open", "parcel")
-
-    def __init__(self, message: Parcel, ids: list[bytes]) -> None:
-        self.parcel = message
-        self.left = ids
-        self.open = 0  # rows in memory
-
-    def ack_if_done(self) -> None:
-        if not self.left and not self.open:
-            self.parcel.ack()
-
-
 class Take:
-    """One lane. `claimed` takes leased rows into memory, `room` says how many fit now, and how many bytes."""
+    """One lane."""
 
     def __init__(
         self,
@@ -57,11 +46,12 @@ class Take:
         handing: Handing,
         clock: Clock,
         settings: EngineSettings,
-        node: Callable[[], bytes],
-        room: Callable[[], tuple[int, int]],
-        claimed: Callable[[list[Delivery]], None],
-        lost: Lost,
-        fail: Callable[[BaseException], None],
+        node: Node,
+        dispatch: Dispatch,
+        pump: Pump,
+        arrivals: Arrivals,
+        holdings: Holdings,
+        opened: OpenedMessages,
     ) -> None:
         self._lane = lane
         self._ledger = ledger
@@ -69,12 +59,12 @@ class Take:
         self._clock = clock
         self._settings = settings
         self._node = node
-        self._room = room
-        self._claimed = claimed
-        self._lost = lost
-        self._fail = fail
+        self._dispatch = dispatch
+        self._pump = pump
+        self._arrivals = arrivals
+        self._holdings = holdings
+        self._opened = opened
         self._line: deque[Opened | tuple[Parcel, Tide]] = deque()
-        self._in_memory: dict[bytes, Opened] = {}
         self._more = asyncio.Event()
         self._stopped = False
         self.taken = 0  # rows claimed from messages since the start
@@ -103,24 +93,6 @@ class Take:
         """The connection is gone: what was not opened comes again, to us or to others."""
         self._line.clear()
 
-    # -- memory's side ----------------------------------------------------------------------------------
-
-    def let_go(self, ids: Iterable[bytes]) -> None:
-        """These rows have left memory: recorded, parked or handed back."""
-        for delivery in ids:
-            opened = self._in_memory.pop(delivery, None)
-            if opened is not None:
-                opened.open -= 1
-                opened.ack_if_done()
-
-    def compare(self, in_memory: set[bytes]) -> None:
-        """The net: what left memory on a way that did not tell is let go."""
-        self.let_go([delivery for delivery in self._in_memory if delivery not in in_memory])
-
-    def forget(self) -> None:
-        """This node was buried and its rows freed: they will be handed over anew."""
-        self.let_go(list(self._in_memory))
-
     # -- the loop ---------------------------------------------------------------------------------------
 
     def stop(self) -> None:
@@ -137,7 +109,7 @@ class Take:
             try:
                 wait_s = await self._open()
             except (NodeBuried, LedgerBroken) as error:
-                self._fail(error)
+                self._node.fail(error)
                 wait_s = LEDGER_AWAY_S
             except LedgerUnavailable:
                 wait_s = LEDGER_AWAY_S
@@ -150,16 +122,17 @@ class Take:
         if not isinstance(first, Opened):
             message, tide = first
             await self._handing.record_watermark(
-                self._lane, tide.generation, node=self._node(), now=self._clock.now()
+                self._lane, tide.generation, node=self._node.id, now=self._clock.now()
             )
             if self._line and self._line[0] is first:  # the connection may be gone meanwhile
                 self._line.popleft()
             message.ack()
             return 0.0
-        rows, size = self._room()
-        if rows <= 0:
+        memory = self._dispatch.memory
+        rows, size = memory.room(), memory.room_bytes()
+        if self._dispatch.paused or rows <= 0:
             return FULL_S
-        with self._lost.leasing():
+        with self._holdings.leasing():
             await self._claim(min(rows, self._settings.claim_rows), min(size, CLAIM_BYTES))
         return 0.0
 
@@ -178,19 +151,18 @@ class Take:
             for delivery in share:
                 asked.setdefault(delivery, opened)
         ahead = self._clock.now() + int(self._settings.claim_ahead_s * 1000)
-        node = self._node()
+        node = self._node.id
         claimed = await self._ledger.claim_ids(list(asked), node=node, now=ahead, size=size)
         rest = frozenset(claimed.rest)
-        is_buried = node != self._node()  # before the answer came: they are free again
-        rows = [] if is_buried else claimed.rows
+        # Where we were buried before the answer came, they are free again.
+        rows = claimed.rows if self._node.is_still(node) else []
         for row in rows:
-            opened = asked[row.id]
-            opened.open += 1
-            self._in_memory[row.id] = opened
+            self._opened.put(row.id, asked[row.id])
         self.taken += len(rows)
         for opened, count in shares:
             opened.left[:count] = [delivery for delivery in opened.left[:count] if delivery in rest]
             opened.ack_if_done()
         while self._line and isinstance(self._line[0], Opened) and not self._line[0].left:
             self._line.popleft()
-        self._claimed(rows)
+        self._arrivals.take(rows)
+        self._pump.pump()

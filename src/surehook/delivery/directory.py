@@ -1,184 +1,40 @@
-"""What the hot path knows of every endpoint, in memory: no look-up per event, none per delivery.
+"""The configuration in memory, for the hot path: no look-up in the ledger per event, none per delivery.
 
-A `Route` is an endpoint with what it needs to be called (target, prepared header lines, signer, plans) and
-how it fares (queues, slots, pace, breaker). `Directory` builds both from rows of the
-configuration, one by one as they change, and keeps running state across changes.
+`Directory` builds what is known of each endpoint from rows of the configuration, one by one as they change, and keeps
+running state across changes.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from surehook.core.authentication import ClientCredentials
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
 from surehook.core.json_text import quoted
-from surehook.core.lanes import Limit, Pace
-from surehook.core.model import Delivery, Endpoint, EventType, Lane, Secret, Tenant
+from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.core.policy import BreakerPolicy, HeaderNames
 from surehook.core.profiles import PROFILES
 from surehook.core.schema import Schema
 from surehook.core.schema_versions import Versions
-from surehook.core.signature import Signer
 from surehook.core.subscription import Matcher
-from surehook.delivery.asked import finalize_ms, request_of
-from surehook.delivery.breakers import Breakers, UrlBreaker, breaker_key
+from surehook.delivery.breakers import Breakers, breaker_key
+from surehook.delivery.credential import Credential
+from surehook.delivery.endpoint_state import QuietRoute, Route
 from surehook.delivery.freshness import Changed
 from surehook.delivery.plans import Plan, stored_policy
-from surehook.delivery.tokens import Grant
-from surehook.ports.transport import Target
+from surehook.ports.transport import Transport
 
-NEVER = 1 << 62
-NOTHING: frozenset[str] = frozenset()
 METHODS: dict[str, bytes] = {"POST": b"POST", "PUT": b"PUT", "PATCH": b"PATCH"}
-# Parked rows taken back at a time, at most, per slot the endpoint has now: the ramp after a pause.
-PULL_SLOTS = 8
-
-
-class Route:
-    """One endpoint as the engine sees it. It begins as a `QuietRoute`, which has no parts."""
-
-    __slots__ = (
-        "_directory", "asked", "blocked", "breaker", "breaker_policy", "endpoint", "failure_count",
-        "finalize_ms", "flying", "free_since", "gone", "grant", "head", "held", "held_bytes", "is_quiet",
-        "limits", "method", "own_plan", "pace", "parked", "private", "queues", "ringed", "secrets", "signer",
-        "signer_until", "slots", "status", "suspect", "target",
-    )  # fmt: skip
-
-    # parts, all made when the first of them is asked for
-    target: Target
-    head: bytes
-    private: bytes  # header lines for its own origin alone
-    queues: tuple[deque[Delivery], deque[Delivery]]
-    ringed: list[bool]  # stands in the lane's round
-    flying: list[int]  # requests under way, by lane
-    limits: tuple[Limit, Limit]  # apart, so that hanging first calls cannot keep retries out
-    pace: Pace
-
-    breaker: UrlBreaker  # of its URL: it joins as it is put into the directory
-
-    def __init__(self, endpoint: Endpoint, directory: Directory, slots: int) -> None:
-        self._directory = directory
-        self.endpoint = endpoint
-        self.breaker_policy: BreakerPolicy | None = None  # of its own; None: it heeds no breaker
-        self.status = endpoint.status
-        self.failure_count = endpoint.failure_count
-        self.own_plan: Plan | None = None
-        self.method = b""
-        self.grant: Grant | None = None  # what it needs a token by
-        self.finalize_ms: int | None = None  # how long after a delivery its receiver may be silent
-        self.secrets: tuple[Secret, ...] = ()
-        self.signer: Signer | None = None
-        self.signer_until = 0
-        self.is_quiet = True  # it has no queue, and nothing is known to be parked
-        # Reasons for which the ledger may hold parked rows. Others tell what they know (`may_have_parked`, `has_taken_back`).
-        self.parked: frozenset[str] = NOTHING
-        self.held = 0  # deliveries in memory: queued, timed, in flight, or promised by an accept under way
-        self.held_bytes = 0  # of their bodies
-        self.slots = slots  # of both lanes together
-        self.suspect = False  # its last word was a timeout
-        self.blocked = False  # its last attempt was refused by the guard
-        self.asked = 0  # counted up as its requests become others: an answer judges what it was asked of
-        self.free_since: int | None = 0  # Unix ms: parked work may be sent again since then; None: it may not
-        self.gone = False  # deleted
-
-    def forget_pace(self) -> None:
-        """It is called elsewhere from now on: how the place before answered says nothing about this one. A suspect
-        remains one until it answers."""
-        self.limits = (Limit(self.slots), Limit(self.slots))
-        self.pace = Pace()
-        self.blocked = False
-
-    def may_have_parked(self, *reasons: str) -> None:
-        """The ledger has rows of it that are parked for these reasons, or other processes may have parked some."""
-        self.is_quiet = False
-        if not self.parked.issuperset(reasons):
-            self.parked = self.parked.union(reasons)
-
-    def has_taken_back(self, reasons: Iterable[str]) -> None:
-        """Nothing is left of what was parked for these reasons."""
-        self.parked = self.parked.difference(reasons)
-
-    @property
-    def takes(self) -> str | None:
-        """None where deliveries may be sent now, else the reason they are parked for."""
-        if self.status != "active":
-            return self.status
-        if self.breaker.state != "closed":
-            if self.breaker.reason == "key":
-                return "key"
-            # Another endpoint with this URL may heed a breaker; one whose policy has none is not held by it.
-            if self.breaker_policy is not None:
-                return "breaker"
-        return None
-
-    def has_slot(self, lane: Lane) -> bool:
-        """Whether the endpoint may have one more request under way in the lane. While its token is being fetched it
-        may not: what waits for a token waits in line, without a slot."""
-        if self.grant is not None and self.grant.is_busy:
-            return False
-        flying = self.flying
-        return flying[lane] < self.limits[lane].now and flying[0] + flying[1] < self.slots
-
-    @property
-    def pull(self) -> int:
-        """How many parked rows to take back at a time."""
-        return min(self.slots, self.limits[0].now + self.limits[1].now) * PULL_SLOTS
-
-    @property
-    def is_low(self) -> bool:
-        """Whether the endpoint will soon have nothing to send from memory: time to take back what is parked."""
-        waiting = self.flying[0] + self.flying[1] + len(self.queues[0]) + len(self.queues[1])
-        return waiting < self.pull // 2
-
-
-class QuietRoute(Route):
-    """An endpoint that has had nothing to send. Most of a large installation have not, and a queue alone takes 760 bytes.
-
-    The parts are made when the first of them is asked for, and the route is a `Route` from then on. A class of its own,
-    because `__getattr__` makes every attribute of its class cost five times as much, those that are there as well: that was
-    a microsecond or two of each delivery.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        self._wake()
-        return getattr(self, name)
-
-    def _wake(self) -> None:
-        self.is_quiet = False
-        self.target = self._directory.make_target(self.endpoint)
-        self.head, self.private = self._directory.make_heads(self.endpoint)
-        self.queues = deque(), deque()
-        self.ringed = [False, False]
-        self.flying = [0, 0]
-        self.limits = (Limit(self.slots), Limit(self.slots))
-        self.pace = Pace()
-        self.__class__ = Route  # type: ignore[assignment]
-
-
-def queued(route: Route) -> list[Delivery]:
-    """What waits in the endpoint's queues. To ask must not make the parts of one that has none: whoever asks of many, at a
-    shutdown or as a breaker opens, would build them all."""
-    return [] if isinstance(route, QuietRoute) else [*route.queues[0], *route.queues[1]]
 
 
 class Directory:
     """The configuration in memory. `version` is what accepting transactions are checked against."""
 
-    def __init__(
-        self,
-        *,
-        make_target: Callable[[Endpoint], Target],
-        make_heads: Callable[[Endpoint], tuple[bytes, bytes]],
-        slots: int,
-    ) -> None:
-        self.make_target: Callable[[Endpoint], Target] = make_target
-        self.make_heads: Callable[[Endpoint], tuple[bytes, bytes]] = make_heads
+    def __init__(self, *, transport: Transport, slots: int, together: bool = False) -> None:
+        """`together`: nodes decide together about breakers."""
+        self._transport = transport
         self._slots = slots
         self.version = -1
         self.changed = Changed()
@@ -188,17 +44,22 @@ class Directory:
         # By its bytes, while a type has it or a call registers it: a description that changes must not cost what a schema costs.
         self.compiled: WeakValueDictionary[bytes, Schema] = WeakValueDictionary()
         self.routes: dict[bytes, Route] = {}
-        self.breakers = Breakers()
+        self.breakers = Breakers(together=together)
         self._of_tenant: dict[str, dict[bytes, Route]] = {}
         self._matchers: dict[str, Matcher[Route]] = {}  # by tenant, made when first asked after a change
         # A grant lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
-        self._grants: WeakValueDictionary[tuple[str, ClientCredentials], Grant] = WeakValueDictionary()
+        self._grants: WeakValueDictionary[tuple[str, ClientCredentials], Credential] = WeakValueDictionary()
+        self._with_grant: WeakKeyDictionary[Credential, dict[Route, None]] = WeakKeyDictionary()
         self._plans: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()  # by the policy as it was given
         self._type_plans: dict[str, Plan] = {}
         self._without_breaker: set[str] = set()  # event types whose policy has none
         self._standard = Plan(PROFILES["standard"])
 
     # -- what the loader does (delivery/loading.py): `version` is that of the change ----------------------
+
+    def is_at(self, version: int) -> None:
+        """Every change up to this version is taken over."""
+        self.version = version
 
     def put_tenant(self, tenant: Tenant, version: int) -> None:
         self.tenants[tenant.id] = tenant
@@ -254,7 +115,7 @@ class Directory:
         self.breakers.leave(route)
         tenant = route.endpoint.tenant
         if route.grant is not None:
-            route.grant.routes.remove(route)
+            del self._with_grant[route.grant][route]
         mine = self._of_tenant[tenant]
         del mine[id]
         if not mine:
@@ -275,6 +136,10 @@ class Directory:
             entries = ((route, route.endpoint.event_types) for _, route in sorted(mine.items()))
             matcher = self._matchers[tenant] = Matcher(entries)
         return matcher.match(event_type)
+
+    def with_credential(self, credential: Credential) -> list[Route]:
+        """The endpoints that have it."""
+        return list(self._with_grant.get(credential, ()))
 
     def endpoints_of(self, tenant: str) -> int:
         """How many endpoints a tenant has."""
@@ -341,14 +206,14 @@ class Directory:
         if former is not None:
             if former.client == client:
                 return
-            former.routes.remove(route)
+            del self._with_grant[former][route]
             route.grant = None
         if isinstance(client, ClientCredentials):
             key = (route.endpoint.tenant, client)
             grant = self._grants.get(key)
             if grant is None:
-                grant = self._grants[key] = Grant(*key)
-            grant.routes.append(route)
+                grant = self._grants[key] = Credential(*key)
+            self._with_grant.setdefault(grant, {})[route] = None
             route.grant = grant
 
     def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
@@ -356,12 +221,12 @@ class Directory:
         route = self.routes.get(endpoint.id)
         joins = True
         if route is None:
-            route = QuietRoute(endpoint, self, self._slots)
+            route = QuietRoute(endpoint, self._transport, self._slots)
         else:
-            _ask_anew(route, endpoint, secrets, self)
             joins = breaker_key(route.endpoint.url) != breaker_key(endpoint.url)
             if joins:
                 self.breakers.leave(route)
+            _ask_anew(route, endpoint, secrets)
         route.endpoint = endpoint
         route.own_plan = own
         route.breaker_policy = self._breaker_policy(route)
@@ -374,7 +239,7 @@ class Directory:
         route.status = endpoint.status
         route.failure_count = endpoint.failure_count
         route.method = METHODS[endpoint.method]
-        route.finalize_ms = finalize_ms(endpoint)
+        route.finalize_ms = _finalize_ms(endpoint)
         route.secrets = secrets
         route.signer, route.signer_until = None, 0
         return route
@@ -387,13 +252,25 @@ class Directory:
         return plan
 
 
-def _ask_anew(route: Route, endpoint: Endpoint, secrets: tuple[Secret, ...], directory: Directory) -> None:
-    """Make anew what the endpoint's requests are made from, as far as it is other now."""
-    if request_of(route.endpoint, route.secrets) != request_of(endpoint, secrets):
+def _ask_anew(route: Route, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> None:
+    """Give it the endpoint as it is now, and make anew what its requests are made from, as far as that is other now."""
+    before, route.endpoint = route.endpoint, endpoint
+    if _request_of(before, route.secrets) != _request_of(endpoint, secrets):
         route.asked += 1
     if isinstance(route, QuietRoute):
         return
-    route.head, route.private = directory.make_heads(endpoint)
-    if (route.endpoint.url, route.endpoint.tls) != (endpoint.url, endpoint.tls):
-        route.target = directory.make_target(endpoint)
+    route.make_heads()
+    if (before.url, before.tls) != (endpoint.url, endpoint.tls):
+        route.make_target()
         route.forget_pace()
+
+
+def _request_of(endpoint: Endpoint, secrets: tuple[Secret, ...]) -> tuple[object, ...]:
+    """Everything of an endpoint that its requests are made from; its policy says how, not what is asked."""
+    return (endpoint.url, endpoint.tls, endpoint.method, endpoint.headers, endpoint.authentication, secrets)
+
+
+def _finalize_ms(endpoint: Endpoint) -> int | None:
+    """How long its receiver may be silent after a delivery."""
+    wanted = None if endpoint.receipts is None else endpoint.receipts.finalize_within_s
+    return None if wanted is None else wanted * 1000

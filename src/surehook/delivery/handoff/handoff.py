@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
+from surehook.core.model import FIRST, LANES, RETRY
+from surehook.delivery.arrivals import Arrivals
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.link import Link
+from surehook.delivery.handoff.opened import OpenedMessages
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
 from surehook.delivery.handoff.take import Take
+from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Run
-from surehook.delivery.lost import Lost
+from surehook.delivery.node import Node
+from surehook.delivery.pump import Pump
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Broker, Handing
@@ -23,7 +25,7 @@ PREFETCH_PER_SLOT = 2  # unacknowledged messages for each slot of a lane: one ro
 
 
 class Handoff:
-    """`lanes` are those this node takes from (none: an API node); it sends and sweeps in both."""
+    """Takes from the lanes that this node delivers (none: an API node); it sends and sweeps in both."""
 
     def __init__(
         self,
@@ -35,31 +37,34 @@ class Handoff:
         settings: EngineSettings,
         telemetry: Telemetry,
         dispatch: Dispatch,
-        lanes: Sequence[Lane],
-        node: Callable[[], bytes],
-        claimed: Callable[[list[Delivery]], None],
-        lost: Lost,
-        fail: Callable[[BaseException], None],
+        pump: Pump,
+        node: Node,
+        arrivals: Arrivals,
+        holdings: Holdings,
+        opened: OpenedMessages,
     ) -> None:
-        self._dispatch = dispatch
-        lost.told = self.let_go
+        self._handing = handing
+        self._opened = opened
         self.send = Send(clock)
         self.takes = {
             lane: Take(
-                lane, ledger=ledger, handing=handing, clock=clock, settings=settings, node=node, room=self._room,
-                claimed=claimed, lost=lost, fail=fail,
+                lane, ledger=ledger, handing=handing, clock=clock, settings=settings, node=node, dispatch=dispatch,
+                pump=pump, arrivals=arrivals, holdings=holdings, opened=opened,
             )
-            for lane in lanes
+            for lane in settings.lanes
         }  # fmt: skip
         self.links = [
             Link(
                 lane, broker=broker, handing=handing, clock=clock, telemetry=telemetry, send=self.send,
                 sweep=Sweep(lane, handing=handing, clock=clock, settings=settings, send=self.send, node=node),
                 take=self.takes.get(lane), prefetch=PREFETCH_PER_SLOT * dispatch.lanes[lane].slots, node=node,
-                fail=fail,
             )
             for lane in (FIRST, RETRY)
         ]  # fmt: skip
+
+    async def prepare(self) -> None:
+        """Before the loops begin."""
+        await self._handing.prepare_handing()
 
     @property
     def is_connected(self) -> bool:
@@ -69,21 +74,9 @@ class Handoff:
         """Whether this node should claim from the ledger now, because a queue of its lanes brings nothing."""
         return any(link.may_claim() for link in self.links if link.take is not None)
 
-    def let_go(self, ids: Iterable[bytes]) -> None:
-        """These rows have left memory: recorded, parked or handed back."""
-        ids = list(ids)
-        for take in self.takes.values():
-            take.let_go(ids)
-
     def compare(self, in_memory: set[bytes]) -> None:
-        """The net under `let_go`."""
-        for take in self.takes.values():
-            take.compare(in_memory)
-
-    def forget(self) -> None:
-        """This node was buried."""
-        for take in self.takes.values():
-            take.forget()
+        """The net under what parts tell of rows that have left memory."""
+        self._opened.compare(in_memory)
 
     def leasing(self) -> list[tuple[str, Run]]:
         """The loops that lease rows: they end after `stop`."""
@@ -102,7 +95,3 @@ class Handoff:
         """Send what waits, within a moment."""
         if any(link.is_connected for link in self.links):
             await self.send.emptied(within_s=LEAVE_S)
-
-    def _room(self) -> tuple[int, int]:
-        memory = self._dispatch.memory
-        return (0, 0) if self._dispatch.paused else (memory.room(), memory.room_bytes())

@@ -5,22 +5,22 @@ Hints only make things sooner (ports/wakeups.py); what a process must know it fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from surehook.core.model import Lane
-from surehook.delivery.claim import Claim
+from surehook.delivery.claim_looks import ClaimLooks
+from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.park import Park
-from surehook.delivery.routes import Directory
+from surehook.delivery.loops import Loops
+from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.staleness import Staleness
 from surehook.ports.clock import Clock
 from surehook.ports.wakeups import CONFIGURATION, WORK, Wakeups, parked, parked_endpoint
 
 SOON_POLLS = 2  # a retry that is due within so many polls of the others is told of
 
 
-class Neighbours:
-    """`refresh` looks whether the configuration is newer than memory."""
+class Peers:
+    """Hints out and in."""
 
     def __init__(
         self,
@@ -28,35 +28,35 @@ class Neighbours:
         clock: Clock,
         settings: EngineSettings,
         wakeups: Wakeups,
+        loops: Loops,
         directory: Directory,
         dispatch: Dispatch,
-        claim: Claim,
-        park: Park,
-        refresh: Callable[[], None],
-        defect: Callable[[str, BaseException], None],
+        looks: ClaimLooks,
+        refill: Refill,
+        staleness: Staleness,
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._wakeups = wakeups
+        self._loops = loops
         self._directory = directory
         self._dispatch = dispatch
-        self._claim = claim
-        self._park = park
-        self._refresh = refresh
-        self._defect = defect
+        self._looks = looks
+        self._refill = refill
+        self._staleness = staleness
 
     # -- what we tell -----------------------------------------------------------------------------------
 
     def left(self, lane: Lane) -> None:
         """Accepted work of the lane was left to whoever has a slot for it."""
         if lane in self._settings.lanes:
-            self._dispatch.spilled = True
+            self._dispatch.spill()
         self._wakeups.publish(WORK[lane])
 
-    def goes_on(self, lane: Lane, due_at: int) -> None:
+    def on_rescheduled(self, lane: Lane, due_at: int) -> None:
         """A delivery was written for this instant, unheld. Others poll: they are told of what comes sooner."""
         if lane in self._settings.lanes:
-            self._claim.hint(lane, due_at)
+            self._looks.hint(lane, due_at)
         elif due_at - self._clock.now() < SOON_POLLS * self._settings.poll_s * 1000:
             self._wakeups.publish(WORK[lane])
 
@@ -79,12 +79,12 @@ class Neighbours:
         try:
             self._heed(kind)
         except Exception as error:  # who carries hints would log it, or carry none any more
-            self._defect("hints", error)
+            self._loops.defect("hints", error)
 
     def _heed(self, kind: str) -> None:
         if kind in WORK:
-            self._claim.woken(WORK.index(kind))  # type: ignore[arg-type]  # lanes are numbers
+            self._looks.woken(WORK.index(kind))  # type: ignore[arg-type]  # lanes are numbers
         elif kind == CONFIGURATION:
-            self._refresh()
+            self._staleness.soon()
         elif (endpoint := parked_endpoint(kind)) is not None and endpoint in self._directory.routes:
-            self._park.freed(self._directory.routes[endpoint])
+            self._refill.freed(self._directory.routes[endpoint])

@@ -10,25 +10,31 @@ node buries its own row.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Sequence
 
 from surehook.core.model import Delivery
 from surehook.delivery.accept import Accept
+from surehook.delivery.arrivals import Arrivals
 from surehook.delivery.claim import Claim
+from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.park import Park
+from surehook.delivery.endpoint_state import Route
+from surehook.delivery.handoff.handoff import Handoff
+from surehook.delivery.holdings import Holdings
+from surehook.delivery.node import Node
+from surehook.delivery.parking import Parking
 from surehook.delivery.record import Record
-from surehook.delivery.routes import Route
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.take_back import TakeBack
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
 RELEASE_ROWS = 1000  # deliveries handed back in one transaction
 
 
-class Leave:
-    """The way out. `begun` once the shutdown has started: from then on it is told of aborted requests."""
+class Shutdown:
+    """The way out. `begun` once it has started."""
 
     def __init__(
         self,
@@ -36,78 +42,82 @@ class Leave:
         ledger: Ledger,
         clock: Clock,
         settings: EngineSettings,
+        node: Node,
+        dispatch: Dispatch,
+        holdings: Holdings,
         accept: Accept,
         claim: Claim,
-        park: Park,
-        dispatch: Dispatch,
+        take_back: TakeBack,
+        arrivals: Arrivals,
+        parking: Parking,
         deliver: Deliver,
         record: Record,
-        node: Callable[[], bytes],
-        going_back: Collection[bytes],
+        handoff: Handoff | None,
+        health: ClusterHealth | None,
     ) -> None:
-        """`going_back`: rows that errands hand back at this moment."""
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
+        self._node = node
+        self._dispatch = dispatch
+        self._holdings = holdings
         self._accept = accept
         self._claim = claim
-        self._park = park
-        self._dispatch = dispatch
+        self._take_back = take_back
+        self._arrivals = arrivals
+        self._parking = parking
         self._deliver = deliver
         self._record = record
-        self._node = node
-        self._going_back = going_back
-        self.before_burial: Callable[[], Awaitable[None]] | None = None  # what has to be told while we live
-        self._unsent: list[Delivery] = []  # aborted before a byte was written
-        self._unknown: list[Delivery] = []  # … after
+        self._handoff = handoff
+        self._health = health
         self.begun = False
 
     def begin(self) -> None:
         """Take nothing new and start nothing new."""
         self.begun = True
-        self._accept.closed = True
-        self._dispatch.paused = True
+        self._node.stop_running()
+        self._accept.close()
+        self._dispatch.pause()
+        if self._handoff is not None:
+            self._handoff.stop()
+        if self._health is not None:
+            self._health.stop()
 
     async def wind_down(self, leasing: Sequence[asyncio.Task[None]]) -> None:
-        """Everything of the head of this file. `leasing` are the running loops that lease rows."""
+        """End the parts in the order above. `leasing` are the running loops that lease rows."""
         self._claim.stop()
-        self._park.stop()
+        self._take_back.stop()
         await asyncio.gather(*leasing)
         await self._accept.drained()
         await self._hand_back()
         await self._finish_flights()
-        await self._park.drained()
+        await self._parking.drained()
         await self._record.drained()
-        while self._going_back:
+        while self._holdings.is_giving_back:
             await self._clock.sleep(0.001)
-        if self.before_burial is not None:
-            await self.before_burial()
-        await self._ledger.bury([self._node()], now=self._clock.now())
-
-    def aborted(self, route: Route, delivery: Delivery, unknown: bool) -> None:
-        """A request ended before its answer, by our own doing."""
-        (self._unknown if unknown else self._unsent).append(delivery)
-        self._dispatch.memory.let_go(route, delivery)
+        if self._handoff is not None:
+            await self._handoff.close()  # what has to be told while we live
+        await self._ledger.bury([self._node.id], now=self._clock.now())
 
     def forget(self) -> None:
         """This node was buried, and what it has in memory belongs to others now."""
+        self._dispatch.pause()
+        self._node.end_life()
         self._deliver.forget()
-        for route, delivery in [*self.drain(), *self._record.forget(), *self._park.forget()]:
+        for route, delivery in [*self.drain(), *self._record.forget(), *self._parking.forget()]:
             self._dispatch.memory.let_go(route, delivery)
+        self._holdings.forget()
 
     def drain(self) -> list[tuple[Route, Delivery]]:
         """Take everything out of memory that was not begun."""
-        waiting: list[tuple[Route, Delivery]] = list(self._claim.timers.drain())
-        for route in self._dispatch.memory.holders:
-            waiting += [(route, delivery) for delivery in self._dispatch.drain(route)]
-        return waiting
+        return [*self._arrivals.timers.drain(), *self._dispatch.drain_all()]
 
     async def _hand_back(self) -> None:
         waiting = self.drain()
         for start in range(0, len(waiting), RELEASE_ROWS):
             chunk = waiting[start : start + RELEASE_ROWS]
             rows = [delivery for _, delivery in chunk]
-            await self._ledger.release(rows, node=self._node(), now=self._clock.now())
+            await self._ledger.release(rows, node=self._node.id, now=self._clock.now())
             for route, delivery in chunk:
                 self._dispatch.memory.let_go(route, delivery)
 
@@ -121,8 +131,8 @@ class Leave:
         while self._deliver.flights:
             await self._clock.sleep(0.001)
         now = self._clock.now()
-        if self._unsent:
-            await self._ledger.release(self._unsent, node=self._node(), now=now)
-        if self._unknown:
-            unknown = [delivery.id for delivery in self._unknown]
-            await self._ledger.free(unknown, node=self._node(), now=now)
+        if self._deliver.unsent:
+            await self._ledger.release(self._deliver.unsent, node=self._node.id, now=now)
+        if self._deliver.unknown:
+            unknown = [delivery.id for delivery in self._deliver.unknown]
+            await self._ledger.free(unknown, node=self._node.id, now=now)

@@ -1,46 +1,43 @@
-"""Putting aside and taking back: nothing sleeps for ever.
+"""Taking back what is parked, by endpoint, a few rows at a time, as memory and slots free up: nothing sleeps for ever.
 
-Parking is one batched update for everything that could not be sent now. Taking back is by endpoint, a few
-rows at a time, as memory and slots free up: a backlog of a million drains at the pace of its endpoint and
-costs nothing while it waits. Three things start a taking back: an endpoint's queue ran low (`hungry`), a
-probe is due, or the ten-second look found a parked group whose reason no longer holds.
+A backlog of a million drains at the pace of its endpoint. An endpoint is served when its queue runs low (`refill.py`), when a
+probe of its breaker is due, or when the ten-second look finds a parked group whose reason no longer holds.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from surehook.core.breaker import Probe
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.core.model import RETRY, Delivery
+from surehook.delivery.arrivals import Arrivals
 from surehook.delivery.asking import Asking
-from surehook.delivery.batch import Batches
-from surehook.delivery.breakers import UrlBreaker
-from surehook.delivery.claim import Claim
+from surehook.delivery.breaker_changes import BreakerChanges
+from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
+from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route, UrlBreaker
+from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
-from surehook.delivery.lost import Lost
 from surehook.delivery.managing import Book
-from surehook.delivery.routes import Directory, Route
+from surehook.delivery.node import Node
+from surehook.delivery.parking import Parking
+from surehook.delivery.pump import Pump
+from surehook.delivery.refill import BREAKER_REASONS, Refill
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.turns import Line
 from surehook.ports.clock import Clock
 from surehook.ports.health import OVERLAP_MS
 from surehook.ports.ledger import ParkedGroup, is_full
 
 PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PULL_BYTES = 16 << 20  # … and bytes of their bodies: the ledger's answer is in memory twice for a moment
-FULL_LOOKS = 16  # endpoints asked in one record window whether they may hold more by now
 PROBE_ROWS = 10  # rows looked through for one that is due
-STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
 GROUPS_A_TURN = 2_000  # looked at before others have the event loop: a few milliseconds
-BREAKER_REASONS = ("breaker", "key")
 
 
-class Park:
-    """Both directions. `groups` is what the last look found parked."""
+class TakeBack:
+    """The loop that serves `refill`, and probes. `groups` is what the last look found parked."""
 
     def __init__(
         self,
@@ -48,132 +45,40 @@ class Park:
         ledger: Book,
         clock: Clock,
         settings: EngineSettings,
+        node: Node,
+        loops: Loops,
         directory: Directory,
         dispatch: Dispatch,
-        node: Callable[[], bytes],
-        lost: Lost,
-        loops: Loops,
+        pump: Pump,
+        deliver: Deliver,
+        arrivals: Arrivals,
+        parking: Parking,
+        refill: Refill,
+        holdings: Holdings,
+        breakers: BreakerChanges,
+        health: ClusterHealth | None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._settings = settings
+        self._node = node
         self._directory = directory
         self._dispatch = dispatch
-        self._node = node
-        self._lost = lost
-        self._loops = loops
+        self._pump = pump
+        self._deliver = deliver
+        self._arrivals = arrivals
+        self._parking = parking
+        self._refill = refill
+        self._holdings = holdings
+        self._breakers = breakers
         self.groups: list[ParkedGroup] = []
-        self.deliver: Deliver | None = None
-        self.claim: Claim | None = None
-        self.gone: Callable[[list[bytes]], None] = lambda ids: None  # these have left memory
-        # It may be probed sooner, by whichever node can.
-        self.hastened: Callable[[UrlBreaker], None] = lambda breaker: None
-        self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
-            self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
-        )
-        self._hungry = Line()
-        self._full = Line()  # those that would take back, and may hold nothing more
-        self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
-        self._wake = asyncio.Event()
-        self.asking = Asking(clock=clock, loops=loops, wake=self._wake.set)
+        self.asking = Asking(clock=clock, loops=loops, health=health, refill=refill)
         self._stopped = False
-
-    # -- aside ------------------------------------------------------------------------------------------
-
-    def put(self, route: Route, delivery: Delivery, reason: str) -> None:
-        """A held delivery cannot be sent now; its memory is free once the book has it."""
-        self._batches.put((route, delivery, reason))
-
-    def put_queue(self, route: Route) -> None:
-        """Everything that waits for an endpoint that cannot take it (breaker opened, status changed)."""
-        reason = route.takes
-        if reason is not None:
-            for delivery in self._dispatch.drain(route):
-                self.put(route, delivery, reason)
-
-    def heed(self, breaker: UrlBreaker) -> None:
-        """It opened or closed: every endpoint that shares it parks its queue, or may take back."""
-        for route in breaker.routes:
-            if route.takes is None:
-                self.freed(route)
-            else:
-                self.put_queue(route)
-                self.hungry(route)
-
-    def freed(self, route: Route) -> None:
-        """Its breaker does not hold it: what this and other processes parked for that may be taken back."""
-        route.may_have_parked(*BREAKER_REASONS)
-        self.hungry(route)
-
-    def probe_now(self, breaker: UrlBreaker) -> None:
-        """What opened it may be mended."""
-        breaker.hasten(self._clock.now())
-        self.hastened(breaker)
-        for route in breaker.routes:
-            self.hungry(route)
-
-    async def drained(self) -> None:
-        await self._batches.drained()
-
-    def forget(self) -> list[tuple[Route, Delivery]]:
-        """This node was buried: what is on its way into parking was freed."""
-        return [(route, delivery) for route, delivery, _ in self._batches.forget()]
-
-    def pending_ids(self) -> list[bytes]:
-        """Deliveries that are on their way into parking."""
-        return [delivery.id for _, delivery, _ in self._batches.items()]
-
-    async def _flush(self, batch: list[tuple[Route, Delivery, str]]) -> None:
-        node = self._node()  # who holds them, however often it is tried
-        by_reason: dict[str, list[Delivery]] = {}
-        for _, delivery, reason in batch:
-            by_reason.setdefault(reason, []).append(delivery)
-        for reason, deliveries in by_reason.items():
-            wait_s = 0.05
-            while True:
-                try:
-                    await self._ledger.park(deliveries, reason, node=node, now=self._clock.now())
-                    break
-                except (NodeBuried, LedgerBroken) as error:
-                    self._loops.fail(error)
-                    break
-                except LedgerUnavailable as error:
-                    self._loops.outage.met("park", error)
-                    await asyncio.sleep(wait_s)
-                    wait_s = min(wait_s * 2, 2.0)
-        for route, delivery, reason in batch:
-            self._dispatch.memory.let_go(route, delivery)
-            route.may_have_parked(reason)
-            self.hungry(route)
-        self.gone([delivery.id for _, delivery, _ in batch])
-        # Who waits for a share is not asked again here: what was parked for want of one would be taken back at once.
-        assert self.claim is not None
-        self.claim.freed()
-
-    def _broke(self, batch: list[tuple[Route, Delivery, str]], error: Exception) -> None:
-        self._loops.defect("park", error)
-
-    # -- back -------------------------------------------------------------------------------------------
-
-    def hungry(self, route: Route) -> None:
-        """This endpoint may be able to take parked work now."""
-        if route.parked and route not in self._resting:
-            self._hungry.add(route)
-            self._wake.set()
-
-    def let_go(self) -> None:
-        """Deliveries have left memory: who waits for a share of it may have one now."""
-        for _ in range(min(len(self._full), FULL_LOOKS)):
-            route = self._full.take()
-            if self._dispatch.memory.has_share(route):
-                self.hungry(route)
-            else:
-                self._full.add(route)
 
     def stop(self) -> None:
         """End the loop once the call in hand is done."""
         self._stopped = True
-        self._wake.set()
+        self._refill.wake.set()
 
     async def run(self) -> None:
         """Take back until it is stopped."""
@@ -193,25 +98,25 @@ class Park:
             route = self._directory.routes.get(group.endpoint)
             if route is not None:
                 route.may_have_parked(group.reason)
-                self.hungry(route)
+                self._refill.wants_work(route)
 
     def _mind_the_clock(self, breaker: UrlBreaker, now: int) -> None:
         before = breaker.probe_at
         breaker.mind_the_clock(now)
         # Where it opened in the future, this clock was set back; what is less may be the distance of clocks.
         if breaker.opened_at <= now and before - breaker.probe_at > OVERLAP_MS:
-            self.hastened(breaker)
+            self._breakers.hastened(breaker)
 
     async def _round(self) -> None:
         while self.asking.waiting and self.asking.is_free:
             self._ask(self.asking.waiting.take())
         await self._probe_granted()
-        for _ in range(len(self._hungry)):
+        for _ in range(len(self._refill.wanting)):
             if not self._may_take_back():
                 break
-            await self._feed(self._hungry.take())
+            await self._feed(self._refill.wanting.take())
             await self._probe_granted()
-            self._dispatch.pump()
+            self._pump.pump()
 
     def _may_take_back(self) -> bool:
         return not self._dispatch.paused and self._dispatch.memory.has_room()
@@ -238,7 +143,7 @@ class Park:
         memory = self._dispatch.memory
         limit = min(PULL_ROWS, route.pull, memory.share(route))
         if limit <= 0:
-            self._full.add(route)
+            self._refill.is_full(route)
             return
         size = min(PULL_BYTES, memory.share_bytes(route))
         restart = "failure" in route.parked
@@ -249,18 +154,11 @@ class Park:
         if not is_full(rows, limit=limit, size=size):
             route.has_taken_back(reasons)
         if strays:
-            self._rest_route(route)
+            self._refill.rest(route)
         if route.is_low:
-            self.hungry(route)  # what came was not due, or parked again: go on until something can be sent
-
-    def _rest_route(self, route: Route) -> None:
-        """What was taken back is another lane's, and our own queue would never say that there is enough of it."""
-        self._resting.add(route)
-        asyncio.get_running_loop().call_later(STRAY_REST_S, self._rested, route)
-
-    def _rested(self, route: Route) -> None:
-        self._resting.discard(route)
-        self.hungry(route)
+            self._refill.wants_work(
+                route
+            )  # what came was not due, or parked again: go on until something can be sent
 
     def _ask(self, route: Route) -> None:
         """A probe is a call of the patient lane, for a node that delivers it, and needs something to send."""
@@ -289,12 +187,13 @@ class Park:
                 or route.takes not in BREAKER_REASONS
             ):
                 due = []  # closed, paused, or called elsewhere meanwhile
-            assert self.deliver is not None
             for delivery in rows:
                 if due and not sent and delivery.due_at <= now:
-                    sent = self.deliver.probe(route, delivery, probe)  # or it was past its age, and has ended
+                    sent = self._deliver.probe(
+                        route, delivery, probe
+                    )  # or it was past its age, and has ended
                 else:
-                    self.put(route, delivery, route.takes or "breaker")
+                    self._parking.put(route, delivery, route.takes or "breaker")
             if rows and not due:
                 soonest = min(delivery.due_at for delivery in rows)
                 breaker.drop_probe(probe, next_at=min(soonest, now + int(self._settings.look_s * 1000)))
@@ -313,17 +212,16 @@ class Park:
         queue: bool = True,
     ) -> tuple[list[Delivery], int]:
         """Rows out of parking, and how many of them went back to the book as another lane's."""
-        assert self.claim is not None
-        node = self._node()
-        with self._lost.leasing():
+        node = self._node.id
+        with self._holdings.leasing():
             rows = await self._ledger.unpark(
                 route.endpoint.id, reasons,
                 node=node, limit=limit, now=self._clock.now(), size=size, restart=restart,
             )  # fmt: skip
-            if node != self._node():
+            if not self._node.is_still(node):
                 return [], 0  # buried before the answer came: they are free again
             if queue:
-                return rows, self.claim.take(rows, out_of_parking=True)
+                return rows, self._arrivals.take(rows, out_of_parking=True)
             for delivery in rows:
                 self._dispatch.memory.hold(route, delivery)
             return rows, 0
@@ -342,13 +240,13 @@ class Park:
         )
         try:
             async with asyncio.timeout(wait_s):
-                await self._wake.wait()
+                await self._refill.wake.wait()
         except TimeoutError:
             now = self._clock.now()
             for breaker in [breaker for breaker in unclosed if breaker.probe_at <= now]:
                 for route in breaker.routes:
-                    self.hungry(route)
-        self._wake.clear()
+                    self._refill.wants_work(route)
+        self._refill.wake.clear()
 
 
 def _standing(route: Route) -> tuple[list[str], bool]:

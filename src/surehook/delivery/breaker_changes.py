@@ -1,0 +1,160 @@
+"""What follows when a breaker opens or closes, by whomever: a call of ours, other nodes, the configuration, a person.
+
+A change of ours goes into the ledger, by way of the other nodes where all decide together. Endpoints that share the breaker
+park their queues, or may take back. What the configuration closes every node closes that knew it, as it reads the change; to
+close twice is to close once.
+
+What others say of a breaker comes with each exchange where nodes can ask what they share (`cluster_health.py`), else from the
+ledger, at each look: every opening, reopening and closing is written there with the results that caused it. Both say the
+same: a state and the generation of the decision, and `Breaker.hear` says which of two is newer. A node that delivers only the
+first lane never probes: this is how it learns that a probe went well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surehook.core.breaker import Change
+from surehook.core.model import BreakerRow
+from surehook.delivery.directory import Directory
+from surehook.delivery.endpoint_state import UrlBreaker
+from surehook.delivery.health_reports import HealthReports
+from surehook.delivery.parking import Parking
+from surehook.delivery.peers import Peers
+from surehook.delivery.record import Record
+from surehook.delivery.refill import Refill
+from surehook.ports.clock import Clock
+from surehook.ports.health import View
+from surehook.ports.ledger import Ledger
+
+
+class BreakerChanges:
+    """`reports` is None where each node decides alone."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        directory: Directory,
+        refill: Refill,
+        parking: Parking,
+        record: Record,
+        peers: Peers,
+        reports: HealthReports | None,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._breakers = directory.breakers
+        self._refill = refill
+        self._parking = parking
+        self._record = record
+        self._peers = peers
+        self._reports = reports
+
+    # -- by calls of ours, and by nobody's ----------------------------------------------------------------
+
+    def by_call(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None:
+        """A call of the endpoint changed it; its result follows, and takes the change into the ledger along."""
+        if self._reports is None:
+            self._record.breaker_changed(breaker, change, endpoint)
+        else:
+            self._reports.turned(breaker, change, endpoint)
+        self._heed(breaker, endpoint)
+
+    def probe_now(self, breaker: UrlBreaker) -> None:
+        """What opened it may be mended."""
+        breaker.hasten(self._clock.now())
+        self.hastened(breaker)
+        for route in breaker.routes:
+            self._refill.wants_work(route)
+
+    def hastened(self, breaker: UrlBreaker) -> None:
+        """It may be probed sooner, by whichever node can."""
+        if self._reports is not None:
+            self._reports.hastened(breaker)
+
+    def by_hand(self, breaker: UrlBreaker) -> None:
+        """A person says that its receiver is well. The backlog begins slowly, as behind a probe."""
+        if breaker.close(self._clock.now()) is None:
+            return
+        for route in breaker.routes:
+            for limit in route.limits:
+                limit.ramp()
+        self._closed(breaker)
+
+    # -- by others ------------------------------------------------------------------------------------------
+
+    def hear(self, view: View) -> None:
+        """Somebody says that a breaker stands so."""
+        breaker = self._breakers.get((view.tenant, view.key))
+        if breaker is None:
+            self._breakers.hear(view, self._clock.now())
+        elif breaker.hear_view(view):
+            self.heard(breaker)
+
+    def heard(self, breaker: UrlBreaker) -> None:
+        """Others opened, closed or hastened it, or all together did."""
+        if breaker.is_unheeded:  # the other node does not know yet that no policy heeds it
+            breaker.close(self._clock.now())
+            self._closed(breaker)
+        else:
+            self._parking.heed(breaker)
+
+    async def look(self) -> None:
+        """Hear what the ledger says, while the others cannot be asked."""
+        known = [breaker.place for breaker in self._breakers.unclosed]
+        self._breakers.forget_heard(self._clock.now())
+        for row in await self._ledger.breakers(known):
+            self.hear(_view(row))
+
+    # -- by the configuration -----------------------------------------------------------------------------
+
+    def restore(self, stood: Sequence[BreakerRow]) -> None:
+        """Go on where the ledger said that breakers stood, before the configuration was read."""
+        for row in stood:
+            breaker = self._breakers.get((row.tenant, row.key))
+            if breaker is None:
+                orphan = UrlBreaker(row.tenant, row.key, None)
+                orphan.restore(row)
+                orphan.close(self._clock.now())
+                self._gone(orphan)
+            else:
+                breaker.restore(row)
+                self._breakers.unsettle(breaker)
+        self.settle()
+
+    def settle(self) -> None:
+        """The configuration in memory has changed: the last endpoint of some is gone, or no policy heeds them any more."""
+        for breaker, is_known in self._breakers.settle(self._clock.now()):
+            if breaker.routes:
+                self._closed(breaker)
+            elif is_known:
+                self._gone(breaker)
+
+    def _closed(self, breaker: UrlBreaker) -> None:
+        """It was closed by no call, so no result takes that along."""
+        endpoint = breaker.oldest.endpoint.id
+        if self._reports is None:
+            self._record.breaker_told(breaker, "closed", endpoint)
+        else:
+            self._reports.turned(breaker, "closed", endpoint)
+        self._heed(breaker, endpoint)
+
+    def _heed(self, breaker: UrlBreaker, endpoint: bytes) -> None:
+        """Others may take back what is parked, as we may."""
+        if breaker.is_closed:
+            self._peers.closed(endpoint)
+        self._parking.heed(breaker)
+
+    def _gone(self, breaker: UrlBreaker) -> None:
+        self._record.breaker_gone(breaker)
+        if self._reports is not None:
+            self._reports.gone(breaker)
+
+
+def _view(row: BreakerRow) -> View:
+    return View(
+        tenant=row.tenant, key=row.key, state="closed" if row.state == "closed" else "open", reason=row.reason or None,
+        opened_at=row.opened_at, probe_at=row.probe_at, generation=row.generation,
+    )  # fmt: skip

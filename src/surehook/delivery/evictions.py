@@ -1,0 +1,50 @@
+"""Freeing what dead nodes hold: their rows are ready for everybody, and nobody here knows of which endpoints they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surehook.delivery.claim_looks import ClaimLooks
+from surehook.delivery.loops import Loops
+from surehook.delivery.orphans import Orphans
+from surehook.delivery.peers import Peers
+from surehook.ports.clock import Clock
+from surehook.ports.ledger import Ledger
+from surehook.ports.telemetry import Telemetry
+
+
+class Evictions:
+    """Buries nodes in the ledger, and lets everybody look for what that frees."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        clock: Clock,
+        telemetry: Telemetry,
+        loops: Loops,
+        orphans: Orphans,
+        looks: ClaimLooks,
+        peers: Peers,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._telemetry = telemetry
+        self._loops = loops
+        self._orphans = orphans
+        self._looks = looks
+        self._peers = peers
+
+    def begin(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
+        """Beside the beats, which a burial of many rows must not hold up."""
+        self._loops.do("bury", lambda: self.evict(nodes, judged))
+
+    async def evict(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
+        """Free what these nodes hold. `judged`: the counters by which those were judged that were only silent."""
+        burial = await self._ledger.bury(nodes, now=self._clock.now(), judged=judged)
+        self._telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
+        if burial.nodes:
+            self._orphans.look_everywhere()  # what those knew is gone with them
+        if burial.freed:
+            self._looks.wake()
+            self._peers.work()

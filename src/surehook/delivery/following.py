@@ -1,0 +1,39 @@
+"""What follows for deliveries in memory as the configuration changes."""
+
+from __future__ import annotations
+
+from surehook.delivery.breaker_changes import BreakerChanges
+from surehook.delivery.dispatch import Dispatch
+from surehook.delivery.endpoint_state import Route
+from surehook.delivery.parking import Parking
+from surehook.delivery.refill import Refill
+
+
+class Following:
+    """`loading.Follower` of the engine."""
+
+    def __init__(
+        self, *, dispatch: Dispatch, refill: Refill, parking: Parking, breakers: BreakerChanges
+    ) -> None:
+        self._dispatch = dispatch
+        self._refill = refill
+        self._parking = parking
+        self._breakers = breakers
+
+    def touched(self, route: Route) -> None:
+        """Its queue is parked, or it may take back."""
+        if route.is_quiet:
+            return
+        if route.takes is not None:
+            self._parking.put_queue(route)
+        self._refill.wants_work(route)
+        self._dispatch.on_token(route)  # it may have waited for a token of credentials that it has no more
+
+    def dropped(self, route: Route) -> None:
+        """What waits for it is ended by the next pump."""
+        for delivery in self._dispatch.drain(route):
+            self._dispatch.push(route, delivery)
+
+    def settled(self) -> None:
+        """Breakers are judged by the endpoints that share them now."""
+        self._breakers.settle()
