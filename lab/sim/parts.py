@@ -28,7 +28,7 @@ from surehook.core import signature
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
 from surehook.core.model import FIRST, RETRY
-from surehook.delivery import cancel, endpoints, resend, tenants
+from surehook.delivery import deliveries, endpoints, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.engine import Engine
 from surehook.delivery.replay import Replays
@@ -124,13 +124,13 @@ class Server:
         return signature.write_secret(secret.kind, secret.material)
 
     async def resend(self, delivery: bytes) -> None:
-        await resend.resend(self.engine, delivery)
+        await deliveries.resend(self.engine, delivery)
 
     async def replay(self, tenant: str) -> None:
         await self._replays.begin({"tenant": tenant}, dry_run=False)
 
     async def cancel(self, delivery: bytes) -> None:
-        await cancel.cancel(self.engine, delivery)
+        await deliveries.cancel(self.engine, delivery)
 
 
 def assemble(world: World, machine: Machine, process: Process, ledger: SimLedger) -> Server:

@@ -12,7 +12,8 @@ from lab.ledger.ledger import MemoryLedger
 from surehook.api.serving import open_door
 from surehook.core import ids
 from surehook.core.errors import LedgerUnavailable
-from surehook.delivery import replay, resend
+from surehook.delivery import deliveries as operations
+from surehook.delivery import replay
 from surehook.ports.registry import Page
 from tests.api.house import KEY, House, Metrics
 
@@ -190,7 +191,7 @@ def test_what_is_resent_by_hand_meanwhile_is_not_replayed_as_well(house: House) 
         """Between the job's look and its writing, somebody else resends one of them."""
         page = await plain(*args, **kwargs)
         ledger.deliveries = plain
-        await resend.resend(house.engine, ids.parse(ids.DELIVERY, one))
+        await operations.resend(house.engine, ids.parse(ids.DELIVERY, one))
         return page
 
     ledger.deliveries = deliveries

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from surehook.core.profiles import PROFILES
-from surehook.delivery.board import breaker_views
+from surehook.delivery.breaker_board import breaker_views
 from surehook.delivery.endpoint_state import UrlBreaker
 
 NOW = 1_767_225_600_000

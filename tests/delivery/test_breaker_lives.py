@@ -10,7 +10,7 @@ import pytest
 from lab.health import LocalHealth
 from surehook.core.model import BreakerRow, EventType
 from surehook.core.policy import BreakerPolicy
-from surehook.delivery import endpoints, resend, testcall
+from surehook.delivery import deliveries, endpoints, testcall
 from surehook.delivery.breakers import AHEAD_MS
 from surehook.ports.health import BreakerUpdate, View
 from tests.delivery.house import REFUSES, House, answers, in_house
@@ -260,7 +260,7 @@ async def _tests(house: House, endpoint: bytes) -> None:
 
 async def _resends(house: House, endpoint: bytes) -> None:
     view, *_ = await house.deliveries()
-    await resend.resend(house.engine, view.id)
+    await deliveries.resend(house.engine, view.id)
 
 
 @pytest.mark.parametrize("mends", [_rotates, _resumes, _tests, _resends])

@@ -10,7 +10,7 @@ import pytest
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import EventType
-from surehook.delivery import ageing, cancel, endpoints
+from surehook.delivery import ageing, deliveries, endpoints
 from surehook.delivery.chores import Chores
 from surehook.delivery.retry_end import end_pending_retries
 from surehook.delivery.settings import EngineSettings
@@ -132,7 +132,7 @@ def test_endings_by_request_of_retries_and_with_the_endpoint_are_counted() -> No
         seen = await house.deliveries(state="retrying")
         assert len(seen) == 12
         for view in seen[:3]:
-            await cancel.cancel(engine, view.id)
+            await deliveries.cancel(engine, view.id)
         assert engine.watch.finished_by_state == {"cancelled": 3}
         assert engine.watch.notices.get("delivery.dead") is None
         await endpoints.remove(engine, Chores(), endpoint)

@@ -14,7 +14,7 @@ from surehook.api.services import ManagementEngine
 from surehook.api.shapes import BreakerShape, HeldShape
 from surehook.core import limits, url
 from surehook.core.instants import render
-from surehook.delivery import by_hand
+from surehook.delivery import breaker_board
 from surehook.delivery.managing import BreakerView
 
 
@@ -48,11 +48,11 @@ async def list_breakers(asked: ApiRequest) -> ApiAnswer:
 
 
 async def probe(asked: ApiRequest) -> ApiAnswer:
-    return await _by_hand(asked, by_hand.probe)
+    return await _by_hand(asked, breaker_board.probe)
 
 
 async def close(asked: ApiRequest) -> ApiAnswer:
-    return await _by_hand(asked, by_hand.close)
+    return await _by_hand(asked, breaker_board.close)
 
 
 async def _by_hand(

@@ -12,7 +12,7 @@ from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.shapes import DeliveryShape
 from surehook.core import ids, limits
-from surehook.delivery import dead_letters
+from surehook.delivery import deliveries
 from surehook.ports.reading import DeliveryFilter
 
 
@@ -35,7 +35,7 @@ async def list_all(asked: ApiRequest) -> ApiAnswer:
 
 async def dismiss(asked: ApiRequest) -> ApiAnswer:
     delivery = asked.id(ids.DELIVERY, "delivery")
-    seen = await dead_letters.dismiss(asked.services.engine, delivery, note=asked.body.note)
+    seen = await deliveries.dismiss(asked.services.engine, delivery, note=asked.body.note)
     return ApiAnswer(show.delivery(seen))
 
 

@@ -15,8 +15,7 @@ from surehook.core import ids
 from surehook.core.model import Attempt, OutcomeName, State
 from surehook.core.outcome import BY_FAILURE
 from surehook.core.receipt import CODE_CHARS, STAGES
-from surehook.delivery import cancel as cancelling
-from surehook.delivery import resend as resending
+from surehook.delivery import deliveries
 from surehook.ports.reading import DeliveryFilter, DeliveryView
 from surehook.ports.registry import Page
 
@@ -33,26 +32,26 @@ async def list_all(asked: ApiRequest) -> ApiAnswer:
 
 
 async def get(asked: ApiRequest) -> ApiAnswer:
-    return ApiAnswer(shown(asked, await resending.find(asked.services.engine, _id(asked))))
+    return ApiAnswer(shown(asked, await deliveries.find(asked.services.engine, _id(asked))))
 
 
 async def list_attempts(asked: ApiRequest) -> ApiAnswer:
     delivery = _id(asked)
-    seen = await resending.find(asked.services.engine, delivery)
+    seen = await deliveries.find(asked.services.engine, delivery)
     history = await asked.services.engine.ledger.attempts(delivery)
-    policy = await resending.policy_of(asked.services.engine, seen.endpoint, seen.type)
+    policy = await deliveries.policy_of(asked.services.engine, seen.endpoint, seen.type)
     newest = _newest(history, limit=asked.limit, after=asked.after)
     return asked.page(newest, partial(show.attempt, policy=policy))
 
 
 async def resend(asked: ApiRequest) -> ApiAnswer:
-    seen, is_new = await resending.resend(asked.services.engine, _id(asked))
+    seen, is_new = await deliveries.resend(asked.services.engine, _id(asked))
     shape = shown(asked, seen)
     return ApiAnswer(shape, 201, {"location": f"/v1/deliveries/{shape.id}"}) if is_new else ApiAnswer(shape)
 
 
 async def cancel(asked: ApiRequest) -> ApiAnswer:
-    return ApiAnswer(shown(asked, await cancelling.cancel(asked.services.engine, _id(asked))))
+    return ApiAnswer(shown(asked, await deliveries.cancel(asked.services.engine, _id(asked))))
 
 
 def shown(asked: ApiRequest, seen: DeliveryView) -> DeliveryShape:

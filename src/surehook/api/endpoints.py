@@ -18,7 +18,7 @@ from surehook.core.authentication import Authentication
 from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
-from surehook.delivery.resend import policy_of
+from surehook.delivery.deliveries import policy_of
 
 Url = Annotated[str, Meta(min_length=1, max_length=url.CHARS_MAX, description="Where requests go.")]
 EventTypes = Annotated[

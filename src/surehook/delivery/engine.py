@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from surehook.core import ids
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, NodeBuried, Problem
-from surehook.delivery.board import breaker_views
+from surehook.delivery.breaker_board import breaker_views
 from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.parts import Parts

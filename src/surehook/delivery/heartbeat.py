@@ -14,10 +14,9 @@ dead, and nothing of it can still be on its way.
 
 from __future__ import annotations
 
-from surehook.delivery.around import Host
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.evictions import Evictions
-from surehook.delivery.node import Node
+from surehook.delivery.node import Host, Node
 from surehook.delivery.outage import Outage
 from surehook.delivery.pausing import Pausing
 from surehook.delivery.settings import EngineSettings

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from surehook.core import ids
-from surehook.delivery.around import Host
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.evictions import Evictions
 from surehook.delivery.heartbeat import Heartbeat
-from surehook.delivery.node import Node
+from surehook.delivery.node import Host, Node
 from surehook.delivery.pausing import Pausing
 from surehook.delivery.shutdown import Shutdown
 from surehook.ports.clock import Clock

@@ -11,11 +11,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
+from surehook.core import model
 from surehook.core.errors import NodeBuried
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
+
+
+class Host(Protocol):
+    """Who this process is (host/process.py)."""
+
+    def this_node(self, node_id: bytes, *, now: int) -> model.Node: ...
+    def is_gone(self, node: model.Node) -> bool: ...
 
 
 class Node:

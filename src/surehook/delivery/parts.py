@@ -13,7 +13,6 @@ neither and both are handed it: queues (`dispatch`), what wants work (`refill`),
 from __future__ import annotations
 
 from surehook.delivery.accept import Accept
-from surehook.delivery.around import Host
 from surehook.delivery.arrivals import Arrivals
 from surehook.delivery.book_clock import BookClock
 from surehook.delivery.breaker_changes import BreakerChanges
@@ -40,7 +39,7 @@ from surehook.delivery.looks import Looks
 from surehook.delivery.loops import Loops
 from surehook.delivery.managing import Book
 from surehook.delivery.membership import Membership
-from surehook.delivery.node import Node
+from surehook.delivery.node import Host, Node
 from surehook.delivery.notices import Notices
 from surehook.delivery.orphans import Orphans
 from surehook.delivery.outage import Outage

@@ -26,9 +26,9 @@ from surehook.core.errors import Problem
 from surehook.core.model import Delivery
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
+from surehook.delivery.deliveries import policy_of, replacement
 from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager, new_id
-from surehook.delivery.resend import policy_of, replacement
 from surehook.ports.reading import DeliveryFilter, DeliveryView, ReplayJob
 
 PAGE_ROWS = 200  # deliveries looked at, and at most made, in one transaction

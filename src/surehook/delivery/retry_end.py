@@ -18,9 +18,9 @@ from surehook.core.model import Delivery
 from surehook.core.outcome import LATE
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
+from surehook.delivery.deliveries import policy_of
 from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager
-from surehook.delivery.resend import policy_of
 from surehook.delivery.telling import Telling
 from surehook.ports.reading import DeliveryFilter
 

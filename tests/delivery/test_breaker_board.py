@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import Problem
-from surehook.delivery import by_hand, resend, testcall
+from surehook.delivery import breaker_board, deliveries, testcall
 from surehook.ports.transport import Answer
 from tests.delivery.house import TENANT, House, Script, answers, in_house
 from tests.delivery.nodes import ALL, API, Town, in_town
@@ -53,7 +53,7 @@ def test_one_that_is_closed_sends_what_was_parked_and_says_so(script: Script) ->
     async def story(house: House) -> None:
         await behind_an_open_one(house, script)
         house.receivers.scripts[A] = answers(200)
-        view = await by_hand.close(house.engine, TENANT, A + "?any=query")
+        view = await breaker_board.close(house.engine, TENANT, A + "?any=query")
         assert (view.state, view.url, view.probe_at) == ("closed", A, None)
         await house.wait(5)
         assert await house.states() == {"delivered": 30}
@@ -68,7 +68,7 @@ def test_the_backlog_behind_it_begins_slowly() -> None:
         endpoint = await behind_an_open_one(house)
         house.receivers.scripts[A] = answers(200, after=1)
         before = calls(house)
-        await by_hand.close(house.engine, TENANT, A)
+        await breaker_board.close(house.engine, TENANT, A)
         assert house.route(endpoint).limits[1].now == 1
         await house.wait(0.5)
         assert calls(house) - before <= 2, "one a lane"
@@ -80,7 +80,7 @@ def test_a_receiver_that_still_fails_opens_it_again() -> None:
     async def story(house: House) -> None:
         endpoint = await behind_an_open_one(house)
         before = calls(house)
-        await by_hand.close(house.engine, TENANT, A)
+        await breaker_board.close(house.engine, TENANT, A)
         await house.wait(30)
         assert house.route(endpoint).breaker.state == "open"
         assert 20 <= calls(house) - before < 60, "what a closed breaker counts, and no more"
@@ -92,12 +92,12 @@ def test_one_that_is_probed_by_hand_asks_with_one_delivery_at_once() -> None:
     async def story(house: House) -> None:
         await behind_an_open_one(house)
         before = calls(house)
-        view = await by_hand.probe(house.engine, TENANT, A)
+        view = await breaker_board.probe(house.engine, TENANT, A)
         assert (view.state, view.probe_at) == ("open", house.clock.now())
         await house.wait(3)
         assert calls(house) == before + 1
         house.receivers.scripts[A] = answers(200)
-        await by_hand.probe(house.engine, TENANT, A)
+        await breaker_board.probe(house.engine, TENANT, A)
         await house.wait(10)
         assert await house.states() == {"delivered": 30}
 
@@ -107,7 +107,7 @@ def test_one_that_is_probed_by_hand_asks_with_one_delivery_at_once() -> None:
 def test_one_that_is_closed_stays_closed_and_a_url_of_nobody_has_none() -> None:
     async def story(house: House) -> None:
         await house.endpoint(A)
-        for act in (by_hand.probe, by_hand.close):
+        for act in (breaker_board.probe, breaker_board.close):
             assert (await act(house.engine, TENANT, A)).state == "closed"
             for tenant, url in ((TENANT, "https://b.example/hook"), ("other", A)):
                 with pytest.raises(Problem) as refused:
@@ -127,7 +127,7 @@ def test_whoever_is_asked_all_nodes_hear_of_the_closing() -> None:
         held = {engine.directory.breakers[TENANT, A].state for engine in town.engines.values()}
         assert held == {"open"}
         town.receivers.scripts[A] = answers(200)
-        await by_hand.close(town.engine, TENANT, A)
+        await breaker_board.close(town.engine, TENANT, A)
         await town.wait(15)
         assert await town.states() == {"delivered": 30}
         assert (await town.notices()).count("breaker.closed") == 1
@@ -143,7 +143,7 @@ def test_a_resend_of_what_is_finished_hastens_the_probe_as_well() -> None:
         await house.wait(1)
         (done,) = await house.deliveries()
         house.route(endpoint).breaker.trip("failures", house.clock.now())
-        _, is_new = await resend.resend(house.engine, done.id)
+        _, is_new = await deliveries.resend(house.engine, done.id)
         assert is_new
         await house.wait(3)
         assert await house.states() == {"delivered": 2}

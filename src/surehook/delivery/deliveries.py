@@ -1,4 +1,4 @@
-"""Deliver again, on request: a new delivery for a finished one, or now instead of later for an open one.
+"""What a person does to one delivery: send it again, or now; cancel it; put a dead letter away with a note.
 
 A replay keeps the event's id and bytes and has its own delivery id, attempt 1 and `replay_of`; it starts its
 schedule anew, under the policy of today.
@@ -14,6 +14,7 @@ from surehook.core.profiles import PROFILES
 from surehook.delivery.managing import Manager
 from surehook.ports.reading import DeliveryView
 
+CANCEL_LOOKS = 3  # a delivery that goes on to its next attempt between look and end is looked at again
 COMMIT_TRIES = 5  # with the same ids, so a commit whose answer was lost is found and not doubled
 
 
@@ -39,6 +40,37 @@ async def find(manager: Manager, delivery: bytes) -> DeliveryView:
     if seen is None:
         raise Problem("not_found", "there is no delivery with this id", status=404)
     return seen
+
+
+async def cancel(manager: Manager, delivery: bytes) -> DeliveryView:
+    """End it as `cancelled`, reason `request`. Raises Problem `delivery_sending` or `delivery_finished`."""
+    for _ in range(CANCEL_LOOKS):
+        seen = await find(manager, delivery)
+        if seen.finished_at is not None:
+            raise Problem("delivery_finished", f"it has ended already: {seen.state}", status=409)
+        opened = await manager.ledger.open_delivery(delivery)
+        if opened is None or opened[1] is not None:
+            continue  # between the looks it ended, or it was taken up
+        now = manager.clock.now()
+        if await manager.endings.end([opened[0]], state="cancelled", reason="request", now=now):
+            return await find(manager, delivery)
+    raise Problem(
+        "delivery_sending",
+        "a process holds it: its request is under way, or it waits for its turn in memory",
+        hint="what was sent, its result decides; pause the endpoint, and what waits is parked and can be cancelled",
+        status=409,
+    )
+
+
+async def dismiss(manager: Manager, delivery: bytes, *, note: str) -> DeliveryView:
+    """Put a dead letter away. Raises Problem `not_a_dead_letter` for one that is none (any more)."""
+    seen = await find(manager, delivery)
+    if not await manager.ledger.dismiss(delivery, note=note, now=manager.clock.now()):
+        detail = f"its state is {seen.state}"
+        if seen.state == "dead":
+            detail = "it was replayed" if seen.replayed_by is not None else "it was dismissed before"
+        raise Problem("not_a_dead_letter", detail, status=409)
+    return await find(manager, delivery)
 
 
 async def _write(manager: Manager, originals: list[bytes], replacements: list[Delivery]) -> list[bytes]:
