@@ -27,7 +27,7 @@ from surehook.core.steps import Steps
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
-from surehook.delivery.endpoint_state import Route, UrlBreaker
+from surehook.delivery.endpoint_state import EndpointState, UrlBreaker
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.outage import Outage
@@ -160,9 +160,9 @@ class SmallEngine:
 
     # `delivery.loading.Follower`
 
-    def touched(self, route: Route) -> None: ...
+    def touched(self, route: EndpointState) -> None: ...
 
-    def dropped(self, route: Route) -> None: ...
+    def dropped(self, route: EndpointState) -> None: ...
 
     def settled(self) -> None:
         self.directory.breakers.settle(self.clock.now())

@@ -17,7 +17,7 @@ from surehook.core.errors import LedgerUnavailable, Problem
 from surehook.core.model import Endpoint, EndpointHealth, EventType, Node, Secret, Tenant
 from surehook.core.schema_versions import Versions
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.freshness import NAMES_KEPT, Changed
 from surehook.delivery.loading import PAGE_ROWS, SLICE_ROWS, Loader
 from tests.budget import examples
@@ -57,10 +57,10 @@ class Memory:
 
     # `loading.Follower`
 
-    def touched(self, route: Route) -> None:
+    def touched(self, route: EndpointState) -> None:
         self.touched_ids.append(route.endpoint.id)
 
-    def dropped(self, route: Route) -> None:
+    def dropped(self, route: EndpointState) -> None:
         self.dropped_ids.append(route.endpoint.id)
 
     def settled(self) -> None:
@@ -97,7 +97,7 @@ def _sources(schemas: Versions) -> Any:
     return schemas.own, schemas.schema and schemas.schema.source, schemas.others is None, others
 
 
-def _shown(route: Route) -> Any:
+def _shown(route: EndpointState) -> Any:
     told = structs.replace(route.endpoint, description=None, updated_at=0, failure_count=0)
     return told, route.secrets, route.status, route.head, route.private, route.target.url
 

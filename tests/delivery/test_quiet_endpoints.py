@@ -9,7 +9,7 @@ from pathlib import Path
 
 from surehook.core.model import Tenant
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import QuietRoute, Route
+from surehook.delivery.endpoint_state import EndpointState, QuietEndpointState
 from surehook.delivery.loading import Loader
 from surehook.ledgers.sqlite import SqliteLedger
 from tests.delivery.house import HANGS, House, Receivers, in_house
@@ -25,9 +25,9 @@ LATER = {"profile": "standard", "schedule": {"fixed": [3600]}}
 class Indifferent:
     """`loading.Follower`: nothing follows."""
 
-    def touched(self, route: Route) -> None: ...
+    def touched(self, route: EndpointState) -> None: ...
 
-    def dropped(self, route: Route) -> None: ...
+    def dropped(self, route: EndpointState) -> None: ...
 
     def settled(self) -> None: ...
 
@@ -35,7 +35,7 @@ class Indifferent:
 def built(house: House) -> list[bytes]:
     """Endpoints that have their parts."""
     routes = house.engine.directory.routes.items()
-    return [id for id, route in routes if not isinstance(route, QuietRoute)]
+    return [id for id, route in routes if not isinstance(route, QuietEndpointState)]
 
 
 def test_an_endpoint_in_memory_takes_less_than_two_kilobytes(tmp_path: Path) -> None:
@@ -199,6 +199,6 @@ def test_a_quiet_endpoint_that_is_deleted_leaves_nothing_behind() -> None:
         await house.ledger.remove_endpoint(quiet)
         await house.engine.changed()
         assert quiet not in house.engine.directory.routes
-        assert isinstance(route, QuietRoute)
+        assert isinstance(route, QuietEndpointState)
 
     in_house(story)

@@ -16,7 +16,7 @@ from surehook.core.model import Delivery, Endpoint, Secret
 from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
 from surehook.core.signature import Signer
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.endpoints import OVERLAP_S
 from surehook.delivery.heads import static_heads
 from surehook.delivery.plans import Plan
@@ -42,7 +42,7 @@ def sent(*, profile="standard", replay_of=None, now=None, secrets=(MATERIAL,), r
         status="active", reason=None, failure_count=0, order="none", headers={}, description=None,
         created_at=0, updated_at=0, receipts=receipts,
     )  # fmt: skip
-    route = Route(endpoint, None, 32)
+    route = EndpointState(endpoint, None, 32)
     route.head, route.private = static_heads(endpoint)
     signer = Signer(
         [Secret(id=b"s" * 16, endpoint=b"e" * 16, kind="v1", material=one, created_at=0, expires_at=None) for one in secrets],

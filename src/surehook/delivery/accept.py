@@ -44,7 +44,7 @@ from surehook.delivery.admission import Admission
 from surehook.delivery.company import Company, pause
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.fair_batches import FairBatches
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.holdings import Holdings
@@ -364,7 +364,7 @@ class Accept:
             self._peers.left(lane)
         self._pump.pump()
 
-    def _bear(self, delivery: Delivery, route: Route, left: set[Lane]) -> None:
+    def _bear(self, delivery: Delivery, route: EndpointState, left: set[Lane]) -> None:
         """A delivery is in the book, and dispatch does not get it. `left` gathers the lanes of what is not ours to
         send."""
         if delivery.held:

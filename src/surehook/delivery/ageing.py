@@ -20,7 +20,7 @@ from surehook.core.limits import EVENT_ID_AHEAD_S
 from surehook.core.model import STANDING_REASONS, Delivery
 from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import Book
 from surehook.delivery.parked_walk import walk
@@ -130,7 +130,7 @@ class Ageing:
         dead = [delivery for _, delivery in old]
         await self._endings.end(dead, state="dead", reason=None, notices=notices, now=self._clock.now())
 
-    async def _too_old(self, rows: Sequence[Delivery]) -> list[tuple[Route, Delivery]]:
+    async def _too_old(self, rows: Sequence[Delivery]) -> list[tuple[EndpointState, Delivery]]:
         """Those whose policy says so. It must be the ledger's policy: another process may have changed it just now."""
         for _ in range(JUDGEMENTS):
             now, old = self._clock.now(), []

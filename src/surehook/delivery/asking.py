@@ -12,7 +12,7 @@ from collections import deque
 from surehook.core.breaker import Probe
 from surehook.core.limits import PROBE_S
 from surehook.delivery.cluster_health import ClusterHealth
-from surehook.delivery.endpoint_state import Route, UrlBreaker
+from surehook.delivery.endpoint_state import EndpointState, UrlBreaker
 from surehook.delivery.loops import Loops
 from surehook.delivery.refill import Refill
 from surehook.delivery.turns import Line
@@ -22,7 +22,7 @@ from surehook.ports.clock import Clock
 ASKING_MOST = 2
 PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
 
-Granted = tuple[Route, UrlBreaker, Probe]
+Granted = tuple[EndpointState, UrlBreaker, Probe]
 
 
 class Asking:
@@ -42,7 +42,7 @@ class Asking:
         """Whether another question may be asked now."""
         return self._health is None or self._asking < ASKING_MOST
 
-    def ask(self, route: Route) -> None:
+    def ask(self, route: EndpointState) -> None:
         """The breaker of this endpoint holds it. If its probe is due and may be ours, `granted` has it later."""
         if not self.is_free:
             self.waiting.add(route)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from surehook.core.breaker import Breaker
-from surehook.delivery.endpoint_state import Place, Route, UrlBreaker, age
+from surehook.delivery.endpoint_state import EndpointState, Place, UrlBreaker, age
 from surehook.ports.health import View
 
 # The longest that another node may be ahead of us in knowing an endpoint: several looks for the configuration (10 s).
@@ -47,7 +47,7 @@ class Breakers:
 
     # -- endpoints come and go --------------------------------------------------------------------------
 
-    def join(self, route: Route) -> UrlBreaker:
+    def join(self, route: EndpointState) -> UrlBreaker:
         """The breaker of the endpoint's URL, which it has from now on."""
         place = (route.endpoint.tenant, breaker_key(route.endpoint.url))
         breaker = self._by_place.get(place)
@@ -60,7 +60,7 @@ class Breakers:
             self._unsettled[breaker] = None
         return breaker
 
-    def leave(self, route: Route) -> None:
+    def leave(self, route: EndpointState) -> None:
         """The endpoint is gone, or is called elsewhere."""
         route.breaker.routes.remove(route)
         self._unsettled[route.breaker] = None

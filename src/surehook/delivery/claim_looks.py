@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from surehook.core.model import Delivery, Lane
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.node import Node
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
@@ -47,7 +47,7 @@ class Look:
         self.hinted = False  # it is another process's hint that calls
         self.quiet_s = 0.0
         self.empty_at = 0.0  # when a hint last led to nothing
-        self.full: dict[Route, None] = {}  # endpoints that have enough in memory, as an ordered set
+        self.full: dict[EndpointState, None] = {}  # endpoints that have enough in memory, as an ordered set
         self.starved = False  # there may be more, and the slots have enough for now
 
     def is_behind_crowd(self, now: float) -> bool:

@@ -26,7 +26,7 @@ from surehook.core.policy import Policy
 from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.flight import Flight
 from surehook.delivery.loops import Loops
 from surehook.delivery.node import Node
@@ -102,7 +102,7 @@ class Deliver:
 
     # -- out --------------------------------------------------------------------------------------------
 
-    def start(self, route: Route, delivery: Delivery, lane: Lane) -> bool:
+    def start(self, route: EndpointState, delivery: Delivery, lane: Lane) -> bool:
         """Begin the attempt in hand; False where nothing was sent: its endpoint is gone, too many results wait to be recorded,
         or it was parked, ended or moved to the other lane."""
         if route.gone:
@@ -130,7 +130,7 @@ class Deliver:
             return False
         return self._send(route, delivery, lane, probe=None)
 
-    def probe(self, route: Route, delivery: Delivery, probe: Probe) -> bool:
+    def probe(self, route: EndpointState, delivery: Delivery, probe: Probe) -> bool:
         """Begin the one attempt that a half-open breaker lets through, in the patient lane."""
         state = self._dispatch.lanes[RETRY]
         state.take_slot(route.endpoint.tenant)
@@ -145,7 +145,7 @@ class Deliver:
             state.suspects_busy -= 1
         return False
 
-    def _send(self, route: Route, delivery: Delivery, lane: Lane, *, probe: Probe | None) -> bool:
+    def _send(self, route: EndpointState, delivery: Delivery, lane: Lane, *, probe: Probe | None) -> bool:
         now = self._clock.now()
         plan = self._directory.plan(route, delivery.type)
         policy = plan.policy
@@ -184,7 +184,7 @@ class Deliver:
             flight.exchange = self._tokens.send(request, route.grant, flight)
         return True
 
-    def _is_called_off(self, route: Route, delivery: Delivery, policy: Policy, now: int) -> bool:
+    def _is_called_off(self, route: EndpointState, delivery: Delivery, policy: Policy, now: int) -> bool:
         """End a retry that was in hand, or on its way out of parking, while the walk over what waits went by."""
         if not is_called_off(delivery, policy):
             return False
@@ -246,7 +246,7 @@ class Deliver:
         self._settle(flight, plan, answer, result, decision, now)
         self._dispatch.finished(route, lane, suspect=flight.suspect)
 
-    def _aborted(self, route: Route, delivery: Delivery, *, unknown: bool) -> None:
+    def _aborted(self, route: EndpointState, delivery: Delivery, *, unknown: bool) -> None:
         """A request ended before its answer, by our own doing: a shutdown, or a lease too short for its first byte."""
         if not self._node.running:
             (self.unknown if unknown else self.unsent).append(delivery)
@@ -338,13 +338,13 @@ class Deliver:
             late_ms=_late_ms(flight) if delivery.attempt > 1 else 0, number=delivery.attempt,
         )  # fmt: skip
 
-    def end_deleted(self, route: Route, delivery: Delivery) -> None:
+    def end_deleted(self, route: EndpointState, delivery: Delivery) -> None:
         """A held delivery whose endpoint was deleted."""
         self._end(route, delivery, state="cancelled", reason="deleted")
 
     def _end(
         self,
-        route: Route,
+        route: EndpointState,
         delivery: Delivery,
         *,
         state: str,

@@ -21,7 +21,7 @@ from surehook.core.schema_versions import Versions
 from surehook.core.subscription import Matcher
 from surehook.delivery.breakers import Breakers, breaker_key
 from surehook.delivery.credential import Credential
-from surehook.delivery.endpoint_state import QuietRoute, Route
+from surehook.delivery.endpoint_state import EndpointState, QuietEndpointState
 from surehook.delivery.freshness import Changed
 from surehook.delivery.plans import Plan, stored_policy
 from surehook.ports.transport import Transport
@@ -43,13 +43,15 @@ class Directory:
         self.schemas: dict[str, Versions] = {}  # of the event types that have any
         # By its bytes, while a type has it or a call registers it: a description that changes must not cost what a schema costs.
         self.compiled: WeakValueDictionary[bytes, Schema] = WeakValueDictionary()
-        self.routes: dict[bytes, Route] = {}
+        self.routes: dict[bytes, EndpointState] = {}
         self.breakers = Breakers(together=together)
-        self._of_tenant: dict[str, dict[bytes, Route]] = {}
-        self._matchers: dict[str, Matcher[Route]] = {}  # by tenant, made when first asked after a change
+        self._of_tenant: dict[str, dict[bytes, EndpointState]] = {}
+        self._matchers: dict[
+            str, Matcher[EndpointState]
+        ] = {}  # by tenant, made when first asked after a change
         # A grant lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
         self._grants: WeakValueDictionary[tuple[str, ClientCredentials], Credential] = WeakValueDictionary()
-        self._with_grant: WeakKeyDictionary[Credential, dict[Route, None]] = WeakKeyDictionary()
+        self._with_grant: WeakKeyDictionary[Credential, dict[EndpointState, None]] = WeakKeyDictionary()
         self._plans: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()  # by the policy as it was given
         self._type_plans: dict[str, Plan] = {}
         self._without_breaker: set[str] = set()  # event types whose policy has none
@@ -93,7 +95,7 @@ class Directory:
         self.changed.event_type(name, version)
         return was_without
 
-    def put_endpoint(self, endpoint: Endpoint, secrets: tuple[Secret, ...], version: int) -> Route:
+    def put_endpoint(self, endpoint: Endpoint, secrets: tuple[Secret, ...], version: int) -> EndpointState:
         """The endpoint's route, made or changed. What runs goes on."""
         before = self.routes.get(endpoint.id)
         filters = None if before is None else before.endpoint.event_types
@@ -106,7 +108,7 @@ class Directory:
         self.changed.tenant(endpoint.tenant, version)
         return route
 
-    def drop_endpoint(self, id: bytes, version: int) -> Route | None:
+    def drop_endpoint(self, id: bytes, version: int) -> EndpointState | None:
         """The route whose endpoint is gone; None where there was none."""
         route = self.routes.pop(id, None)
         if route is None:
@@ -126,7 +128,7 @@ class Directory:
 
     # -- what the hot path asks -------------------------------------------------------------------------
 
-    def fan_out(self, tenant: str, event_type: str) -> tuple[Route, ...]:
+    def fan_out(self, tenant: str, event_type: str) -> tuple[EndpointState, ...]:
         """The routes that want an event, in the order of their endpoints' ids."""
         matcher = self._matchers.get(tenant)
         if matcher is None:
@@ -137,7 +139,7 @@ class Directory:
             matcher = self._matchers[tenant] = Matcher(entries)
         return matcher.match(event_type)
 
-    def with_credential(self, credential: Credential) -> list[Route]:
+    def with_credential(self, credential: Credential) -> list[EndpointState]:
         """The endpoints that have it."""
         return list(self._with_grant.get(credential, ()))
 
@@ -168,7 +170,7 @@ class Directory:
         schemas = self.schemas.get(event.type)
         return 0 if schemas is None else schemas.weight(event)
 
-    def plan(self, route: Route, event_type: str) -> Plan:
+    def plan(self, route: EndpointState, event_type: str) -> Plan:
         """The policy of one delivery: the endpoint's own, else the event type's, else `standard`."""
         if route.own_plan is not None:
             return route.own_plan
@@ -179,19 +181,19 @@ class Directory:
         named = ((name, plan.policy.headers) for name, plan in self._type_plans.items())
         return [(name, headers) for name, headers in named if headers != HeaderNames()]
 
-    def youngest_age(self, route: Route | None) -> float | None:
+    def youngest_age(self, route: EndpointState | None) -> float | None:
         """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries; None: for those of
         any endpoint without a policy of its own."""
         own = None if route is None else route.own_plan
         plans = [own] if own is not None else [self._standard, *self._type_plans.values()]
         return min((plan.policy.max_age for plan in plans if plan.policy.max_age is not None), default=None)
 
-    def heed(self, route: Route) -> None:
+    def heed(self, route: EndpointState) -> None:
         """The policies of event types that the endpoint takes have changed."""
         route.breaker_policy = self._breaker_policy(route)
         self.breakers.unsettle(route.breaker)
 
-    def _breaker_policy(self, route: Route) -> BreakerPolicy | None:
+    def _breaker_policy(self, route: EndpointState) -> BreakerPolicy | None:
         """The breaker of the endpoint's own policy. Without one it is that of `standard`, or none where each event type that
         the endpoint names has a policy without."""
         if route.own_plan is not None:
@@ -200,7 +202,7 @@ class Directory:
             return None
         return self._standard.policy.breaker
 
-    def _share_grant(self, route: Route) -> None:
+    def _share_grant(self, route: EndpointState) -> None:
         """Give the endpoint what it gets tokens by: one for all of the tenant's endpoints with the same credential."""
         client, former = route.endpoint.authentication, route.grant
         if former is not None:
@@ -216,12 +218,12 @@ class Directory:
             self._with_grant.setdefault(grant, {})[route] = None
             route.grant = grant
 
-    def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> Route:
+    def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> EndpointState:
         own = None if endpoint.policy is None else self._plan_of(endpoint.policy)
         route = self.routes.get(endpoint.id)
         joins = True
         if route is None:
-            route = QuietRoute(endpoint, self._transport, self._slots)
+            route = QuietEndpointState(endpoint, self._transport, self._slots)
         else:
             joins = breaker_key(route.endpoint.url) != breaker_key(endpoint.url)
             if joins:
@@ -252,12 +254,12 @@ class Directory:
         return plan
 
 
-def _ask_anew(route: Route, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> None:
+def _ask_anew(route: EndpointState, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> None:
     """Give it the endpoint as it is now, and make anew what its requests are made from, as far as that is other now."""
     before, route.endpoint = route.endpoint, endpoint
     if _request_of(before, route.secrets) != _request_of(endpoint, secrets):
         route.asked += 1
-    if isinstance(route, QuietRoute):
+    if isinstance(route, QuietEndpointState):
         return
     route.make_heads()
     if (before.url, before.tls) != (endpoint.url, endpoint.tls):

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from surehook.core.model import FIRST, LANES, RETRY, Delivery, Lane
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import Route, queued
+from surehook.delivery.endpoint_state import EndpointState, queued
 from surehook.delivery.giving_way import GivingWay
 from surehook.delivery.memory import Memory
 from surehook.delivery.settings import EngineSettings
@@ -43,12 +43,12 @@ class Dispatch:
         self.way = GivingWay(self._way_is_free)
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
         self.gone: list[
-            tuple[Route, Delivery]
+            tuple[EndpointState, Delivery]
         ] = []  # of endpoints that are gone: to be ended, whatever is paused
 
     # -- work -------------------------------------------------------------------------------------------
 
-    def push(self, route: Route, delivery: Delivery) -> None:
+    def push(self, route: EndpointState, delivery: Delivery) -> None:
         """A held delivery is due: queue it. A pump starts it. Of an endpoint that is gone, nothing waits for a turn, which it
         might never have: the next pump ends it."""
         lane = delivery.lane
@@ -59,7 +59,7 @@ class Dispatch:
         route.queues[lane].append(delivery)
         self.join(route, lane)
 
-    def push_front(self, route: Route, delivery: Delivery) -> None:
+    def push_front(self, route: EndpointState, delivery: Delivery) -> None:
         """A delivery that could not be started takes its place at the head again."""
         route.queues[delivery.lane].appendleft(delivery)
 
@@ -75,7 +75,7 @@ class Dispatch:
         if not self.waited_for:
             self.way.end()
 
-    def take_gone(self) -> list[tuple[Route, Delivery]]:
+    def take_gone(self) -> list[tuple[EndpointState, Delivery]]:
         """Take out what is to be ended."""
         gone, self.gone = self.gone, []
         return gone
@@ -122,7 +122,7 @@ class Dispatch:
             await self._pump_waits
         self.is_due = False
 
-    def finished(self, route: Route, lane: Lane, *, suspect: bool) -> None:
+    def finished(self, route: EndpointState, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
         state = self.lanes[lane]
         state.give_slot(route.endpoint.tenant)
@@ -135,14 +135,14 @@ class Dispatch:
             self.join(route, other)
         self.pump_soon()
 
-    def on_token(self, route: Route) -> None:
+    def on_token(self, route: EndpointState) -> None:
         """An endpoint that could not start anything for want of a token may do so again."""
         if route.queues[FIRST] or route.queues[RETRY]:
             self.join(route, FIRST)
             self.join(route, RETRY)
             self.pump_soon()
 
-    def drain(self, route: Route) -> list[Delivery]:
+    def drain(self, route: EndpointState) -> list[Delivery]:
         """Take everything that waits for this endpoint out of its queues (to be parked, cancelled, handed back)."""
         taken = queued(route)
         if taken:
@@ -176,7 +176,7 @@ class Dispatch:
             yield from (delivery.id for delivery in queued(route))
         yield from (delivery.id for _, delivery in self.gone)
 
-    def drain_all(self) -> list[tuple[Route, Delivery]]:
+    def drain_all(self) -> list[tuple[EndpointState, Delivery]]:
         """Take out everything that waits here."""
         waiting = self.take_gone()
         for route in self.memory.holders:
@@ -186,11 +186,11 @@ class Dispatch:
     def in_flight(self) -> dict[str, int]:
         return {name: state.busy for name, state in zip(LANES, self.lanes, strict=True)}
 
-    def join(self, route: Route, lane: Lane) -> None:
+    def join(self, route: EndpointState, lane: Lane) -> None:
         if not route.ringed[lane] and route.queues[lane] and route.has_slot(lane):
             route.ringed[lane] = True
             self.lanes[lane].ring.add(route)
 
 
-def _startable(route: Route, lane: Lane) -> int:
+def _startable(route: EndpointState, lane: Lane) -> int:
     return max(0, min(len(route.queues[lane]), route.limits[lane].now - route.flying[lane]))

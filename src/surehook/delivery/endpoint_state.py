@@ -28,8 +28,8 @@ NOTHING: frozenset[str] = frozenset()
 PULL_SLOTS = 8
 
 
-class Route:
-    """One endpoint as the engine sees it. It begins as a `QuietRoute`, which has no parts."""
+class EndpointState:
+    """One endpoint as the engine sees it. It begins as a `QuietEndpointState`, which has no parts."""
 
     __slots__ = (
         "_transport", "asked", "blocked", "breaker", "breaker_policy", "endpoint", "failure_count",
@@ -134,10 +134,10 @@ class Route:
         return waiting < self.pull // 2
 
 
-class QuietRoute(Route):
+class QuietEndpointState(EndpointState):
     """An endpoint that has had nothing to send. Most of a large installation have not, and a queue alone takes 760 bytes.
 
-    The parts are made when the first of them is asked for, and the route is a `Route` from then on. A class of its own,
+    The parts are made when the first of them is asked for, and the route is a `EndpointState` from then on. A class of its own,
     because `__getattr__` makes every attribute of its class cost five times as much, those that are there as well: that was
     a microsecond or two of each delivery.
     """
@@ -157,13 +157,13 @@ class QuietRoute(Route):
         self.flying = [0, 0]
         self.limits = (Limit(self.slots), Limit(self.slots))
         self.pace = Pace()
-        self.__class__ = Route  # type: ignore[assignment]
+        self.__class__ = EndpointState  # type: ignore[assignment]
 
 
-def queued(route: Route) -> list[Delivery]:
+def queued(route: EndpointState) -> list[Delivery]:
     """What waits in the endpoint's queues. To ask must not make the parts of one that has none: whoever asks of many, at a
     shutdown or as a breaker opens, would build them all."""
-    return [] if isinstance(route, QuietRoute) else [*route.queues[0], *route.queues[1]]
+    return [] if isinstance(route, QuietEndpointState) else [*route.queues[0], *route.queues[1]]
 
 
 class UrlBreaker(Breaker):
@@ -171,7 +171,7 @@ class UrlBreaker(Breaker):
 
     __slots__ = ("routes",)
 
-    routes: list[Route]
+    routes: list[EndpointState]
 
     @property
     def place(self) -> Place:
@@ -192,11 +192,11 @@ class UrlBreaker(Breaker):
         return all(route.breaker_policy is None for route in self.routes)
 
     @property
-    def oldest(self) -> Route:
+    def oldest(self) -> EndpointState:
         """The endpoint that was made first: ids carry their time."""
         return min(self.routes, key=age)
 
 
-def age(route: Route) -> bytes:
+def age(route: EndpointState) -> bytes:
     """What endpoints sort by, the one that was made first in front."""
     return route.endpoint.id

@@ -8,7 +8,7 @@ from surehook.core import lanes, outcome
 from surehook.core.breaker import Probe
 from surehook.core.model import FIRST, Delivery, Lane
 from surehook.core.outcome import Outcome
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.plans import Plan
 from surehook.ports.transport import Answer, Exchange, Request
 
@@ -34,7 +34,7 @@ class Flight:
     def __init__(
         self,
         deliver: Answered,
-        route: Route,
+        route: EndpointState,
         plan: Plan,
         delivery: Delivery,
         lane: Lane,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.parking import Parking
 from surehook.delivery.refill import Refill
 
@@ -20,7 +20,7 @@ class Following:
         self._parking = parking
         self._breakers = breakers
 
-    def touched(self, route: Route) -> None:
+    def touched(self, route: EndpointState) -> None:
         """Its queue is parked, or it may take back."""
         if route.is_quiet:
             return
@@ -29,7 +29,7 @@ class Following:
         self._refill.wants_work(route)
         self._dispatch.on_token(route)  # it may have waited for a token of credentials that it has no more
 
-    def dropped(self, route: Route) -> None:
+    def dropped(self, route: EndpointState) -> None:
         """What waits for it is ended by the next pump."""
         for delivery in self._dispatch.drain(route):
             self._dispatch.push(route, delivery)

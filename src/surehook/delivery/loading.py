@@ -19,7 +19,7 @@ from surehook.core.schema import Schema, kept_in_steps
 from surehook.core.schema_versions import Versions, unpacked
 from surehook.core.steps import SLICE_COST, Steps
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.shared import Shared
 from surehook.ports.registry import Changes, Registry
 
@@ -33,11 +33,11 @@ T = TypeVar("T")
 class Follower(Protocol):
     """Does what follows from changes of the configuration."""
 
-    def touched(self, route: Route) -> None:
+    def touched(self, route: EndpointState) -> None:
         """An endpoint was put in or changed."""
         ...
 
-    def dropped(self, route: Route) -> None:
+    def dropped(self, route: EndpointState) -> None:
         """It is gone."""
         ...
 

@@ -15,7 +15,7 @@ from surehook.core.envelope import EventIn
 from surehook.core.model import Delivery, Event, Lane
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.entropy import Entropy
@@ -25,7 +25,7 @@ from surehook.ports.ledger import Incoming
 class Birth(Struct, gc=False):
     """How deliveries to an endpoint are born at this moment."""
 
-    route: Route
+    route: EndpointState
     lane: Lane
     overdue_at: int | None
     parked: str | None
@@ -36,7 +36,7 @@ class Kind(Struct, gc=False):
     """What the events of a tenant and type have in common at this moment. `births` of the first routes only, where there
     are more than are made in one go."""
 
-    routes: Sequence[Route]
+    routes: Sequence[EndpointState]
     births: Sequence[Birth]
     schema_version: str
     frame: envelope.Frame
@@ -70,7 +70,7 @@ class Making:
         frame = envelope.Frame(type=event_type, tenant=tenant, schema_version=version)
         return Kind(routes, births, version, frame)
 
-    def births(self, routes: Sequence[Route], event_type: str, now: int) -> list[Birth]:
+    def births(self, routes: Sequence[EndpointState], event_type: str, now: int) -> list[Birth]:
         births = []
         for route in routes:
             policy = self._directory.plan(route, event_type).policy
@@ -154,7 +154,7 @@ class Making:
                     delivery.handed = self._send.reserve(birth.lane)
             incoming.deliveries.append(delivery)
 
-    def give_back(self, incoming: Incoming, routes: Sequence[Route]) -> None:
+    def give_back(self, incoming: Incoming, routes: Sequence[EndpointState]) -> None:
         """What the deliveries of an event were promised, in memory and of the broker, is free again."""
         # Where making them was cut short, there are fewer deliveries than routes.
         for route, delivery in zip(routes, incoming.deliveries, strict=False):

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from surehook.core.model import Delivery
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.settings import EngineSettings
 
 
@@ -49,13 +49,13 @@ class Memory:
         self._bodies: dict[bytes, Body] = {}  # by content
         self._tenants: dict[str, TenantShare] = {}  # of those that hold something
         # Endpoints that have something held: whoever looks at what is held walks over these, however many have been in use.
-        self.holders: dict[Route, None] = {}  # an ordered set
+        self.holders: dict[EndpointState, None] = {}  # an ordered set
         self.held = 0  # deliveries
         self.held_bytes = 0
 
     # -- counting ---------------------------------------------------------------------------------------
 
-    def hold(self, route: Route, delivery: Delivery) -> None:
+    def hold(self, route: EndpointState, delivery: Delivery) -> None:
         """Count a delivery, and let it share the body that other deliveries of its event have."""
         size = len(delivery.body)
         name = route.endpoint.tenant
@@ -77,11 +77,11 @@ class Memory:
             body.deliveries += 1
             delivery.body = body.content
 
-    def let_go(self, route: Route, delivery: Delivery) -> None:
+    def let_go(self, route: EndpointState, delivery: Delivery) -> None:
         """The delivery has left memory; so has the body with the last of its event."""
         self.let_all_go(((route, delivery),))
 
-    def let_all_go(self, gone: Iterable[tuple[Route, Delivery]]) -> None:
+    def let_all_go(self, gone: Iterable[tuple[EndpointState, Delivery]]) -> None:
         """The same for many."""
         tenants, bodies = self._tenants, self._bodies
         for route, delivery in gone:
@@ -118,11 +118,11 @@ class Memory:
         """How many more bytes of bodies fit."""
         return max(0, self._settings.memory_bytes - self.held_bytes)
 
-    def has_share(self, route: Route) -> bool:
+    def has_share(self, route: EndpointState) -> bool:
         """Whether the endpoint may hold one more delivery."""
         return self.share(route) > 0
 
-    def share(self, route: Route) -> int:
+    def share(self, route: EndpointState) -> int:
         """How many more deliveries the endpoint may hold. The first one of a tenant always fits where there is room,
         however large."""
         rows, held, settings = self.tenant_share(route.endpoint.tenant), route.held, self._settings
@@ -148,7 +148,7 @@ class Memory:
             return 0
         return max(0, room - tenant.rows)
 
-    def share_bytes(self, route: Route) -> int:
+    def share_bytes(self, route: EndpointState) -> int:
         """How many more bytes the endpoint may hold so that its share is not exceeded when it does, where `share` says
         that it may hold more."""
         free = self.room_bytes()

@@ -13,7 +13,7 @@ from surehook.core.model import Delivery
 from surehook.delivery.batch import Batches
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route, UrlBreaker
+from surehook.delivery.endpoint_state import EndpointState, UrlBreaker
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
 from surehook.delivery.node import Node
@@ -47,15 +47,15 @@ class Parking:
         self._holdings = holdings
         self._refill = refill
         self._looks = looks
-        self._batches: Batches[tuple[Route, Delivery, str]] = Batches(
+        self._batches: Batches[tuple[EndpointState, Delivery, str]] = Batches(
             self._flush, failed=self._broke, rows=1000, window_s=settings.record_window_s
         )
 
-    def put(self, route: Route, delivery: Delivery, reason: str) -> None:
+    def put(self, route: EndpointState, delivery: Delivery, reason: str) -> None:
         """A held delivery cannot be sent now; its memory is free once the book has it."""
         self._batches.put((route, delivery, reason))
 
-    def put_queue(self, route: Route) -> None:
+    def put_queue(self, route: EndpointState) -> None:
         """Everything that waits for an endpoint that cannot take it (breaker opened, status changed)."""
         reason = route.takes
         if reason is not None:
@@ -74,7 +74,7 @@ class Parking:
     async def drained(self) -> None:
         await self._batches.drained()
 
-    def forget(self) -> list[tuple[Route, Delivery]]:
+    def forget(self) -> list[tuple[EndpointState, Delivery]]:
         """This node was buried: what is on its way into parking was freed."""
         return [(route, delivery) for route, delivery, _ in self._batches.forget()]
 
@@ -82,7 +82,7 @@ class Parking:
         """Deliveries that are on their way into parking."""
         return [delivery.id for _, delivery, _ in self._batches.items()]
 
-    async def _flush(self, batch: list[tuple[Route, Delivery, str]]) -> None:
+    async def _flush(self, batch: list[tuple[EndpointState, Delivery, str]]) -> None:
         node = self._node.id  # who holds them, however often it is tried
         by_reason: dict[str, list[Delivery]] = {}
         for _, delivery, reason in batch:
@@ -103,5 +103,5 @@ class Parking:
     async def _park(self, deliveries: list[Delivery], reason: str, node: bytes) -> None:
         await self._ledger.park(deliveries, reason, node=node, now=self._clock.now())
 
-    def _broke(self, batch: list[tuple[Route, Delivery, str]], error: Exception) -> None:
+    def _broke(self, batch: list[tuple[EndpointState, Delivery, str]], error: Exception) -> None:
         self._loops.defect("park", error)

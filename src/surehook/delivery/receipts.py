@@ -15,7 +15,7 @@ from surehook.core import ids, receipt_message, signature
 from surehook.core.errors import Problem
 from surehook.core.receipt import HEADER
 from surehook.core.verification import VerifyError
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.managing import Manager
 
 Pairs = Sequence[tuple[str, str]]
@@ -55,7 +55,7 @@ async def take(manager: Manager, headers: Pairs, body: bytes) -> Taken:
     return Taken(len(said) - len(heard.unknown), list(dict.fromkeys(heard.unknown)))
 
 
-def _believed(manager: Manager, headers: Pairs, body: bytes) -> Route | None:
+def _believed(manager: Manager, headers: Pairs, body: bytes) -> EndpointState | None:
     """The endpoint whose secret signed this message, or None."""
     named = [value for name, value in headers if name.lower() == HEADER]
     endpoint = ids.try_parse(ids.ENDPOINT, named[0]) if len(named) == 1 else None

@@ -26,7 +26,7 @@ from surehook.core.model import (
 from surehook.delivery.batch import Batches
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
 from surehook.delivery.node import Node
@@ -56,7 +56,7 @@ class Health:
         self.reason: str | None = None
 
 
-def disabled(route: Route, change: EndpointChange, now: int) -> Notice:
+def disabled(route: EndpointState, change: EndpointChange, now: int) -> Notice:
     """What is told of an endpoint that its failures made inactive; the durable notice is the ledger's."""
     return Notice(
         id=b"", at=now, kind="endpoint.disabled", tenant=route.endpoint.tenant, endpoint=change.endpoint,
@@ -101,16 +101,16 @@ class Record:
         self._peers = peers
         self._staleness = staleness
         self.written = asyncio.Event()
-        self._batches: Batches[tuple[Route, Settled]] = Batches(
+        self._batches: Batches[tuple[EndpointState, Settled]] = Batches(
             self._flush, failed=self._broke, rows=settings.record_rows, window_s=settings.record_window_s
         )
-        self._health: dict[Route, Health] = {}
+        self._health: dict[EndpointState, Health] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
         self._untold: list[Notice] = []
 
     # -- deliver's side ---------------------------------------------------------------------------------
 
-    def put(self, route: Route, settled: Settled, plan: Plan | None = None) -> None:
+    def put(self, route: EndpointState, settled: Settled, plan: Plan | None = None) -> None:
         """One result, and the policy by which it counts for its endpoint; None where it does not count. A success of an
         endpoint in good standing costs nothing but its place in the line; where other nodes call it as well, only the
         book knows of all failures running, so a success is told where they count."""
@@ -134,14 +134,14 @@ class Record:
                 health.limit = plan.policy.auto_disable.consecutive_failures
         self._batches.put((route, settled))
 
-    def _health_of(self, route: Route) -> Health:
+    def _health_of(self, route: EndpointState) -> Health:
         """This window's; what was gathered at another URL is dropped."""
         health = self._health.get(route)
         if health is None or health.url != route.endpoint.url:
             health = self._health[route] = Health(route.endpoint.url)
         return health
 
-    def put_stray(self, route: Route, delivery: Delivery) -> None:
+    def put_stray(self, route: EndpointState, delivery: Delivery) -> None:
         """A held delivery of a lane that another node delivers goes back to the book, in that lane, unsent."""
         self._batches.put(
             (
@@ -153,7 +153,7 @@ class Record:
             )
         )  # fmt: skip
 
-    def status_changed(self, route: Route, decision: Decision) -> None:
+    def status_changed(self, route: EndpointState, decision: Decision) -> None:
         """The endpoint leaves `active` with this window: 410, or an exhausted delivery under enter_failure."""
         health = self._health_of(route)
         health.status, health.reason = decision.endpoint_status, decision.endpoint_reason
@@ -196,7 +196,7 @@ class Record:
 
     # -- the book's side --------------------------------------------------------------------------------
 
-    async def _flush(self, batch: list[tuple[Route, Settled]]) -> None:
+    async def _flush(self, batch: list[tuple[EndpointState, Settled]]) -> None:
         health, self._health = self._health, {}
         breakers, self._breakers = self._breakers, {}
         notices, self._untold = self._untold, []
@@ -251,17 +251,17 @@ class Record:
         if self._dispatch.paused:
             self.written.set()
 
-    def _broke(self, batch: list[tuple[Route, Settled]], error: Exception) -> None:
+    def _broke(self, batch: list[tuple[EndpointState, Settled]], error: Exception) -> None:
         self._loops.defect("record", error)
 
-    def forget(self) -> list[tuple[Route, Delivery]]:
+    def forget(self) -> list[tuple[EndpointState, Delivery]]:
         """This node was buried: what it has not written yet was freed, and may be in hand again when it could be."""
         self._unsay(self._health)
         self._health = {}
         return [(route, result.delivery) for route, result in self._batches.forget()]
 
     @staticmethod
-    def _unsay(health: Iterable[Route]) -> None:
+    def _unsay(health: Iterable[EndpointState]) -> None:
         """Memory took a window's word before the ledger had it, and the ledger never will."""
         for route in health:
             route.status, route.failure_count = route.endpoint.status, route.endpoint.failure_count
@@ -270,7 +270,7 @@ class Record:
         """Deliveries whose result is not in the book yet."""
         return [settled.delivery.id for _, settled in self._batches.items()]
 
-    def _let_go(self, batch: list[tuple[Route, Settled]]) -> None:
+    def _let_go(self, batch: list[tuple[EndpointState, Settled]]) -> None:
         left = [(route, result.delivery) for route, result in batch]
         self._dispatch.memory.let_all_go(left)
         self._holdings.let_go([delivery.id for _, delivery in left])

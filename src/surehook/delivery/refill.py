@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.memory import Memory
 from surehook.delivery.turns import Line
 
@@ -24,21 +24,23 @@ class Refill:
         self._memory = memory
         self.wanting = Line()
         self._full = Line()  # those that would take back, and may hold nothing more
-        self._resting: set[Route] = set()  # their parked work was another lane's, which has some to do now
+        self._resting: set[EndpointState] = (
+            set()
+        )  # their parked work was another lane's, which has some to do now
         self.wake = asyncio.Event()
 
-    def wants_work(self, route: Route) -> None:
+    def wants_work(self, route: EndpointState) -> None:
         """This endpoint may be able to take parked work now."""
         if route.parked and route not in self._resting:
             self.wanting.add(route)
             self.wake.set()
 
-    def freed(self, route: Route) -> None:
+    def freed(self, route: EndpointState) -> None:
         """Its breaker does not hold it: what this and other processes parked for that may be taken back."""
         route.may_have_parked(*BREAKER_REASONS)
         self.wants_work(route)
 
-    def is_full(self, route: Route) -> None:
+    def is_full(self, route: EndpointState) -> None:
         """It would take back, and may hold nothing more: asked again when deliveries have left memory."""
         self._full.add(route)
 
@@ -51,11 +53,11 @@ class Refill:
             else:
                 self._full.add(route)
 
-    def rest(self, route: Route) -> None:
+    def rest(self, route: EndpointState) -> None:
         """What was taken back is another lane's, and our own queue would never say that there is enough of it."""
         self._resting.add(route)
         asyncio.get_running_loop().call_later(STRAY_REST_S, self._rested, route)
 
-    def _rested(self, route: Route) -> None:
+    def _rested(self, route: EndpointState) -> None:
         self._resting.discard(route)
         self.wants_work(route)

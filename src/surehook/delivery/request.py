@@ -7,7 +7,7 @@ from msgspec import json
 from surehook.core import ids, redact
 from surehook.core.model import Delivery
 from surehook.core.signature import Signer
-from surehook.delivery.endpoint_state import NEVER, Route
+from surehook.delivery.endpoint_state import NEVER, EndpointState
 from surehook.delivery.plans import Plan
 from surehook.ports.transport import Request
 
@@ -15,7 +15,7 @@ from surehook.ports.transport import Request
 ID_AT = slice(len('{"id":"'), len('{"id":"') + len(ids.EVENT) + 1 + ids.TEXT_CHARS)
 
 
-def _is_free(route: Route, name: bytes) -> bool:
+def _is_free(route: EndpointState, name: bytes) -> bool:
     """Whether the endpoint does not send this header itself. It wins over a policy: without its credential nothing would
     arrive, and receivers differ about a name that comes twice."""
     low = name.lower()
@@ -24,7 +24,7 @@ def _is_free(route: Route, name: bytes) -> bool:
     return b"\r\n%b:" % low not in b"\r\n" + route.private.lower()
 
 
-def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *, now: int) -> bytes:
+def header_lines(route: EndpointState, plan: Plan, signer: Signer, delivery: Delivery, *, now: int) -> bytes:
     """All header lines of one attempt. `now` (Unix milliseconds) is the attempt's own timestamp.
 
     The trace id is the event's id and the parent span is made from the delivery's own bits and the attempt,
@@ -38,7 +38,14 @@ def header_lines(route: Route, plan: Plan, signer: Signer, delivery: Delivery, *
 
 
 def _lines_of(
-    route: Route, plan: Plan, signer: Signer, delivery: Delivery, event: bytes, signed: bytes, *, number: int
+    route: EndpointState,
+    plan: Plan,
+    signer: Signer,
+    delivery: Delivery,
+    event: bytes,
+    signed: bytes,
+    *,
+    number: int,
 ) -> bytes:
     span = int.from_bytes(delivery.id[8:], "big") ^ number
     head = (
@@ -72,7 +79,7 @@ def kept_of(request: Request) -> bytes:
     return json.encode(redact.request(request.headers, request.private))
 
 
-def kept_later(route: Route, plan: Plan, delivery: Delivery, *, now: int) -> bytes | None:
+def kept_later(route: EndpointState, plan: Plan, delivery: Delivery, *, now: int) -> bytes | None:
     """What a dead letter keeps of its last request where it dies later than of that, without a call: made anew from its
     endpoint as it is now, and without the instant, which is the history's. None where none was made."""
     number = delivery.attempt - 1  # the attempt in hand is never made
@@ -84,7 +91,7 @@ def kept_later(route: Route, plan: Plan, delivery: Delivery, *, now: int) -> byt
     return json.encode(redact.request(lines, private))
 
 
-def signer_at(route: Route, now: int) -> Signer:
+def signer_at(route: EndpointState, now: int) -> Signer:
     """The signer of the secrets that are active now, kept until one of them expires."""
     if route.signer is None or now >= route.signer_until:
         active = [s for s in route.secrets if s.expires_at is None or s.expires_at > now]

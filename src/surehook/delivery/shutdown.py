@@ -19,7 +19,7 @@ from surehook.delivery.claim import Claim
 from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.handoff.handoff import Handoff
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.node import Node
@@ -108,7 +108,7 @@ class Shutdown:
             self._dispatch.memory.let_go(route, delivery)
         self._holdings.forget()
 
-    def drain(self) -> list[tuple[Route, Delivery]]:
+    def drain(self) -> list[tuple[EndpointState, Delivery]]:
         """Take everything out of memory that was not begun."""
         return [*self._arrivals.timers.drain(), *self._dispatch.drain_all()]
 

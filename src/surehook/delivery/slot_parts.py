@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.flight import Flight
 from surehook.ports.health import BUSY_MS
 
@@ -23,7 +23,7 @@ class SlotParts:
         self._directory = directory
         self._flights = flights
         self._slots = slots
-        self._until: dict[Route, int] = {}  # endpoints of which we have a part, until when
+        self._until: dict[EndpointState, int] = {}  # endpoints of which we have a part, until when
 
     def busy(self) -> list[bytes]:
         """Endpoints that use half of what they may and more: only they need to know of other nodes."""

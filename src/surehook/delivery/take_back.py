@@ -17,7 +17,7 @@ from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route, UrlBreaker
+from surehook.delivery.endpoint_state import EndpointState, UrlBreaker
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
 from surehook.delivery.managing import Book
@@ -125,7 +125,7 @@ class TakeBack:
         while self.asking.granted and self._may_take_back():
             await self._probe(*self.asking.granted.popleft())
 
-    async def _feed(self, route: Route) -> None:
+    async def _feed(self, route: EndpointState) -> None:
         reason = route.takes
         if route.gone or not route.parked:
             return
@@ -160,12 +160,12 @@ class TakeBack:
                 route
             )  # what came was not due, or parked again: go on until something can be sent
 
-    def _ask(self, route: Route) -> None:
+    def _ask(self, route: EndpointState) -> None:
         """A probe is a call of the patient lane, for a node that delivers it, and needs something to send."""
         if RETRY in self._settings.lanes and route.takes in BREAKER_REASONS and _standing(route)[0]:
             self.asking.ask(route)
 
-    async def _probe(self, route: Route, breaker: UrlBreaker, probe: Probe) -> None:
+    async def _probe(self, route: EndpointState, breaker: UrlBreaker, probe: Probe) -> None:
         """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
         now = self._clock.now()
         reasons, restart = _standing(route)
@@ -203,7 +203,7 @@ class TakeBack:
 
     async def _take(
         self,
-        route: Route,
+        route: EndpointState,
         reasons: list[str],
         *,
         limit: int,
@@ -249,7 +249,7 @@ class TakeBack:
         self._refill.wake.clear()
 
 
-def _standing(route: Route) -> tuple[list[str], bool]:
+def _standing(route: EndpointState) -> tuple[list[str], bool]:
     """Reasons whose rows may probe, and whether that begins what failed anew: the endpoint is active, so that standing
     reasons hold no longer."""
     if route.parked == {"failure"}:

@@ -13,7 +13,7 @@ from surehook.core import envelope, ids, instants, outcome
 from surehook.core.model import RETRY, Attempt, Delivery
 from surehook.delivery import endpoints
 from surehook.delivery.credential import Credential
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.managing import Manager, new_id
 from surehook.delivery.plans import Plan
 from surehook.delivery.request import header_lines, signer_at
@@ -39,7 +39,7 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
             route.grant.when_idle(place.leave)
 
 
-async def _called(manager: Manager, route: Route) -> Attempt:
+async def _called(manager: Manager, route: EndpointState) -> Attempt:
     plan = manager.directory.plan(route, EVENT_TYPE)
     now = manager.clock.now()
     delivery = _delivery(manager, route, now)
@@ -76,7 +76,7 @@ async def _sent(manager: Manager, request: Request, grant: Credential | None) ->
             exchange.abort()
 
 
-def _delivery(manager: Manager, route: Route, now: int) -> Delivery:
+def _delivery(manager: Manager, route: EndpointState, now: int) -> Delivery:
     event = new_id(manager, now)
     endpoint = route.endpoint
     body = envelope.render_body(

@@ -13,7 +13,7 @@ import heapq
 
 from surehook.core.model import Delivery
 from surehook.delivery.dispatch import Dispatch
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.loops import Loops
 from surehook.delivery.pump import Pump
 from surehook.delivery.record import Record
@@ -37,13 +37,13 @@ class Timers:
         self._record = record
         self._far_ms = FAR_AHEADS * ahead_ms
         self._latest = 0  # nothing here is due after this instant
-        self._heap: list[tuple[int, bytes, Route, Delivery]] = []
+        self._heap: list[tuple[int, bytes, EndpointState, Delivery]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, route: Route, delivery: Delivery) -> None:
+    def add(self, route: EndpointState, delivery: Delivery) -> None:
         heapq.heappush(self._heap, (delivery.due_at, delivery.id, route, delivery))
         self._latest = max(self._latest, delivery.due_at)
         if self._heap[0][3] is delivery:
@@ -53,7 +53,7 @@ class Timers:
         """Everything that waits here."""
         return [key for _, key, _, _ in self._heap]
 
-    def drain(self) -> list[tuple[Route, Delivery]]:
+    def drain(self) -> list[tuple[EndpointState, Delivery]]:
         """Take everything out (shutdown, burial)."""
         taken = [(route, delivery) for _, _, route, delivery in self._heap]
         self._heap.clear()

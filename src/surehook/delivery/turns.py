@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 
 
 class Turns:
@@ -20,8 +20,8 @@ class Turns:
     def __init__(self) -> None:
         self.tenants: deque[str] = deque()  # those with somebody in line
         self.aside: list[str] = []  # … and no turn for now
-        self._lines: dict[str, deque[Route]] = {}
-        self._spare: deque[Route] | None = None  # an empty line, to be used again
+        self._lines: dict[str, deque[EndpointState]] = {}
+        self._spare: deque[EndpointState] | None = None  # an empty line, to be used again
 
     def __bool__(self) -> bool:
         return bool(self.tenants)
@@ -29,7 +29,7 @@ class Turns:
     def __len__(self) -> int:
         return sum(map(len, self._lines.values()))
 
-    def lines(self) -> dict[str, deque[Route]]:
+    def lines(self) -> dict[str, deque[EndpointState]]:
         """Each tenant that has somebody in line, and whom."""
         return self._lines
 
@@ -42,7 +42,7 @@ class Turns:
         self.tenants.extend(self.aside)
         self.aside.clear()
 
-    def add(self, route: Route) -> None:
+    def add(self, route: EndpointState) -> None:
         """Stand at the end of the tenant's line."""
         tenant = route.endpoint.tenant
         line = self._lines.get(tenant)
@@ -54,7 +54,7 @@ class Turns:
             self.tenants.append(tenant)
         line.append(route)
 
-    def take(self) -> Route:
+    def take(self) -> EndpointState:
         """Take out whose turn it is."""
         tenant = self.tenants.popleft()
         line = self._lines[tenant]
@@ -84,17 +84,17 @@ class Line:
 
     def __init__(self) -> None:
         self._turns = Turns()
-        self._in_line: set[Route] = set()
+        self._in_line: set[EndpointState] = set()
 
     def __len__(self) -> int:
         return len(self._in_line)
 
-    def add(self, route: Route) -> None:
+    def add(self, route: EndpointState) -> None:
         if route not in self._in_line:
             self._in_line.add(route)
             self._turns.add(route)
 
-    def take(self) -> Route:
+    def take(self) -> EndpointState:
         """Take out whose turn it is."""
         route = self._turns.take()
         self._in_line.discard(route)

@@ -19,7 +19,7 @@ from surehook.core.errors import (
     Problem,
 )
 from surehook.delivery.admission import EVENT_BYTES
-from surehook.delivery.endpoint_state import Route
+from surehook.delivery.endpoint_state import EndpointState
 from surehook.ports.ledger import Incoming, Taken
 
 
@@ -51,7 +51,7 @@ class Waiting(Struct, gc=False):
     size: int  # bytes of all, as they count in the line
     # For each event, what is to be written or why it is not taken (it was judged anew), and its routes.
     made: list[Incoming | Problem] = []
-    routes: list[Sequence[Route]] = []
+    routes: list[Sequence[EndpointState]] = []
     handed: int = 0  # of `made`: those that are not ours to give back any more
     in_doubt: bool = False  # a commit of it was lost, and may be in the book
 
@@ -110,7 +110,7 @@ def line_up(
     keys: Sequence[str | None],
     *,
     version: int,
-    fan_out: Callable[[str, str], Sequence[Route]],
+    fan_out: Callable[[str, str], Sequence[EndpointState]],
 ) -> list[Waiting]:
     """A request's events as they will stand in the line. `fan_out`: the routes for a tenant's event of a type."""
     line: list[Waiting] = []
