@@ -189,7 +189,7 @@ def test_null_for_one_of_two_leaves_it_open_for_the_other() -> None:
         await without(house, endpoint)
         await house.wait(2)
         assert house.engine.directory.breakers[PLACE].state == "open"
-        assert house.route(endpoint).takes is None
+        assert house.route(endpoint).block_reason is None
 
     in_house(story)
 
@@ -234,7 +234,7 @@ def test_key_trouble_that_another_node_found_holds_without_a_breaker_too() -> No
         turn = BreakerUpdate("acme", A, "open", "key", now, now + 3_600_000, now)
         await health.exchange(node=b"x", counted=(), updates=[turn], busy=(), since=0, now=now)
         await town.wait(5)
-        assert town.route(endpoint).takes == "key"
+        assert town.route(endpoint).block_reason == "key"
 
     in_town(story, health=lambda: health, one=ALL)
 
@@ -290,7 +290,7 @@ def test_a_probe_in_haste_that_fails_leaves_the_breaker_open_for_its_time() -> N
         await _rotates(house, endpoint)
         await house.wait(200)
         assert len(house.receivers.calls) == before + 1
-        assert house.route(endpoint).takes == "key"
+        assert house.route(endpoint).block_reason == "key"
 
     in_house(story)
 
@@ -300,7 +300,7 @@ def test_null_does_not_close_what_the_key_opened() -> None:
         endpoint = await house.endpoint(A, policy=BREAKS)
         house.route(endpoint).breaker.trip("key", house.clock.now())
         await without(house, endpoint)
-        assert (house.route(endpoint).takes, house.route(endpoint).breaker.state) == ("key", "open")
+        assert (house.route(endpoint).block_reason, house.route(endpoint).breaker.state) == ("key", "open")
 
     in_house(story)
 

@@ -17,7 +17,10 @@ from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerUnavailable, Overloaded, Problem, TenantOverloaded
 from surehook.core.model import Tenant
 from surehook.delivery.admission import Admission
-from surehook.delivery.company import (
+from surehook.delivery.fair_batches import LOOK_S, FairBatches
+from surehook.delivery.giving_way import GivingWay
+from surehook.delivery.settings import EngineSettings
+from surehook.delivery.tenant_activity import (
     BUCKETS,
     CALM_BURST,
     CALM_COST,
@@ -25,12 +28,9 @@ from surehook.delivery.company import (
     NEAR_S,
     PAUSE_TURNS,
     RETRY_COST,
-    Company,
+    TenantActivity,
     pause,
 )
-from surehook.delivery.fair_batches import LOOK_S, FairBatches
-from surehook.delivery.giving_way import GivingWay
-from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
 from tests.delivery.house import House, answers, in_house
 
@@ -406,68 +406,68 @@ def test_nobody_rests_on_for_those_who_have_gone() -> None:
 
 
 def test_company_is_somebody_else_within_the_last_second() -> None:
-    company = Company(part=16)
-    assert not company.is_near(0.0)
-    company.seen("a", 1, 0.0)
-    company.seen("a", 1, 0.1)
-    assert not company.is_near(0.1), "a lone publisher makes room for nobody"
-    company.seen("b", 1, 0.2)
-    assert company.is_near(0.2)
-    company.seen("b", 1, 1.0)
-    assert company.is_near(1.0)
-    company.seen("b", 1, 1.2)
-    assert not company.is_near(1.2)
+    activity = TenantActivity(part=16)
+    assert not activity.is_near(0.0)
+    activity.seen("a", 1, 0.0)
+    activity.seen("a", 1, 0.1)
+    assert not activity.is_near(0.1), "a lone publisher makes room for nobody"
+    activity.seen("b", 1, 0.2)
+    assert activity.is_near(0.2)
+    activity.seen("b", 1, 1.0)
+    assert activity.is_near(1.0)
+    activity.seen("b", 1, 1.2)
+    assert not activity.is_near(1.2)
 
 
 def test_who_publishes_more_than_a_pace_rushes_until_it_has_been_calm_for_a_while() -> None:
-    company = Company(part=16)
-    assert company.seen("a", CALM_BURST, 0.0), "a burst"
-    assert not company.is_rushed(0.0)
-    assert not company.seen("a", 1, 0.0)
-    assert company.is_rushed(0.9)
-    assert not company.is_rushed(1.0)
-    assert company.seen("b", 1, 0.0), "which says nothing about others"
-    assert company.seen("a", CALM_BURST - 1, 1.0)
-    paced = [company.seen("c", CALM_COST // 100, 2.0 + n / 100) for n in range(1_000)]
+    activity = TenantActivity(part=16)
+    assert activity.seen("a", CALM_BURST, 0.0), "a burst"
+    assert not activity.is_rushed(0.0)
+    assert not activity.seen("a", 1, 0.0)
+    assert activity.is_rushed(0.9)
+    assert not activity.is_rushed(1.0)
+    assert activity.seen("b", 1, 0.0), "which says nothing about others"
+    assert activity.seen("a", CALM_BURST - 1, 1.0)
+    paced = [activity.seen("c", CALM_COST // 100, 2.0 + n / 100) for n in range(1_000)]
     assert all(paced)
-    faster = [company.seen("d", CALM_COST // 50, 20.0 + n / 100) for n in range(100)]
+    faster = [activity.seen("d", CALM_COST // 50, 20.0 + n / 100) for n in range(100)]
     assert faster.index(False) < 20
     assert not any(faster[20:])
 
 
 def test_whoever_rushed_and_however_much_is_calm_a_second_later() -> None:
-    company = Company(part=16)
-    company.seen("a", 1_000_000, 0.0)
-    assert company.seen("a", 1, NEAR_S)
+    activity = TenantActivity(part=16)
+    activity.seen("a", 1_000_000, 0.0)
+    assert activity.seen("a", 1, NEAR_S)
 
 
 def test_who_has_very_much_tried_again_rushes_without_publishing() -> None:
-    company = Company(part=16)
-    company.tried_again("a", CALM_BURST // RETRY_COST, 0.0)
-    assert not company.is_rushed(0.0)
-    company.tried_again("a", 1, 0.0)
-    assert company.is_rushed(0.0)
-    company.seen("b", 1, 0.0)
-    assert not company.is_near(0.0), "what is large makes room for who publishes"
-    assert not company.seen("a", 1, 0.0)
+    activity = TenantActivity(part=16)
+    activity.tried_again("a", CALM_BURST // RETRY_COST, 0.0)
+    assert not activity.is_rushed(0.0)
+    activity.tried_again("a", 1, 0.0)
+    assert activity.is_rushed(0.0)
+    activity.seen("b", 1, 0.0)
+    assert not activity.is_near(0.0), "what is large makes room for who publishes"
+    assert not activity.seen("a", 1, 0.0)
 
 
 def test_tenants_that_were_here_once_are_forgotten() -> None:
-    company = Company(part=16)
+    activity = TenantActivity(part=16)
     for n in range(10_000):
-        company.seen(str(n), 1, n / 1_000)
-    assert len(company._buckets) <= BUCKETS + 2
+        activity.seen(str(n), 1, n / 1_000)
+    assert len(activity._buckets) <= BUCKETS + 2
 
 
 def test_large_events_have_a_part_of_the_time_and_few_publishes_wait_for_long() -> None:
     """A publish that comes while a large event is written waits for the rest of it."""
 
     async def rests(cost: int) -> float:
-        company, now = Company(part=8), asyncio.get_running_loop().time()
-        assert company.rest(cost) == 0
-        company.seen("a", 1, now)
-        company.seen("b", 1, now)
-        return company.rest(cost)
+        activity, now = TenantActivity(part=8), asyncio.get_running_loop().time()
+        assert activity.rest(cost) == 0
+        activity.seen("a", 1, now)
+        activity.seen("b", 1, now)
+        return activity.rest(cost)
 
     for cost in (1_000, 2_614, 5_000, 10_000):
         takes = cost * COST_S

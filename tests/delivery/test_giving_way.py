@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from surehook.core.model import FIRST, Delivery
-from surehook.delivery.company import CALM_COST, NEAR_S, pause
 from surehook.delivery.giving_way import GIVEN_S, STARTS
+from surehook.delivery.tenant_activity import CALM_COST, NEAR_S, pause
 
 from .house import TENANT, House, in_house
 
@@ -19,7 +19,7 @@ ENDPOINTS = 40
 async def owed(house: House) -> None:
     """One tenant, which rushes, has work for many endpoints in memory; there is another."""
     await house.tenant("other")
-    house.engine.accept._company.seen(TENANT, 10 * CALM_COST, asyncio.get_running_loop().time())
+    house.engine.accept._activity.seen(TENANT, 10 * CALM_COST, asyncio.get_running_loop().time())
     for number in range(ENDPOINTS):
         await house.endpoint(f"https://a{number}.example/hook")
     dispatch, now = house.engine.dispatch, house.clock.now()

@@ -175,10 +175,10 @@ def test_a_tide_that_does_not_come_out_tells_a_queue_that_stands_still() -> None
     async def story(firm: SimFirm) -> None:
         firm.broker.trouble.lost = 1.0
         await firm.publish(10)
-        await firm.house.wait(sweep.TIDE_S + link.UNDER_WAY_S + 2 * link.MARKS_S)
+        await firm.house.wait(sweep.WATERMARK_S + link.UNDER_WAY_S + 2 * link.MARKS_S)
         assert firm.sent == 10
         firm.broker.trouble.lost = 0.0
-        await firm.house.wait(sweep.TIDE_S + 2 * link.MARKS_S)
+        await firm.house.wait(sweep.WATERMARK_S + 2 * link.MARKS_S)
         assert not any(worker.handoff.may_claim() for worker in firm.workers), "a tide came: it flows again"
 
     in_firm(story)

@@ -86,7 +86,7 @@ class Memory:
             },
             "grants": {
                 key: sorted(route.endpoint.id for route in directory.with_credential(grant))
-                for key, grant in directory._grants.items()
+                for key, grant in directory._credentials.items()
                 if directory.with_credential(grant)
             },
         }

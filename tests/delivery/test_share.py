@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.health import LocalHealth
-from surehook.delivery.asking import ASKING_MOST
+from surehook.delivery.probe_requests import ASKING_MOST
 from surehook.ports.health import BreakerUpdate, HealthAway
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, API, Town, in_town

@@ -169,7 +169,7 @@ def test_an_endpoint_without_oauth2_never_meets_the_token_server() -> None:
         made = await house.endpoint()
         await house.publish()
         await house.wait(1)
-        assert house.route(made).grant is None and not server.asked
+        assert house.route(made).credential is None and not server.asked
         assert await house.states() == {"delivered": 1}
 
     in_house(story)
@@ -184,7 +184,7 @@ def test_a_test_call_takes_the_same_way() -> None:
         assert attempt.total_us is not None and attempt.total_us >= 100_000, "the wait for the token counts"
         assert tokens_of(house.receivers.at(A)) == ["Bearer t1"]
         server.answer = {"status": 401}
-        house.route(made).grant.token = None
+        house.route(made).credential.token = None
         attempt = await testcall.call(house.engine, made)
         assert (attempt.outcome, attempt.error, attempt.status) == ("unreachable", "token_refused", None)
         assert len(house.receivers.at(A)) == 1
@@ -421,7 +421,7 @@ def test_requests_that_wait_for_one_token_are_bounded() -> None:
         answers: list[Answer] = []
         for _ in range(tokens.WAITING + 1):
             request = Request(target=route.target, headers=b"", body=b"", timeout_s=5, connect_timeout_s=5)
-            house.engine.tokens.send(request, route.grant, answers.append)
+            house.engine.tokens.send(request, route.credential, answers.append)
         await house.wait(1)
         assert [answer.failure for answer in answers] == ["no_resources"]
         await house.wait(5)
@@ -438,7 +438,7 @@ def test_kept_tokens_are_bounded() -> None:
         await house.publish()
         await house.wait(1)
         assert len(server.asked) == 4
-        kept = [house.route(one).grant.token is not None for one in made]
+        kept = [house.route(one).credential.token is not None for one in made]
         assert sum(kept) == 2
 
     in_house(story)
@@ -452,7 +452,7 @@ def test_an_unreachable_endpoint_says_nothing_about_its_token() -> None:
         await house.publish()
         await house.wait(12)
         assert await house.states() == {"dead": 1} and len(server.asked) == 1
-        assert not house.route(made).grant.token.is_taken
+        assert not house.route(made).credential.token.is_taken
 
     in_house(story)
 

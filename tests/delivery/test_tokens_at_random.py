@@ -131,7 +131,7 @@ def test_after_any_storm_everything_is_delivered(seed: int) -> None:
         for lane in house.engine.dispatch.lanes:
             assert lane.suspects_busy == 0
         for endpoint in made:
-            grant = house.route(endpoint).grant
+            grant = house.route(endpoint).credential
             assert grant is None or (not grant.waiting and not grant.is_busy)
         for call in house.receivers.calls:
             assert call._done is None, "every request has its one answer"

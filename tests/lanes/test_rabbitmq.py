@@ -134,7 +134,7 @@ async def test_a_deleted_queue_costs_seconds_and_no_delivery(broker: str) -> Non
             await channel.queue_delete(queue_name(FIRST))
         for worker in firm.workers:
             worker.dispatch.paused = False
-        await all_delivered(firm, 100, within_s=4 * sweep.TIDE_S)
+        await all_delivered(firm, 100, within_s=4 * sweep.WATERMARK_S)
 
     await in_firm(broker, story)
 
@@ -146,7 +146,7 @@ async def test_a_purged_queue_costs_seconds_and_no_delivery(broker: str) -> None
         async with admin(broker) as channel:
             await (await channel.get_queue(queue_name(FIRST))).purge()
         await firm.hire()
-        await all_delivered(firm, 100, within_s=5 * sweep.TIDE_S)
+        await all_delivered(firm, 100, within_s=5 * sweep.WATERMARK_S)
 
     await in_firm(broker, story, workers=0)
 
@@ -163,7 +163,7 @@ async def test_a_message_that_comes_back_too_often_is_dropped_and_its_work_goes_
                     await message.reject(requeue=True)
             assert (await channel.get_queue(queue_name(FIRST))).declaration_result.message_count <= 1, "tides"
         await firm.hire()
-        await all_delivered(firm, 1, within_s=5 * sweep.TIDE_S)
+        await all_delivered(firm, 1, within_s=5 * sweep.WATERMARK_S)
 
     await in_firm(broker, story, workers=0)
 

@@ -9,7 +9,7 @@ as their turns come, and it is answered when the last one has its answer. Whatev
 `slice_rows`, and the event loop goes on. Events that cost more than `large_cost` (their fan-out is large) have a writer of
 their own: those behind them need not wait until hundreds of rows are made, in pauses of a busy loop. While others
 publish, a tenant's large events rest between two of them, so that all of them together have a share of the time. A third
-writer is for calm tenants while somebody rushes (`company.py`): their few events need not wait until a whole flush of
+writer is for calm tenants while somebody rushes (`tenant_activity.py`): their few events need not wait until a whole flush of
 somebody else's is made and committed, and then for the next one, which they would share.
 
 Events are judged and fan out from memory, and the transaction checks that nothing has changed since which concerns their
@@ -41,7 +41,6 @@ from surehook.core.errors import (
 from surehook.core.model import Delivery, Lane
 from surehook.core.schema_cost import LIGHT
 from surehook.delivery.admission import Admission
-from surehook.delivery.company import Company, pause
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.endpoint_state import EndpointState
@@ -57,6 +56,7 @@ from surehook.delivery.pump import Pump
 from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.staleness import Staleness
+from surehook.delivery.tenant_activity import TenantActivity, pause
 from surehook.delivery.waiting import Request, Waiting, as_problem, line_up
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
@@ -86,7 +86,7 @@ class Accept:
         holdings: Holdings,
         refill: Refill,
         peers: Peers,
-        company: Company,
+        activity: TenantActivity,
         send: Send | None,
     ) -> None:
         """`send`: to workers elsewhere, where there is a broker."""
@@ -111,10 +111,10 @@ class Accept:
         )
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
-        self._company = company
+        self._activity = activity
         self._batches: FairBatches[Waiting] = self._line()
         self._beside: FairBatches[Waiting] = self._line(is_quick=True)
-        self._large: FairBatches[Waiting] = self._line(self._company.rest)
+        self._large: FairBatches[Waiting] = self._line(self._activity.rest)
 
     def _line(
         self, rest: Callable[[int], float] = lambda cost: 0.0, *, is_quick: bool = False
@@ -152,7 +152,7 @@ class Accept:
             batches.put(waiting.tenant, waiting, cost, len(waiting.events))
         if not is_small:
             return await request.done
-        self._dispatch.publish_waits(gives_way=self._company.is_rushed(loop.time()))
+        self._dispatch.publish_waits(gives_way=self._activity.is_rushed(loop.time()))
         try:
             return await request.done
         finally:
@@ -162,12 +162,12 @@ class Accept:
         """Tell who publishes what; whether all of them are calm."""
         if len(self._directory.tenants) < 2:
             return True
-        seen = [self._company.seen(each.tenant, each.cost * len(each.events), now) for each in line]
+        seen = [self._activity.seen(each.tenant, each.cost * len(each.events), now) for each in line]
         return all(seen)
 
     def _goes_beside(self, waiting: Waiting) -> bool:
         """Whether events of a calm tenant need not stand in line with those who rush: all that it has waiting is a turn."""
-        if not self._company.is_rushed(asyncio.get_running_loop().time()):
+        if not self._activity.is_rushed(asyncio.get_running_loop().time()):
             return False
         return self._admission.cost(waiting.tenant) <= self._settings.turn_cost
 

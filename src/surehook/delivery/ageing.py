@@ -18,6 +18,7 @@ from surehook.core.delivery import is_too_old
 from surehook.core.ids import floor
 from surehook.core.limits import EVENT_ID_AHEAD_S
 from surehook.core.model import STANDING_REASONS, Delivery
+from surehook.delivery.delivery_notices import DeliveryNotices
 from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
 from surehook.delivery.endpoint_state import EndpointState
@@ -25,7 +26,6 @@ from surehook.delivery.loading import Loader
 from surehook.delivery.managing import Book
 from surehook.delivery.parked_walk import walk
 from surehook.delivery.take_back import TakeBack
-from surehook.delivery.telling import Telling
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup
 
@@ -56,7 +56,7 @@ class Ageing:
         loader: Loader,
         endings: Endings,
         take_back: TakeBack,
-        telling: Telling,
+        telling: DeliveryNotices,
     ) -> None:
         self._ledger = ledger
         self._clock = clock

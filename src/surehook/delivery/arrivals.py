@@ -66,7 +66,7 @@ class Arrivals:
         first: of two that count on the same room, one would be parked and taken back for ever."""
         orphans: list[Delivery] = []
         later: list[Delivery] = []
-        strays = 0
+        wrong_lane = 0
         now = self._clock.now()
         soon = now + 2 * self._ahead_ms
         memory, looks = self._dispatch.memory, self._looks.of_lane
@@ -76,16 +76,16 @@ class Arrivals:
                 orphans.append(delivery)
                 continue
             if delivery.lane not in looks:
-                strays += 1
+                wrong_lane += 1
                 memory.hold(route, delivery)
-                self._record.put_stray(route, delivery)
+                self._record.put_wrong_lane(route, delivery)
                 continue
             if delivery.due_at > soon:
                 later.append(delivery)
                 continue
             has_share = out_of_parking or memory.has_share(route)
             memory.hold(route, delivery)
-            reason = route.takes or (None if has_share else "share")
+            reason = route.block_reason or (None if has_share else "share")
             if reason is not None:
                 self._parking.put(route, delivery, reason)
                 if reason == "share":
@@ -101,7 +101,7 @@ class Arrivals:
             self._orphans.claimed(orphans)
         if later:
             self._hand_back(later)
-        return strays
+        return wrong_lane
 
     def _hand_back(self, rows: list[Delivery]) -> None:
         node = self._node.id

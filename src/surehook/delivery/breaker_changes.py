@@ -59,7 +59,7 @@ class BreakerChanges:
         if self._reports is None:
             self._record.breaker_changed(breaker, change, endpoint)
         else:
-            self._reports.turned(breaker, change, endpoint)
+            self._reports.on_breaker_change(breaker, change, endpoint)
         self._heed(breaker, endpoint)
 
     def probe_now(self, breaker: UrlBreaker) -> None:
@@ -138,7 +138,7 @@ class BreakerChanges:
         if self._reports is None:
             self._record.breaker_told(breaker, "closed", endpoint)
         else:
-            self._reports.turned(breaker, "closed", endpoint)
+            self._reports.on_breaker_change(breaker, "closed", endpoint)
         self._heed(breaker, endpoint)
 
     def _heed(self, breaker: UrlBreaker, endpoint: bytes) -> None:

@@ -34,7 +34,6 @@ from surehook.delivery.claim_looks import (
     ClaimLooks,
     Look,
 )
-from surehook.delivery.company import Company
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.handoff.handoff import Handoff
@@ -42,6 +41,7 @@ from surehook.delivery.holdings import Holdings
 from surehook.delivery.node import Node
 from surehook.delivery.pump import Pump
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.tenant_activity import TenantActivity
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger, Skip, is_full
 
@@ -66,7 +66,7 @@ class Claim:
         looks: ClaimLooks,
         arrivals: Arrivals,
         holdings: Holdings,
-        company: Company,
+        activity: TenantActivity,
         handoff: Handoff | None,
     ) -> None:
         """`handoff`: a broker that brings the work, where there is one."""
@@ -80,7 +80,7 @@ class Claim:
         self._looks = looks
         self._arrivals = arrivals
         self._holdings = holdings
-        self._company = company
+        self._activity = activity
         self._handoff = handoff
         self._stopped = False
         self._poll_at = 0.0
@@ -221,7 +221,7 @@ class Claim:
         if len(self._directory.tenants) > 1:
             now = asyncio.get_running_loop().time()
             for tenant, count in Counter(row.tenant for row in rows if row.attempt > 1).items():
-                self._company.tried_again(tenant, count, now)
+                self._activity.tried_again(tenant, count, now)
 
     def _may_claim(self) -> bool:
         if self._handoff is not None and not self._handoff.may_claim():

@@ -6,7 +6,7 @@ it, when the others have taken it as theirs: of five nodes that open one breaker
 
 Deliveries never wait for any of this. Without an answer each node decides on its own window, is its own probe
 and uses all of an endpoint's slots; it keeps its turns to tell them later, but those of breakers without an endpoint.
-Only a probe waits for a word: until the store is known to be away, and beside all taking back (`delivery/asking.py`).
+Only a probe waits for a word: until the store is known to be away, and beside all taking back (`delivery/probe_requests.py`).
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class ClusterHealth:
 
     def _opened_together(self, breaker: UrlBreaker) -> None:
         """No single node's calls would have opened it."""
-        self._reports.turned(breaker, "opened", breaker.oldest.endpoint.id)
+        self._reports.on_breaker_change(breaker, "opened", breaker.oldest.endpoint.id)
         self._changes.heard(breaker)
 
     def _went(self, why: str) -> None:

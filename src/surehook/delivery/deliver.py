@@ -24,6 +24,7 @@ from surehook.core.model import FIRST, RETRY, Attempt, Delivery, Lane, Notice, S
 from surehook.core.outcome import Outcome
 from surehook.core.policy import Policy
 from surehook.delivery.breaker_changes import BreakerChanges
+from surehook.delivery.delivery_notices import DeliveryNotices
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.endpoint_state import EndpointState
@@ -35,7 +36,6 @@ from surehook.delivery.plans import Plan
 from surehook.delivery.record import Record
 from surehook.delivery.request import header_lines, kept_later, kept_of, signer_at
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.telling import Telling
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.watch import Watch
 from surehook.ports.clock import Clock
@@ -77,7 +77,7 @@ class Deliver:
         self._breakers = breakers
         self._delivers = frozenset(settings.lanes)
         self._backlog_most = settings.record_backlog
-        self.telling = Telling(clock=clock, entropy=entropy)
+        self.telling = DeliveryNotices(clock=clock, entropy=entropy)
         self.flights: set[Flight] = set()
         self.unsent: list[Delivery] = []  # aborted by our shutdown before a byte was written
         self.unknown: list[Delivery] = []  # … after
@@ -112,7 +112,7 @@ class Deliver:
             self._dispatch.pause()
             self._dispatch.push_front(route, delivery)
             return False
-        reason = route.takes
+        reason = route.block_reason
         if reason is not None:
             self._parking.put(route, delivery, reason)
             return False
@@ -126,7 +126,7 @@ class Deliver:
             if RETRY in self._delivers:
                 self._dispatch.push(route, delivery)
             else:
-                self._record.put_stray(route, delivery)
+                self._record.put_wrong_lane(route, delivery)
             return False
         return self._send(route, delivery, lane, probe=None)
 
@@ -178,10 +178,10 @@ class Deliver:
         )
         flight = Flight(self, route, plan, delivery, lane, request, probe=probe, started_at=now)
         self.flights.add(flight)
-        if route.grant is None:
+        if route.credential is None:
             flight.exchange = self._tokens.transport.send(request, flight)
         else:
-            flight.exchange = self._tokens.send(request, route.grant, flight)
+            flight.exchange = self._tokens.send(request, route.credential, flight)
         return True
 
     def _is_called_off(self, route: EndpointState, delivery: Delivery, policy: Policy, now: int) -> bool:

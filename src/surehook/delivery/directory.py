@@ -49,9 +49,11 @@ class Directory:
         self._matchers: dict[
             str, Matcher[EndpointState]
         ] = {}  # by tenant, made when first asked after a change
-        # A grant lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
-        self._grants: WeakValueDictionary[tuple[str, ClientCredentials], Credential] = WeakValueDictionary()
-        self._with_grant: WeakKeyDictionary[Credential, dict[EndpointState, None]] = WeakKeyDictionary()
+        # A credential lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
+        self._credentials: WeakValueDictionary[tuple[str, ClientCredentials], Credential] = (
+            WeakValueDictionary()
+        )
+        self._of_credential: WeakKeyDictionary[Credential, dict[EndpointState, None]] = WeakKeyDictionary()
         self._plans: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()  # by the policy as it was given
         self._type_plans: dict[str, Plan] = {}
         self._without_breaker: set[str] = set()  # event types whose policy has none
@@ -100,7 +102,7 @@ class Directory:
         before = self.routes.get(endpoint.id)
         filters = None if before is None else before.endpoint.event_types
         route = self._route(endpoint, secrets)
-        self._share_grant(route)
+        self._share_credential(route)
         self.routes[endpoint.id] = route
         if filters != endpoint.event_types:
             self._of_tenant.setdefault(endpoint.tenant, {})[endpoint.id] = route
@@ -116,8 +118,8 @@ class Directory:
         route.gone = True
         self.breakers.leave(route)
         tenant = route.endpoint.tenant
-        if route.grant is not None:
-            del self._with_grant[route.grant][route]
+        if route.credential is not None:
+            del self._of_credential[route.credential][route]
         mine = self._of_tenant[tenant]
         del mine[id]
         if not mine:
@@ -141,7 +143,7 @@ class Directory:
 
     def with_credential(self, credential: Credential) -> list[EndpointState]:
         """The endpoints that have it."""
-        return list(self._with_grant.get(credential, ()))
+        return list(self._of_credential.get(credential, ()))
 
     def endpoints_of(self, tenant: str) -> int:
         """How many endpoints a tenant has."""
@@ -202,21 +204,21 @@ class Directory:
             return None
         return self._standard.policy.breaker
 
-    def _share_grant(self, route: EndpointState) -> None:
+    def _share_credential(self, route: EndpointState) -> None:
         """Give the endpoint what it gets tokens by: one for all of the tenant's endpoints with the same credential."""
-        client, former = route.endpoint.authentication, route.grant
+        client, former = route.endpoint.authentication, route.credential
         if former is not None:
             if former.client == client:
                 return
-            del self._with_grant[former][route]
-            route.grant = None
+            del self._of_credential[former][route]
+            route.credential = None
         if isinstance(client, ClientCredentials):
             key = (route.endpoint.tenant, client)
-            grant = self._grants.get(key)
-            if grant is None:
-                grant = self._grants[key] = Credential(*key)
-            self._with_grant.setdefault(grant, {})[route] = None
-            route.grant = grant
+            credential = self._credentials.get(key)
+            if credential is None:
+                credential = self._credentials[key] = Credential(*key)
+            self._of_credential.setdefault(credential, {})[route] = None
+            route.credential = credential
 
     def _route(self, endpoint: Endpoint, secrets: tuple[Secret, ...]) -> EndpointState:
         own = None if endpoint.policy is None else self._plan_of(endpoint.policy)

@@ -32,10 +32,37 @@ class EndpointState:
     """One endpoint as the engine sees it. It begins as a `QuietEndpointState`, which has no parts."""
 
     __slots__ = (
-        "_transport", "asked", "blocked", "breaker", "breaker_policy", "endpoint", "failure_count",
-        "finalize_ms", "flying", "free_since", "gone", "grant", "head", "held", "held_bytes", "is_quiet",
-        "limits", "method", "own_plan", "pace", "parked", "private", "queues", "ringed", "secrets", "signer",
-        "signer_until", "slots", "status", "suspect", "target",
+        "_transport",
+        "asked",
+        "blocked",
+        "breaker",
+        "breaker_policy",
+        "credential",
+        "endpoint",
+        "failure_count",
+        "finalize_ms",
+        "flying",
+        "free_since",
+        "gone",
+        "head",
+        "held",
+        "held_bytes",
+        "is_quiet",
+        "limits",
+        "method",
+        "own_plan",
+        "pace",
+        "parked",
+        "private",
+        "queues",
+        "ringed",
+        "secrets",
+        "signer",
+        "signer_until",
+        "slots",
+        "status",
+        "suspect",
+        "target",
     )  # fmt: skip
 
     # parts, all made when the first of them is asked for
@@ -58,7 +85,7 @@ class EndpointState:
         self.failure_count = endpoint.failure_count
         self.own_plan: Plan | None = None
         self.method = b""
-        self.grant: Credential | None = None  # what it needs a token by
+        self.credential: Credential | None = None  # what it needs a token by
         self.finalize_ms: int | None = None  # how long after a delivery its receiver may be silent
         self.secrets: tuple[Secret, ...] = ()
         self.signer: Signer | None = None
@@ -102,7 +129,7 @@ class EndpointState:
         self.parked = self.parked.difference(reasons)
 
     @property
-    def takes(self) -> str | None:
+    def block_reason(self) -> str | None:
         """None where deliveries may be sent now, else the reason they are parked for."""
         if self.status != "active":
             return self.status
@@ -117,7 +144,7 @@ class EndpointState:
     def has_slot(self, lane: Lane) -> bool:
         """Whether the endpoint may have one more request under way in the lane. While its token is being fetched it
         may not: what waits for a token waits in line, without a slot."""
-        if self.grant is not None and self.grant.is_busy:
+        if self.credential is not None and self.credential.is_busy:
             return False
         flying = self.flying
         return flying[lane] < self.limits[lane].now and flying[0] + flying[1] < self.slots

@@ -19,7 +19,7 @@ from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.policy import parse_policy
 from surehook.core.profiles import PROFILES
 from surehook.core.receipt import Wanted
-from surehook.delivery import custom, header_conflicts, tenants
+from surehook.delivery import custom_requests, header_conflicts, tenants
 from surehook.delivery.chores import Chores
 from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager, new_id
@@ -200,17 +200,17 @@ async def _checked(
 ) -> dict[str, Any]:
     """The given fields, judged: rules first, the addresses last, since those may ask the network."""
     checked = _judged(given)
-    custom.check(given, before)
+    custom_requests.check(given, before)
     header_conflicts.check_endpoint(manager, checked, before)
     if "tls" in given:
-        checked["tls"] = custom.checked_tls(given["tls"])
+        checked["tls"] = custom_requests.checked_tls(given["tls"])
     if "tls" in given or "url" in given:
         _check_tls(manager, checked, before)
     if "url" in given or "authentication" in given:
         with manager.caller_calls.during("check", tenant=tenant):
             if "url" in given:
                 await manager.transport.check(given["url"], tenant=tenant)
-            await custom.check_token_url(manager, given, tenant=tenant)
+            await custom_requests.check_token_url(manager, given, tenant=tenant)
     return checked
 
 

@@ -5,7 +5,7 @@ line, by tenant and in turns; its endpoints start nothing meanwhile, as during t
 fetch nothing, so that many who fetch at length hold up nobody's first one.
 
 Within a tenant its token servers have turns, and one that fetches nothing finds a few places beyond the others. Credentials
-whose last fetch failed come after all others and have a part of the places. A grant stands in line while a request waits
+whose last fetch failed come after all others and have a part of the places. A credential stands in line while a request waits
 for it (`drop`), and requests have a time of their own: so the line holds nothing that nobody waits for.
 """
 
@@ -44,29 +44,32 @@ class Fetches:
     @property
     def in_line(self) -> int:
         return sum(
-            len(grants) for lines in self._lines.values() for line in lines for grants in line.values()
+            len(credentials)
+            for lines in self._lines.values()
+            for line in lines
+            for credentials in line.values()
         )
 
-    def ask(self, grant: Credential) -> None:
+    def ask(self, credential: Credential) -> None:
         """Fetch now, or as soon as there is a place."""
-        if self._may(grant, grant.is_failing):
-            self._take(grant, grant.is_failing)
+        if self._may(credential, credential.is_failing):
+            self._take(credential, credential.is_failing)
             return
-        line = self._lines.setdefault(grant.tenant, ({}, {}))[grant.is_failing]
-        line.setdefault(grant.client.token_url, {})[grant] = None
+        line = self._lines.setdefault(credential.tenant, ({}, {}))[credential.is_failing]
+        line.setdefault(credential.client.token_url, {})[credential] = None
 
-    def drop(self, grant: Credential) -> bool:
+    def drop(self, credential: Credential) -> bool:
         """Nobody waits for it any more: out of the line. Whether it stood there."""
-        for line in self._lines.get(grant.tenant, ()):
-            if grant in line.get(grant.client.token_url, ()):
-                self._take_out(line, grant)
+        for line in self._lines.get(credential.tenant, ()):
+            if credential in line.get(credential.client.token_url, ()):
+                self._take_out(line, credential)
                 return True
         return False
 
-    def over(self, grant: Credential) -> None:
+    def over(self, credential: Credential) -> None:
         """Its fetch has ended, and its place is free."""
-        tenant, server = grant.tenant, (grant.tenant, grant.client.token_url)
-        self._failing[tenant] -= self._under_way.pop(grant)
+        tenant, server = credential.tenant, (credential.tenant, credential.client.token_url)
+        self._failing[tenant] -= self._under_way.pop(credential)
         self._of_tenant[tenant] -= 1
         self._of_server[server] -= 1
         if not self._failing[tenant]:
@@ -89,46 +92,46 @@ class Fetches:
             if self._of_tenant[tenant] >= OF_TENANT + BESIDE:
                 continue
             for is_failing, line in zip((False, True), lines, strict=True):
-                for grants in line.values():
-                    grant = next(iter(grants))
-                    if self._may(grant, is_failing):
-                        self._take_out(line, grant, turns=True)
-                        return grant, is_failing
+                for credentials in line.values():
+                    credential = next(iter(credentials))
+                    if self._may(credential, is_failing):
+                        self._take_out(line, credential, turns=True)
+                        return credential, is_failing
         return None
 
-    def _take_out(self, line: Line, grant: Credential, *, turns: bool = False) -> None:
+    def _take_out(self, line: Line, credential: Credential, *, turns: bool = False) -> None:
         """`turns`: it was the turn of its tenant and of its server, which go to the end."""
-        server, tenant = grant.client.token_url, grant.tenant
-        grants = line[server]
-        del grants[grant]
-        if turns or not grants:
+        server, tenant = credential.client.token_url, credential.tenant
+        credentials = line[server]
+        del credentials[credential]
+        if turns or not credentials:
             del line[server]
-        if grants and turns:
-            line[server] = grants
+        if credentials and turns:
+            line[server] = credentials
         lines = self._lines[tenant]
         if turns or not any(lines):
             del self._lines[tenant]
         if any(lines) and turns:
             self._lines[tenant] = lines
 
-    def _may(self, grant: Credential, is_failing: bool) -> bool:
-        """Whether there is a place for such a grant."""
-        tenant = grant.tenant
+    def _may(self, credential: Credential, is_failing: bool) -> bool:
+        """Whether there is a place for such a credential."""
+        tenant = credential.tenant
         used, free = self._of_tenant[tenant], OF_PROCESS - self.under_way
         if free <= LAST:
             return free > 0 and not used
         if is_failing and self._failing[tenant] >= FAILING:
             return False
-        beside = 0 if self._of_server[tenant, grant.client.token_url] else BESIDE
+        beside = 0 if self._of_server[tenant, credential.client.token_url] else BESIDE
         return used < OF_TENANT + beside
 
-    def _take(self, grant: Credential, is_failing: bool) -> None:
-        self._under_way[grant] = is_failing
-        self._of_tenant[grant.tenant] += 1
-        self._of_server[grant.tenant, grant.client.token_url] += 1
-        self._failing[grant.tenant] += is_failing
+    def _take(self, credential: Credential, is_failing: bool) -> None:
+        self._under_way[credential] = is_failing
+        self._of_tenant[credential.tenant] += 1
+        self._of_server[credential.tenant, credential.client.token_url] += 1
+        self._failing[credential.tenant] += is_failing
         try:
-            self._begin(grant)
+            self._begin(credential)
         except BaseException:  # a defect in sending must not keep a place
-            self.over(grant)
+            self.over(credential)
             raise

@@ -24,7 +24,7 @@ class Following:
         """Its queue is parked, or it may take back."""
         if route.is_quiet:
             return
-        if route.takes is not None:
+        if route.block_reason is not None:
             self._parking.put_queue(route)
         self._refill.wants_work(route)
         self._dispatch.on_token(route)  # it may have waited for a token of credentials that it has no more

@@ -50,7 +50,7 @@ class HealthReports:
 
     # -- by those who decide ----------------------------------------------------------------------------
 
-    def turned(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None:
+    def on_breaker_change(self, breaker: UrlBreaker, change: Change, endpoint: bytes) -> None:
         """A breaker changed here, by a call of the endpoint."""
         self._turned[breaker.place] = self._untold[breaker.place] = (breaker, change, endpoint)
         self._hastened.pop(breaker.place, None)

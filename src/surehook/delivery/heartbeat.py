@@ -14,8 +14,8 @@ dead, and nothing of it can still be on its way.
 
 from __future__ import annotations
 
-from surehook.delivery.book_clock import BookClock
 from surehook.delivery.evictions import Evictions
+from surehook.delivery.ledger_clock import LedgerClock
 from surehook.delivery.node import Host, Node
 from surehook.delivery.outage import Outage
 from surehook.delivery.pausing import Pausing
@@ -33,7 +33,7 @@ class Heartbeat:
         self,
         *,
         ledger: Ledger,
-        clock: BookClock,
+        clock: LedgerClock,
         settings: EngineSettings,
         sole: bool,
         node: Node,

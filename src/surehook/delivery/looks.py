@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from surehook.delivery.ageing import Ageing
 from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.cluster_health import ClusterHealth
+from surehook.delivery.delivery_notices import DeliveryNotices
 from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
 from surehook.delivery.lease_reconciler import LeaseReconciler
@@ -32,7 +33,6 @@ from surehook.delivery.overdue import Overdue
 from surehook.delivery.prune import REST_S, Prune
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.take_back import TakeBack
-from surehook.delivery.telling import Telling
 from surehook.delivery.unfinalized import Unfinalized
 from surehook.delivery.unserved import Unserved
 from surehook.delivery.upkeep import Upkeep
@@ -66,7 +66,7 @@ class Looks:
         endings: Endings,
         notices: Notices,
         watch: Watch,
-        telling: Telling,
+        telling: DeliveryNotices,
         take_back: TakeBack,
         orphans: Orphans,
         reconciler: LeaseReconciler,

@@ -77,7 +77,7 @@ class Making:
             lane = lanes.first_lane(policy, is_slow=route.pace.is_slow)
             escalate = policy.escalate_after
             overdue_at = None if escalate is None else now + int(escalate * 1000)
-            births.append(Birth(route, lane, overdue_at, route.takes, lane in self._settings.lanes))
+            births.append(Birth(route, lane, overdue_at, route.block_reason, lane in self._settings.lanes))
         return births
 
     def incoming(self, event: EventIn, key: str | None, kind: Kind, now: int, written_now: str) -> Incoming:

@@ -57,7 +57,7 @@ class Parking:
 
     def put_queue(self, route: EndpointState) -> None:
         """Everything that waits for an endpoint that cannot take it (breaker opened, status changed)."""
-        reason = route.takes
+        reason = route.block_reason
         if reason is not None:
             for delivery in self._dispatch.drain(route):
                 self.put(route, delivery, reason)
@@ -65,7 +65,7 @@ class Parking:
     def heed(self, breaker: UrlBreaker) -> None:
         """It opened or closed: every endpoint that shares it parks its queue, or may take back."""
         for route in breaker.routes:
-            if route.takes is None:
+            if route.block_reason is None:
                 self._refill.freed(route)
             else:
                 self.put_queue(route)

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from surehook.delivery.accept import Accept
 from surehook.delivery.arrivals import Arrivals
-from surehook.delivery.book_clock import BookClock
 from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.catching_up import CatchingUp
 from surehook.delivery.claim import Claim
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.cluster_health import ClusterHealth
-from surehook.delivery.company import Company
 from surehook.delivery.deliver import Deliver
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
@@ -34,6 +32,7 @@ from surehook.delivery.health_reports import HealthReports
 from surehook.delivery.heartbeat import Heartbeat
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.lease_reconciler import LeaseReconciler
+from surehook.delivery.ledger_clock import LedgerClock
 from surehook.delivery.loading import Loader
 from surehook.delivery.looks import Looks
 from surehook.delivery.loops import Loops
@@ -54,6 +53,7 @@ from surehook.delivery.shutdown import Shutdown
 from surehook.delivery.slot_parts import SlotParts
 from surehook.delivery.staleness import Staleness
 from surehook.delivery.take_back import TakeBack
+from surehook.delivery.tenant_activity import TenantActivity
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.upkeep import Upkeep
 from surehook.delivery.watch import Watch
@@ -90,7 +90,7 @@ class Parts:
         `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere.
         `health`: what all nodes know together of endpoints; None: each decides alone."""
         settings = settings or EngineSettings()
-        boot_clock, clock = clock, BookClock(clock)
+        boot_clock, clock = clock, LedgerClock(clock)
         self.ledger, self.transport, self.entropy, self.telemetry = ledger, transport, entropy, telemetry
         self.clock, self.settings = clock, settings
         self.wakeups = wakeups or NoWakeups()
@@ -107,7 +107,7 @@ class Parts:
 
         # -- what is known, what waits, and what others are told: parts that call nobody who comes later
         staleness = Staleness()
-        company = Company(part=settings.large_part)
+        activity = TenantActivity(part=settings.large_part)
         reports = None if health is None else HealthReports()
         opened = OpenedMessages() if has_broker else None
         self.directory = directory = Directory(
@@ -183,7 +183,7 @@ class Parts:
         self.claim = Claim(
             ledger=ledger, clock=clock, settings=settings, directory=directory, node=node,
             dispatch=dispatch, pump=pump, looks=looks, arrivals=arrivals, holdings=holdings,
-            company=company, handoff=self.handoff,
+            activity=activity, handoff=self.handoff,
         )  # fmt: skip
         self.cluster_health: ClusterHealth | None = None
         if health is not None and reports is not None:
@@ -200,7 +200,7 @@ class Parts:
         self.accept = Accept(
             ledger=ledger, clock=clock, entropy=entropy, settings=settings, node=node, loops=loops,
             directory=directory, loader=loader, staleness=staleness, dispatch=dispatch, pump=pump,
-            holdings=holdings, refill=refill, peers=peers, company=company,
+            holdings=holdings, refill=refill, peers=peers, activity=activity,
             send=None if self.handoff is None else self.handoff.send,
         )  # fmt: skip
 

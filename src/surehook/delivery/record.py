@@ -141,7 +141,7 @@ class Record:
             health = self._health[route] = Health(route.endpoint.url)
         return health
 
-    def put_stray(self, route: EndpointState, delivery: Delivery) -> None:
+    def put_wrong_lane(self, route: EndpointState, delivery: Delivery) -> None:
         """A held delivery of a lane that another node delivers goes back to the book, in that lane, unsent."""
         self._batches.put(
             (

@@ -13,7 +13,9 @@ from surehook.delivery.memory import Memory
 from surehook.delivery.turns import Line
 
 FULL_LOOKS = 16  # endpoints asked in one record window whether they may hold more by now
-STRAY_REST_S = 1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
+WRONG_LANE_REST_S = (
+    1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
+)
 BREAKER_REASONS = ("breaker", "key")
 
 
@@ -56,7 +58,7 @@ class Refill:
     def rest(self, route: EndpointState) -> None:
         """What was taken back is another lane's, and our own queue would never say that there is enough of it."""
         self._resting.add(route)
-        asyncio.get_running_loop().call_later(STRAY_REST_S, self._rested, route)
+        asyncio.get_running_loop().call_later(WRONG_LANE_REST_S, self._rested, route)
 
     def _rested(self, route: EndpointState) -> None:
         self._resting.discard(route)

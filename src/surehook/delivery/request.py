@@ -19,7 +19,7 @@ def _is_free(route: EndpointState, name: bytes) -> bool:
     """Whether the endpoint does not send this header itself. It wins over a policy: without its credential nothing would
     arrive, and receivers differ about a name that comes twice."""
     low = name.lower()
-    if low == b"authorization" and route.grant is not None:
+    if low == b"authorization" and route.credential is not None:
         return False
     return b"\r\n%b:" % low not in b"\r\n" + route.private.lower()
 
@@ -87,7 +87,7 @@ def kept_later(route: EndpointState, plan: Plan, delivery: Delivery, *, now: int
         return None
     event = ids.text(ids.EVENT, delivery.event).encode()
     lines = _lines_of(route, plan, signer_at(route, now), delivery, event, b"", number=number)
-    private = route.private if route.grant is None else route.private + b"authorization: \r\n"
+    private = route.private if route.credential is None else route.private + b"authorization: \r\n"
     return json.encode(redact.request(lines, private))
 
 

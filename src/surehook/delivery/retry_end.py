@@ -19,9 +19,9 @@ from surehook.core.outcome import LATE
 from surehook.core.policy import Policy
 from surehook.delivery.chores import Chores
 from surehook.delivery.deliveries import policy_of
+from surehook.delivery.delivery_notices import DeliveryNotices
 from surehook.delivery.loops import through_outages
 from surehook.delivery.managing import Manager
-from surehook.delivery.telling import Telling
 from surehook.ports.reading import DeliveryFilter
 
 NAME = "end pending retries"
@@ -91,7 +91,7 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
     rule = exhausted(row, policy, now=now)
     if rule.end is None:
         return  # enter_failure: kept, and the endpoint's own next failure decides
-    notices = Telling(clock=manager.clock, entropy=manager.entropy).of_calling_off(rule, row)
+    notices = DeliveryNotices(clock=manager.clock, entropy=manager.entropy).of_calling_off(rule, row)
     await manager.endings.end([row], state=rule.end, reason=None, notices=notices, now=now)
 
 

@@ -11,7 +11,6 @@ import asyncio
 from surehook.core.breaker import Probe
 from surehook.core.model import RETRY, Delivery
 from surehook.delivery.arrivals import Arrivals
-from surehook.delivery.asking import Asking
 from surehook.delivery.breaker_changes import BreakerChanges
 from surehook.delivery.cluster_health import ClusterHealth
 from surehook.delivery.deliver import Deliver
@@ -23,6 +22,7 @@ from surehook.delivery.loops import Loops
 from surehook.delivery.managing import Book
 from surehook.delivery.node import Node
 from surehook.delivery.parking import Parking
+from surehook.delivery.probe_requests import ProbeRequests
 from surehook.delivery.pump import Pump
 from surehook.delivery.refill import BREAKER_REASONS, Refill
 from surehook.delivery.settings import EngineSettings
@@ -72,7 +72,7 @@ class TakeBack:
         self._holdings = holdings
         self._breakers = breakers
         self.groups: list[ParkedGroup] = []
-        self.asking = Asking(clock=clock, loops=loops, health=health, refill=refill)
+        self.probes = ProbeRequests(clock=clock, loops=loops, health=health, refill=refill)
         self._stopped = False
 
     def stop(self) -> None:
@@ -108,8 +108,8 @@ class TakeBack:
             self._breakers.hastened(breaker)
 
     async def _round(self) -> None:
-        while self.asking.waiting and self.asking.is_free:
-            self._ask(self.asking.waiting.take())
+        while self.probes.waiting and self.probes.is_free:
+            self._ask(self.probes.waiting.take())
         await self._probe_granted()
         for _ in range(len(self._refill.wanting)):
             if not self._may_take_back():
@@ -122,11 +122,11 @@ class TakeBack:
         return not self._dispatch.paused and self._dispatch.memory.has_room()
 
     async def _probe_granted(self) -> None:
-        while self.asking.granted and self._may_take_back():
-            await self._probe(*self.asking.granted.popleft())
+        while self.probes.granted and self._may_take_back():
+            await self._probe(*self.probes.granted.popleft())
 
     async def _feed(self, route: EndpointState) -> None:
-        reason = route.takes
+        reason = route.block_reason
         if route.gone or not route.parked:
             return
         if reason is not None:
@@ -150,10 +150,10 @@ class TakeBack:
         reasons = ["failure"] if restart else sorted(route.parked - {"failure", "order"})
         if not reasons:
             return
-        rows, strays = await self._take(route, reasons, limit=limit, size=size, restart=restart)
+        rows, wrong_lane = await self._take(route, reasons, limit=limit, size=size, restart=restart)
         if not is_full(rows, limit=limit, size=size):
             route.has_taken_back(reasons)
-        if strays:
+        if wrong_lane:
             self._refill.rest(route)
         if route.is_low:
             self._refill.wants_work(
@@ -162,8 +162,8 @@ class TakeBack:
 
     def _ask(self, route: EndpointState) -> None:
         """A probe is a call of the patient lane, for a node that delivers it, and needs something to send."""
-        if RETRY in self._settings.lanes and route.takes in BREAKER_REASONS and _standing(route)[0]:
-            self.asking.ask(route)
+        if RETRY in self._settings.lanes and route.block_reason in BREAKER_REASONS and _standing(route)[0]:
+            self.probes.ask(route)
 
     async def _probe(self, route: EndpointState, breaker: UrlBreaker, probe: Probe) -> None:
         """Let one delivery through a half-open breaker: one whose time has come, since nothing ever leaves early."""
@@ -173,7 +173,7 @@ class TakeBack:
         try:
             if breaker.probe is not probe or route.breaker is not breaker or route.gone:
                 return  # closed, called elsewhere or gone since it was asked for
-            if route.takes not in BREAKER_REASONS or not reasons:
+            if route.block_reason not in BREAKER_REASONS or not reasons:
                 return
             rows, _ = await self._take(
                 route, reasons, limit=PROBE_ROWS, size=PULL_BYTES, restart=restart, queue=False
@@ -184,7 +184,7 @@ class TakeBack:
             if (
                 breaker.probe is not probe
                 or route.breaker is not breaker
-                or route.takes not in BREAKER_REASONS
+                or route.block_reason not in BREAKER_REASONS
             ):
                 due = []  # closed, paused, or called elsewhere meanwhile
             for delivery in rows:
@@ -193,7 +193,7 @@ class TakeBack:
                         route, delivery, probe
                     )  # or it was past its age, and has ended
                 else:
-                    self._parking.put(route, delivery, route.takes or "breaker")
+                    self._parking.put(route, delivery, route.block_reason or "breaker")
             if rows and not due:
                 soonest = min(delivery.due_at for delivery in rows)
                 breaker.drop_probe(probe, next_at=min(soonest, now + int(self._settings.look_s * 1000)))

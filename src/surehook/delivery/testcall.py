@@ -33,10 +33,10 @@ async def call(manager: Manager, endpoint: bytes) -> Attempt:
     try:
         return await _called(manager, route)
     finally:
-        if route.grant is None:
+        if route.credential is None:
             place.leave()
         else:
-            route.grant.when_idle(place.leave)
+            route.credential.when_idle(place.leave)
 
 
 async def _called(manager: Manager, route: EndpointState) -> Attempt:
@@ -54,21 +54,21 @@ async def _called(manager: Manager, route: EndpointState) -> Attempt:
         redirect_style=plan.policy.redirect_style,
         method=route.method,
     )
-    answer = await _sent(manager, request, route.grant)
+    answer = await _sent(manager, request, route.credential)
     attempt = _attempt(plan, delivery, answer, started_at=now, now=manager.clock.now())
     if attempt.outcome == "delivered":
         manager.probe_now(route.endpoint.id)
     return attempt
 
 
-async def _sent(manager: Manager, request: Request, grant: Credential | None) -> Answer:
+async def _sent(manager: Manager, request: Request, credential: Credential | None) -> Answer:
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def answered(answer: Answer) -> None:
         if not done.done():
             done.set_result(answer)
 
-    exchange = manager.tokens.send(request, grant, answered)
+    exchange = manager.tokens.send(request, credential, answered)
     try:
         return await done
     finally:

@@ -92,4 +92,4 @@ class Timers:
         heapq.heapify(self._heap)
         self._latest = far
         for _, _, route, delivery in given:
-            self._record.put_stray(route, delivery)
+            self._record.put_wrong_lane(route, delivery)

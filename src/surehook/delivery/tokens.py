@@ -48,9 +48,9 @@ class TokenRequest:
 
     __slots__ = (
         "_began",
+        "_credential",
         "_done",
         "_exchange",
-        "_grant",
         "_request",
         "_timer",
         "_token",
@@ -58,9 +58,9 @@ class TokenRequest:
         "_waited_us",
     )
 
-    def __init__(self, tokens: Tokens, grant: Credential, request: Request, done: Done) -> None:
+    def __init__(self, tokens: Tokens, credential: Credential, request: Request, done: Done) -> None:
         self._tokens = tokens
-        self._grant = grant
+        self._credential = credential
         self._request = request
         self._done: Done | None = done
         self._began = tokens.clock.boot()
@@ -71,7 +71,7 @@ class TokenRequest:
 
     def wait(self) -> None:
         """Stand in line until the token is there, or the request's own time is over."""
-        self._grant.waiting[self] = None
+        self._credential.waiting[self] = None
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._request.timeout_s, self._tokens.heed, self.fail, "token_timeout")
 
@@ -100,7 +100,7 @@ class TokenRequest:
         answer.total_us += self._waited_us
         # A hop to another host went without the token: its word is not about it.
         if answer.status is not None and answer.failure is None and not answer.redirected:
-            self._grant.answered(self._token, unauthorized=answer.status == 401)
+            self._credential.answered(self._token, unauthorized=answer.status == 401)
         self._finish(answer)
 
     def fail(self, failure: Failure) -> None:
@@ -120,7 +120,7 @@ class TokenRequest:
 
     def _leave(self) -> float:
         """Out of the line; how many seconds that took."""
-        self._tokens.left(self._grant, self)
+        self._tokens.left(self._credential, self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -157,25 +157,25 @@ class Tokens:
             WeakKeyDictionary()
         )  # those with a token, oldest first
 
-    def send(self, request: Request, grant: Credential | None, done: Done) -> Exchange:
-        """Send `request`, with a token where the endpoint has a grant. `request` is changed and must not be used again."""
-        if grant is None:
+    def send(self, request: Request, credential: Credential | None, done: Done) -> Exchange:
+        """Send `request`, with a token where the endpoint has a credential. `request` is changed and must not be used again."""
+        if credential is None:
             return self.transport.send(request, done)
-        errand = TokenRequest(self, grant, request, done)
+        token_request = TokenRequest(self, credential, request, done)
         now = self.clock.boot()
-        token = grant.usable(now)
+        token = credential.usable(now)
         if token is not None:
-            errand.go(token)
-        elif not grant.is_busy and now < grant.rests_until:
-            errand.fail_soon(grant.failure)
-        elif len(grant.waiting) >= WAITING:
-            errand.fail_soon("no_resources")
+            token_request.go(token)
+        elif not credential.is_busy and now < credential.rests_until:
+            token_request.fail_soon(credential.failure)
+        elif len(credential.waiting) >= WAITING:
+            token_request.fail_soon("no_resources")
         else:
-            errand.wait()
-            if not grant.is_busy:
-                self._fetches.ask(grant)
-                grant.is_busy = True
-        return errand
+            token_request.wait()
+            if not credential.is_busy:
+                self._fetches.ask(credential)
+                credential.is_busy = True
+        return token_request
 
     def heed(self, step: Callable[..., None], *given: Any) -> None:
         """Do what the transport or the event loop calls for: they would log what it raises, and who waits wait for ever."""
@@ -184,80 +184,80 @@ class Tokens:
         except Exception as error:
             self._loops.defect("tokens", error)
 
-    def left(self, grant: Credential, errand: TokenRequest) -> None:
+    def left(self, credential: Credential, token_request: TokenRequest) -> None:
         """A request waits no longer. What nobody waits for is not fetched; who needs it next asks anew."""
-        grant.waiting.pop(errand, None)
-        if grant.is_busy and not grant.waiting and self._fetches.drop(grant):
-            self._idle(grant)
-            self._let_start(grant)
+        credential.waiting.pop(token_request, None)
+        if credential.is_busy and not credential.waiting and self._fetches.drop(credential):
+            self._idle(credential)
+            self._let_start(credential)
 
-    def _fetch(self, grant: Credential) -> None:
+    def _fetch(self, credential: Credential) -> None:
         began = self.clock.boot()
-        fields, form = authentication.token_request(grant.client)
+        fields, form = authentication.token_request(credential.client)
         request = Request(
-            target=self.transport.stored(grant.client.token_url, tenant=grant.tenant),
+            target=self.transport.stored(credential.client.token_url, tenant=credential.tenant),
             headers="".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode(),
             body=form,
             timeout_s=FETCH_S,
             connect_timeout_s=FETCH_CONNECT_S,
         )
         try:
-            self.transport.send(request, lambda answer: self.heed(self._fetched, grant, began, answer))
+            self.transport.send(request, lambda answer: self.heed(self._fetched, credential, began, answer))
         except BaseException:  # a defect in sending cannot leave the line closed
-            grant.is_busy = False
+            credential.is_busy = False
             raise
 
-    def _fetched(self, grant: Credential, began: float, answer: Answer) -> None:
+    def _fetched(self, credential: Credential, began: float, answer: Answer) -> None:
         """A fetch ended: everybody who waits goes on with the token, or ends with what is wrong."""
         found = oauth2.read(
             status=answer.status, failure=answer.failure, body=answer.body, truncated=answer.truncated
         )
-        self._fetches.over(grant)
-        grant.is_failing = not isinstance(found, oauth2.Issued)
-        self._idle(grant)
-        waiting = list(grant.waiting)
+        self._fetches.over(credential)
+        credential.is_failing = not isinstance(found, oauth2.Issued)
+        self._idle(credential)
+        waiting = list(credential.waiting)
         if isinstance(found, oauth2.Issued):
             token = Token(found.token, since=began, until=began + found.life_s)
-            self._keep(grant, token)
-            for errand in waiting:
-                errand.go_on(token)
+            self._keep(credential, token)
+            for token_request in waiting:
+                token_request.go_on(token)
         else:
-            grant.failure = cast(Failure, found)
-            grant.rests_until = self.clock.boot() + REST_S
+            credential.failure = cast(Failure, found)
+            credential.rests_until = self.clock.boot() + REST_S
             if found != "aborted":
-                self._tell(grant, answer)
-            for errand in waiting:
-                errand.fail(grant.failure)
-        self._let_start(grant)
+                self._tell(credential, answer)
+            for token_request in waiting:
+                token_request.fail(credential.failure)
+        self._let_start(credential)
         self._fetches.begin_next()
 
-    def _let_start(self, grant: Credential) -> None:
+    def _let_start(self, credential: Credential) -> None:
         """Nobody stands in the way of its endpoints any more."""
-        for route in self._directory.with_credential(grant):
+        for route in self._directory.with_credential(credential):
             self._dispatch.on_token(route)
 
-    def _idle(self, grant: Credential) -> None:
-        grant.is_busy = False
-        idle, grant.idle = grant.idle, []
+    def _idle(self, credential: Credential) -> None:
+        credential.is_busy = False
+        idle, credential.idle = credential.idle, []
         for told in idle:
             told()
 
-    def _keep(self, grant: Credential, token: Token) -> None:
-        self._kept.pop(grant, None)
-        self._kept[grant] = None
-        grant.token = token
+    def _keep(self, credential: Credential, token: Token) -> None:
+        self._kept.pop(credential, None)
+        self._kept[credential] = None
+        credential.token = token
         if len(self._kept) > self.kept_most:
             oldest = next(iter(self._kept))
             oldest.token = None
             del self._kept[oldest]
 
-    def _tell(self, grant: Credential, answer: Answer) -> None:
+    def _tell(self, credential: Credential, answer: Answer) -> None:
         """An operator sees the exact cause; a tenant sees the failure's name and hint."""
         self._telemetry.fact(
             "token.failed",
-            tenant=grant.tenant,
-            token_url=redact.url(grant.client.token_url),
-            failure=grant.failure,
+            tenant=credential.tenant,
+            token_url=redact.url(credential.client.token_url),
+            failure=credential.failure,
             cause=answer.failure,
             status=answer.status,
             error=oauth2.error_word(answer.body),

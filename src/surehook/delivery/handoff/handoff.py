@@ -20,7 +20,7 @@ from surehook.ports.handoff import Broker, Handing
 from surehook.ports.ledger import Ledger
 from surehook.ports.telemetry import Telemetry
 
-LEAVE_S = 2.0  # for what waits to be sent at shutdown; the rest is found by tides
+LEAVE_S = 2.0  # for what waits to be sent at shutdown; the rest is found by watermarks
 PREFETCH_PER_SLOT = 2  # unacknowledged messages for each slot of a lane: one row each must still fill it
 
 

@@ -4,9 +4,9 @@ A line is made, its lane is sent to and swept, and taken from where this node wo
 is made anew after a pause that doubles. Until then accept marks nothing, the sweeper rests, and after a short
 while this node's claims go to the ledger directly (`may_claim`), which is always allowed: a row is leased once,
 whoever asks. The same holds where a line stands but nothing moves on it (a broker that is frozen, or takes nothing in
-its memory alarm): what we send is not confirmed, or this worker has nothing to do while a tide does not come out of the
+its memory alarm): what we send is not confirmed, or this worker has nothing to do while a watermark does not come out of the
 queue it was sent through, or while none comes at all.
-A new line proves nothing: only a confirm, or a tide, says that things move again.
+A new line proves nothing: only a confirm, or a watermark, says that things move again.
 
 Lanes have a link each and share nothing but the ledger: a queue that has lost its leader (a quorum that is not
 there, a node that came back wrong) makes its own lane go by the ledger, and the other lane does not notice.
@@ -30,9 +30,9 @@ from surehook.ports.telemetry import Telemetry
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
 FALLBACK_S = 3.0  # without a line for so long, work is claimed from the ledger
 UNCONFIRMED_S = 3.0  # nothing that was sent is confirmed for so long: the same
-# A tide is under way for so long while nothing waits at an idle worker: its queue stands still.
+# A watermark is under way for so long while nothing waits at an idle worker: its queue stands still.
 UNDER_WAY_S = 3.0
-STALL_S = 12.0  # two tides and a little: where none was even sent, a lane that saw none is not swept or does not flow
+STALL_S = 12.0  # two watermarks and a little: where none was even sent, a lane that saw none is not swept or does not flow
 MARKS_S = 1.0  # how old the generation may be that accept marks with
 
 
@@ -65,9 +65,9 @@ class Link:
         self._node = node
         self._line: Line | None = None
         self._lost_at = clock.boot()  # since when there is no line
-        self._flowed_at = clock.boot()  # when the lane's last tide came, as far as we know
+        self._flowed_at = clock.boot()  # when the lane's last watermark came, as far as we know
         self._under_way_at: float | None = (
-            None  # since when a tide that was sent has not come, and none before it
+            None  # since when a watermark that was sent has not come, and none before it
         )
         self._marks: LaneMarks | None = None
         self._stopping = False

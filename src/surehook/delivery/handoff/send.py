@@ -23,12 +23,12 @@ BODIES_MAX = 50  # messages sent before their confirms are awaited, so that a sl
 
 
 class Send:
-    """Two lines of ids and tides. `mark` is the generation to mark with, 0 while nothing should be handed over."""
+    """Two lines of ids and watermarks. `mark` is the epoch to mark with, 0 while nothing should be handed over."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._asked_at: list[float | None] = [None for _ in LANES]  # of what the broker has not confirmed
-        self._lines: list[deque[bytes | int]] = [deque() for _ in LANES]  # an int is a tide
+        self._lines: list[deque[bytes | int]] = [deque() for _ in LANES]  # an int is a watermark
         self._more = [asyncio.Event() for _ in LANES]
         self._safe = asyncio.Event()  # set each time the broker has confirmed something
         self._places = [0 for _ in LANES]  # reserved, or taken by an id that is not yet safe
@@ -68,9 +68,9 @@ class Send:
         self._lines[lane].extend(ids)
         self._more[lane].set()
 
-    def put_tide(self, lane: Lane, generation: int) -> None:
-        """A tide: it goes out after everything that waits here now."""
-        self._lines[lane].append(generation)
+    def put_watermark(self, lane: Lane, epoch: int) -> None:
+        """A watermark: it goes out after everything that waits here now."""
+        self._lines[lane].append(epoch)
         self._more[lane].set()
 
     # -- and sent ---------------------------------------------------------------------------------------

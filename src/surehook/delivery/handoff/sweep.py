@@ -1,7 +1,7 @@
 """Handing over what nobody else does: due retries, what was freed or handed back, what was lost on its way.
 
 One node of all sweeps (the ledger says which), a few times a second and a little before rows are due, in
-batches bounded by what still fits on the way out. Now and then it sends a tide through each queue
+batches bounded by what still fits on the way out. Now and then it sends a watermark through each queue
 (ports/handoff.py); the less often the more of them are under way, so that a queue that nobody reads gathers
 a message a minute and not more.
 """
@@ -18,9 +18,9 @@ from surehook.ports.handoff import Handing, LaneMarks
 SWEEP_S = 0.2  # below `claim_ahead_s`, so that a retry is with a worker before it is due
 STANDBY_S = 1.0  # while another node sweeps
 SWEEP_ROWS = 2_000  # rows marked in one transaction
-TIDE_S = 5.0  # what was lost is found after about two of these, when queues are short
-TIDE_MOST_S = 60.0
-TIDES_OFTEN = 3  # under way before they become rarer: some may be lost
+WATERMARK_S = 5.0  # what was lost is found after about two of these, when queues are short
+WATERMARK_MOST_S = 60.0
+WATERMARKS_OFTEN = 3  # under way before they become rarer: some may be lost
 
 
 class Sweep:
@@ -42,7 +42,7 @@ class Sweep:
         self._settings = settings
         self._send = send
         self._node = node
-        self._tide_at = 0.0  # boot time of the next tide
+        self._watermark_at = 0.0  # boot time of the next watermark
         self.handed_over = 0  # rows marked here since the start
 
     async def round(self, marks: LaneMarks) -> float:
@@ -60,14 +60,16 @@ class Sweep:
         if ids:
             self._send.put(self._lane, ids)
             self.handed_over += len(ids)
-        await self._tide(marks)
+        await self._watermark(marks)
         return 0.0 if len(ids) == limit else SWEEP_S
 
-    async def _tide(self, marks: LaneMarks) -> None:
+    async def _watermark(self, marks: LaneMarks) -> None:
         at = self._clock.boot()
-        if at < self._tide_at:
+        if at < self._watermark_at:
             return
-        generation = await self._handing.end_epoch(self._lane, node=self._node.id, now=self._clock.now())
-        if generation is not None:
-            self._send.put_tide(self._lane, generation)
-        self._tide_at = at + min(TIDE_MOST_S, TIDE_S * max(1, marks.under_way - TIDES_OFTEN))
+        epoch = await self._handing.end_epoch(self._lane, node=self._node.id, now=self._clock.now())
+        if epoch is not None:
+            self._send.put_watermark(self._lane, epoch)
+        self._watermark_at = at + min(
+            WATERMARK_MOST_S, WATERMARK_S * max(1, marks.under_way - WATERMARKS_OFTEN)
+        )

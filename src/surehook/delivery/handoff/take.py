@@ -120,9 +120,9 @@ class Take:
         """Open what stands first in the line; returns how many seconds to wait before the next."""
         first = self._line[0]
         if not isinstance(first, Opened):
-            message, tide = first
+            message, watermark = first
             await self._handing.record_watermark(
-                self._lane, tide.generation, node=self._node.id, now=self._clock.now()
+                self._lane, watermark.generation, node=self._node.id, now=self._clock.now()
             )
             if self._line and self._line[0] is first:  # the connection may be gone meanwhile
                 self._line.popleft()

@@ -22,7 +22,7 @@ MET_COST = 2_000  # … wait for longer than the writing of so much, which is 10
 BUCKETS = 1_000  # beyond so many, those that have run out are forgotten
 
 
-class Company:
+class TenantActivity:
     """Remembers the tenant that published last, when somebody else did, and who rushes. Times are the event loop's.
 
     part  while there are others, one part of the time in so many, at most, is for what is large

@@ -25,7 +25,7 @@ PROBE_AGAIN_MS = 1_000  # another node is the probe: look again then
 Granted = tuple[EndpointState, UrlBreaker, Probe]
 
 
-class Asking:
+class ProbeRequests:
     """Questions under way, and probes that are ours. `health` is None where there is nobody to ask."""
 
     def __init__(self, *, clock: Clock, loops: Loops, health: ClusterHealth | None, refill: Refill) -> None:

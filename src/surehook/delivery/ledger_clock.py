@@ -17,7 +17,7 @@ from __future__ import annotations
 from surehook.ports.clock import Clock
 
 
-class BookClock:
+class LedgerClock:
     """`ports.Clock` whose `now` follows the ledger once `learn` was told its time."""
 
     def __init__(self, clock: Clock) -> None:

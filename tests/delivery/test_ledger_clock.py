@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surehook.delivery.book_clock import BookClock
+from surehook.delivery.ledger_clock import LedgerClock
 
 
 class Watch:
@@ -27,7 +27,7 @@ class Watch:
 TRUE = 1_700_000_000_000  # the ledger's time at boot 100.0
 
 
-def told(clock: BookClock, watch: Watch, *, there: float, back: float) -> None:
+def told(clock: LedgerClock, watch: Watch, *, there: float, back: float) -> None:
     """One question: so long on the way there, so long on the way back."""
     asked = watch.at
     answer = TRUE + int((asked + there - 100.0) * 1000)
@@ -41,7 +41,7 @@ def truth(watch: Watch) -> float:
 
 def test_without_a_ledgers_clock_the_wall_clock_counts() -> None:
     watch = Watch(5_000, 1.0)
-    clock = BookClock(watch)
+    clock = LedgerClock(watch)
     clock.learn(None, asked=0.0, heard=1.0)
     assert clock.now() == 5_000
     watch.wall = 4_000
@@ -50,7 +50,7 @@ def test_without_a_ledgers_clock_the_wall_clock_counts() -> None:
 
 def test_a_wall_clock_that_is_wrong_or_set_has_no_say() -> None:
     watch = Watch(TRUE + 3_600_000, 100.0)
-    clock = BookClock(watch)
+    clock = LedgerClock(watch)
     told(clock, watch, there=0.001, back=0.001)
     assert truth(watch) - 3 <= clock.now() <= truth(watch)
     watch.wall -= 10_000_000
@@ -61,7 +61,7 @@ def test_a_wall_clock_that_is_wrong_or_set_has_no_say() -> None:
 @pytest.mark.parametrize(("there", "back"), [(0.0, 0.4), (0.4, 0.0), (1.5, 1.5), (0.001, 0.0)])
 def test_it_is_never_ahead_and_keeps_the_best_that_was_proved(there: float, back: float) -> None:
     watch = Watch(0, 100.0)
-    clock = BookClock(watch)
+    clock = LedgerClock(watch)
     told(clock, watch, there=there, back=back)
     assert clock.now() <= truth(watch)
     told(clock, watch, there=0.001, back=0.001)
@@ -73,7 +73,7 @@ def test_it_is_never_ahead_and_keeps_the_best_that_was_proved(there: float, back
 
 def test_a_clock_that_ran_ahead_is_set_back() -> None:
     watch = Watch(0, 100.0)
-    clock = BookClock(watch)
+    clock = LedgerClock(watch)
     told(clock, watch, there=0.0, back=0.0)
     clock.learn(TRUE - 500, asked=watch.at - 0.001, heard=watch.at)  # what our boot clock gained meanwhile
     assert TRUE - 502 <= clock.now() <= TRUE - 500

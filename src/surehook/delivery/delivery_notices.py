@@ -12,7 +12,7 @@ from surehook.ports.entropy import Entropy
 from surehook.ports.transport import Answer
 
 
-class Telling:
+class DeliveryNotices:
     """Makes notices; whoever records what they are about records them with it."""
 
     def __init__(self, *, clock: Clock, entropy: Entropy) -> None:
