@@ -75,7 +75,7 @@ class CommitUnknown(LedgerUnavailable):
     """The connection was lost while committing: the batch may or may not be on disk.
 
     Callers that must know run the same batch again (accept, record). For all others the ledger is away: rows that such a
-    claim leased are found by comparing ledger and memory (delivery/lost.py).
+    claim leased are found by comparing ledger and memory (delivery/lease_reconciler.py).
     """
 
 
