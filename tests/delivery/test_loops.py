@@ -12,11 +12,11 @@ import pytest
 
 from lab.sim.clock import SimClock
 from lab.sim.loop import SimLoop, run
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
 from surehook.delivery import retry_end
 from surehook.delivery.batch import Batches
 from surehook.delivery.chores import CHORES_MAX, WAITING_MAX, Chores
-from surehook.delivery.loops import AGAIN_FIRST_S, AGAIN_MOST_S, WELL_S, Loops
+from surehook.delivery.loops import AGAIN_FIRST_S, AGAIN_MOST_S, WELL_S, WRITE_FIRST_S, Loops
 from surehook.delivery.outage import Outage
 from surehook.ports.wakeups import WORK
 from tests.delivery.house import House, answers, in_house
@@ -115,6 +115,40 @@ def test_what_a_loop_cannot_mend_reaches_the_engine(
         assert [name for name, _ in said.facts] == said_as * 2
         if said_as:
             assert "in part" in said.facts[0][1]["trace"], "a defect is told with its place"
+
+    in_loops(story)
+
+
+def test_a_write_is_tried_until_it_is_answered_and_at_once_where_nobody_knows_its_outcome() -> None:
+    async def story(loops: Loops, said: Said) -> None:
+        answers_in_turn = [LedgerUnavailable("gone")] * 3 + [CommitUnknown("cut"), "written"]
+        tried: list[float] = []
+
+        async def write() -> str:
+            tried.append(asyncio.get_running_loop().time())
+            answer = answers_in_turn.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        assert await loops.persist("record", write) == "written"
+        pauses = [later - earlier for earlier, later in itertools.pairwise(tried)]
+        assert pauses == pytest.approx([WRITE_FIRST_S, 2 * WRITE_FIRST_S, 4 * WRITE_FIRST_S, 0])
+        assert loops.outage.refused == 3
+        assert not said.failures
+
+    in_loops(story)
+
+
+@pytest.mark.parametrize("error", [NodeBuried(b"n" * 16), LedgerBroken("fsync")])
+def test_a_write_that_is_refused_for_good_is_told_to_the_node(error: Exception) -> None:
+    async def story(loops: Loops, said: Said) -> None:
+        async def write() -> None:
+            raise error
+
+        with pytest.raises(type(error)):
+            await loops.persist("park", write)
+        assert said.failures == [error]
 
     in_loops(story)
 
