@@ -166,7 +166,7 @@ class Accept:
         return all(seen)
 
     def _goes_beside(self, waiting: Waiting) -> bool:
-        """Whether events of a calm tenant need not stand in line with those who rush: all that it has waiting is a turn."""
+        """Tell whether events of a calm tenant need not stand in line with those who rush: all that it has waiting is a turn."""
         if not self._activity.is_rushed(asyncio.get_running_loop().time()):
             return False
         return self._admission.cost(waiting.tenant) <= self._settings.turn_cost

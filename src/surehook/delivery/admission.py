@@ -19,7 +19,7 @@ EVENT_BYTES = 600  # of an event that waits, beside its data: its texts, its key
 
 
 class Waiting:
-    """What one tenant has in the line."""
+    """Events of one tenant in the line."""
 
     __slots__ = ("deliveries", "events", "size")
 

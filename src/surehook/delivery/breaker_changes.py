@@ -1,4 +1,4 @@
-"""What follows when a breaker opens or closes, by whomever: a call of ours, other nodes, the configuration, a person.
+"""Consequences of a breaker that opens or closes, by whomever: a call of ours, other nodes, the configuration, a person.
 
 A change of ours goes into the ledger, by way of the other nodes where all decide together. Endpoints that share the breaker
 park their queues, or may take back. What the configuration closes every node closes that knew it, as it reads the change; to
@@ -63,7 +63,7 @@ class BreakerChanges:
         self._heed(breaker, endpoint)
 
     def probe_now(self, breaker: UrlBreaker) -> None:
-        """What opened it may be mended."""
+        """Bring its next probe forward: the trouble that opened it may be mended."""
         breaker.hasten(self._clock.now())
         self.hastened(breaker)
         for route in breaker.routes:

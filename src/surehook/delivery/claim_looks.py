@@ -1,4 +1,4 @@
-"""What calls for a claim, lane by lane, as everybody tells it who has a reason. `claim.py` looks when something does.
+"""Reasons for a claim, lane by lane, as everybody tells them who has one. `claim.py` looks when something does.
 
 The loop looks at a lane when it is told to (`wake` by this process, `woken` by another), when a retry that it
 knows of comes near, and at every poll: what nobody told it of is found by then. A hint from another process
@@ -27,7 +27,7 @@ CLAIM_BYTES = 16 << 20  # bodies in one claim: the ledger's answer is in memory 
 
 
 class Look:
-    """What the loop knows of one lane. Boot times in seconds, due times in Unix milliseconds."""
+    """Knowledge of the loop about one lane. Boot times in seconds, due times in Unix milliseconds."""
 
     __slots__ = (
         "at", "batch", "beside_s", "crowd", "due", "empty_at", "far_at", "for_hint", "full", "hint_at", "hinted",
@@ -51,7 +51,7 @@ class Look:
         self.starved = False  # there may be more, and the slots have enough for now
 
     def is_behind_crowd(self, now: float) -> bool:
-        """Whether a claim in the order of due times would bring the crowd's rows before what a hint tells of."""
+        """Tell whether a claim in the order of due times would bring the crowd's rows before what a hint tells of."""
         return bool(self.crowd) and self.hint_at is not None and self.hint_at <= now
 
     def by(self, at: float) -> None:
@@ -115,7 +115,7 @@ class ClaimLooks:
             self.wake()
 
     def has_room(self) -> bool:
-        """Whether this node can use rows at all now."""
+        """Tell whether this node can use rows at all now."""
         return self._node.running and not self._dispatch.paused and self._dispatch.memory.has_room()
 
     def bar(self, is_barred: bool) -> None:
@@ -131,10 +131,10 @@ class ClaimLooks:
         self.unknown.difference_update(delivery.endpoint for delivery in rows)
 
     def free(self, lane: Lane) -> int:
-        """How many rows the lane could start, and a few to have at hand."""
+        """Number of rows that the lane could start, and a few to have at hand."""
         state = self._dispatch.lanes[lane]
         return max(0, state.slots - state.busy) + AHEAD_LEAST
 
     def _has_use(self, lane: Lane) -> bool:
-        """Whether the lane's slots can use a batch of rows soon, whosever they are."""
+        """Tell whether the lane's slots can use a batch of rows soon, whosever they are."""
         return not self._dispatch.has_startable(lane, self.free(lane) - AHEAD_LEAST + 1)

@@ -1,4 +1,4 @@
-"""What nodes decide together: breakers on everybody's calls, one probe among all.
+"""Decisions that nodes make together: breakers on everybody's calls, one probe among all.
 
 Once a second, and at once when a breaker turns here, a node reports what it counted and learns what all have
 found (`ports/health.py`). A turn takes effect here at once; it is written into the book, and people are told of
@@ -62,11 +62,11 @@ class ClusterHealth:
 
     @property
     def is_away(self) -> bool:
-        """Whether the others cannot be asked."""
+        """Tell whether the others cannot be asked."""
         return self._reports.is_away
 
     async def may_probe(self, breaker: UrlBreaker, longest_s: float) -> bool:
-        """Whether this node is the probe of all. Where the others cannot be asked, it is, and while it is known that they
+        """Tell whether this node is the probe of all. Where the others cannot be asked, it is, and while it is known that they
         cannot, nobody waits to hear so again: the next exchange finds out when they can."""
         if self.is_away:
             return True

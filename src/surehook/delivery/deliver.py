@@ -97,7 +97,7 @@ class Deliver:
         self._is_halted = True
 
     def held_ids(self) -> Iterator[bytes]:
-        """What is being sent."""
+        """Deliveries that are being sent."""
         return (flight.delivery.id for flight in self.flights)
 
     # -- out --------------------------------------------------------------------------------------------
@@ -257,8 +257,8 @@ class Deliver:
         self._dispatch.push(route, delivery)
 
     def _mind_breaker(self, flight: Flight, result: Outcome, policy: Policy, now: int) -> None:
-        """What the answer says about the URL it was asked of. Trouble with a request that would not be made again
-        says nothing: only a good word about the URL holds then."""
+        """Let the breaker hear what the answer says about the URL it was asked of. Trouble with a request that would
+        not be made again says nothing: only a good word about the URL holds then."""
         if result is outcome.DELIVERED and flight.probe is None:  # almost every answer: it turns nothing
             if policy.breaker is not None:
                 flight.breaker.after(False, now, probe=None)

@@ -1,4 +1,4 @@
-"""What a person does to one delivery: send it again, or now; cancel it; put a dead letter away with a note.
+"""Operations of a person on one delivery: send it again, or now; cancel it; put a dead letter away with a note.
 
 A replay keeps the event's id and bytes and has its own delivery id, attempt 1 and `replay_of`; it starts its
 schedule anew, under the policy of today.

@@ -1,4 +1,4 @@
-"""What people are told of deliveries that did not arrive: the notices, in words."""
+"""Notices of deliveries that did not arrive, in words for people."""
 
 from __future__ import annotations
 

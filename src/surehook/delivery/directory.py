@@ -74,7 +74,7 @@ class Directory:
         self.changed.tenant(tenant, version)
 
     def put_type(self, event_type: EventType, schemas: Versions | None, version: int) -> bool:
-        """Whether its policy got or lost its breaker: its endpoints `heed` another one then."""
+        """Tell whether its policy got or lost its breaker: its endpoints `heed` another one then."""
         was_without = event_type.name in self._without_breaker
         name = event_type.name
         self.drop_type(name, version)
@@ -146,11 +146,11 @@ class Directory:
         return list(self._of_credential.get(credential, ()))
 
     def endpoints_of(self, tenant: str) -> int:
-        """How many endpoints a tenant has."""
+        """Number of endpoints that a tenant has."""
         return len(self._of_tenant.get(tenant, ()))
 
     def refuses(self, event: EventIn) -> Problem | None:
-        """What the configuration in memory has against an event: its tenant, its type, its version's schema."""
+        """Return the objection of the configuration in memory to an event: its tenant, its type, its version's schema."""
         tenant = self.tenants.get(event.tenant)
         if tenant is None:
             return Problem(
@@ -168,7 +168,7 @@ class Directory:
         return None if schemas is None else schemas.refuses(event)
 
     def weight(self, event: EventIn) -> int:
-        """How many steps judging the event takes at most, by a glance at it (core/schema_cost.py)."""
+        """Number of steps that judging the event takes at most, by a glance at it (core/schema_cost.py)."""
         schemas = self.schemas.get(event.type)
         return 0 if schemas is None else schemas.weight(event)
 
@@ -275,6 +275,6 @@ def _request_of(endpoint: Endpoint, secrets: tuple[Secret, ...]) -> tuple[object
 
 
 def _finalize_ms(endpoint: Endpoint) -> int | None:
-    """How long its receiver may be silent after a delivery."""
+    """Time that its receiver may be silent after a delivery."""
     wanted = None if endpoint.receipts is None else endpoint.receipts.finalize_within_s
     return None if wanted is None else wanted * 1000

@@ -93,7 +93,7 @@ class Dispatch:
         self.spilled = True
 
     def take_spilled(self) -> bool:
-        """Whether there was such work, where there is room for it now."""
+        """Tell whether there was such work, where there is room for it now."""
         if not self.spilled or not self.memory.has_room():
             return False
         self.spilled = False
@@ -164,7 +164,7 @@ class Dispatch:
         }
 
     def has_startable(self, lane: Lane, count: int) -> bool:
-        """Whether the lane has so many, of all tenants together."""
+        """Tell whether the lane has so many, of all tenants together."""
         ring = self.lanes[lane].ring
         if len(ring) >= count:
             return True

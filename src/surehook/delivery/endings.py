@@ -47,7 +47,7 @@ class Endings:
         return ended
 
     def _kept(self, deliveries: Sequence[Delivery], now: int) -> dict[bytes, bytes]:
-        """What dead letters keep of their last requests."""
+        """Return the parts of their last requests that dead letters keep."""
         kept: dict[bytes, bytes] = {}
         for delivery in deliveries:
             route = self._directory.routes.get(delivery.endpoint)

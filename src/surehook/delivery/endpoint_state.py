@@ -1,4 +1,4 @@
-"""What the hot path knows of one endpoint, in memory: what it needs to be called, and how it fares.
+"""State of one endpoint in memory, for the hot path: everything that a call of it needs, and how it fares.
 
 Endpoints with one URL share its breaker, which lives while one of them has it. The two know each other and stand together.
 """
@@ -103,7 +103,7 @@ class EndpointState:
         self.gone = False  # deleted
 
     def make_target(self) -> None:
-        """Where its requests go."""
+        """Make the target of its requests."""
         endpoint = self.endpoint
         self.target = self._transport.stored(endpoint.url, tenant=endpoint.tenant, tls=endpoint.tls)
 
@@ -142,7 +142,7 @@ class EndpointState:
         return None
 
     def has_slot(self, lane: Lane) -> bool:
-        """Whether the endpoint may have one more request under way in the lane. While its token is being fetched it
+        """Tell whether the endpoint may have one more request under way in the lane. While its token is being fetched it
         may not: what waits for a token waits in line, without a slot."""
         if self.credential is not None and self.credential.is_busy:
             return False
@@ -151,12 +151,12 @@ class EndpointState:
 
     @property
     def pull(self) -> int:
-        """How many parked rows to take back at a time."""
+        """Number of parked rows to take back at a time."""
         return min(self.slots, self.limits[0].now + self.limits[1].now) * PULL_SLOTS
 
     @property
     def is_low(self) -> bool:
-        """Whether the endpoint will soon have nothing to send from memory: time to take back what is parked."""
+        """Tell whether the endpoint will soon have nothing to send from memory: time to take back what is parked."""
         waiting = self.flying[0] + self.flying[1] + len(self.queues[0]) + len(self.queues[1])
         return waiting < self.pull // 2
 
@@ -188,8 +188,8 @@ class QuietEndpointState(EndpointState):
 
 
 def queued(route: EndpointState) -> list[Delivery]:
-    """What waits in the endpoint's queues. To ask must not make the parts of one that has none: whoever asks of many, at a
-    shutdown or as a breaker opens, would build them all."""
+    """Deliveries that wait in the endpoint's queues. To ask must not make the parts of one that has none: whoever
+    asks of many, at a shutdown or as a breaker opens, would build them all."""
     return [] if isinstance(route, QuietEndpointState) else [*route.queues[0], *route.queues[1]]
 
 
@@ -225,5 +225,5 @@ class UrlBreaker(Breaker):
 
 
 def age(route: EndpointState) -> bytes:
-    """What endpoints sort by, the one that was made first in front."""
+    """Sort key of endpoints, the one that was made first in front."""
     return route.endpoint.id

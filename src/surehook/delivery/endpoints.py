@@ -37,7 +37,7 @@ ALONE = frozenset({"event_types", "description", "status", "receipts", "method",
 
 
 class New(Struct, frozen=True):
-    """What a caller says about an endpoint to be made. `policy` is JSON, a name or an object."""
+    """Fields that a caller gives of an endpoint to be made. `policy` is JSON, a name or an object."""
 
     tenant: str
     url: str
@@ -232,7 +232,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_tls(manager: Manager, checked: Mapping[str, Any], before: Endpoint | None) -> None:
-    """What the endpoint would trust and show, at the address it would have."""
+    """Check the TLS that the endpoint would trust and show, at the address it would have."""
     tls = checked["tls"] if "tls" in checked or before is None else before.tls
     url = checked["url"] if "url" in checked or before is None else before.url
     if tls is not None:

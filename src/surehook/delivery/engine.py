@@ -160,15 +160,15 @@ class Engine(Parts):
         return None
 
     def warning(self) -> str | None:
-        """What an operator should see to although requests are welcome; else None."""
+        """Sentence about trouble that an operator should see to although requests are welcome; else None."""
         return self.looks.unserved.warning()
 
     async def lane_counts(self) -> Sequence[LaneCount]:
-        """What waits where; where that is much, as it was counted last."""
+        """Count of waiting deliveries by lane; of very many as of the last count."""
         return await self.looks.lanes_now()
 
     async def parked_counts(self) -> dict[tuple[bytes, str], int]:
-        """What is parked, by endpoint and reason; where that is much, as it was counted last."""
+        """Count of parked deliveries by endpoint and reason; of very many as of the last count."""
         return await self.looks.parked_now()
 
     def in_flight(self) -> dict[str, int]:

@@ -31,7 +31,7 @@ OTHERS_PART = 4
 
 
 class _Line(Generic[T]):
-    """What waits for one tenant, each item with its parts and their cost, and where the line stands on the scale."""
+    """Line of one tenant: each waiting item with its parts and their cost, and where the line stands on the scale."""
 
     __slots__ = ("at", "items", "rests")
 

@@ -1,4 +1,4 @@
-"""How many tokens are fetched at once: one for each credential, so many for a tenant and for the process.
+"""Bounds of how many tokens are fetched at once: one for each credential, so many for a tenant and for the process.
 
 Whoever makes an endpoint chooses its token server, which may take all of a fetch's time. What cannot be fetched now stands in
 line, by tenant and in turns; its endpoints start nothing meanwhile, as during the fetch. The last places are for tenants that
@@ -115,7 +115,7 @@ class Fetches:
             self._lines[tenant] = lines
 
     def _may(self, credential: Credential, is_failing: bool) -> bool:
-        """Whether there is a place for such a credential."""
+        """Tell whether there is a place for such a credential."""
         tenant = credential.tenant
         used, free = self._of_tenant[tenant], OF_PROCESS - self.under_way
         if free <= LAST:

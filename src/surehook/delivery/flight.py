@@ -63,11 +63,11 @@ class Flight:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the endpoint was deleted, or would be asked otherwise by now."""
+        """Tell whether the endpoint was deleted, or would be asked otherwise by now."""
         return self.asked != self.route.asked or self.route.gone
 
     def mind_endpoint(self, answer: Answer, result: Outcome) -> None:
-        """What the answer says about the endpoint: its pace, and how much it may have under way.
+        """Note what the answer says about the endpoint: its pace, and how much it may have under way.
 
         An answer from elsewhere says one thing: a time-out makes a suspect until the new place has answered, so that
         nobody who changes the URL again and again hangs in more than the suspects' part of a lane.

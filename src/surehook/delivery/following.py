@@ -1,4 +1,4 @@
-"""What follows for deliveries in memory as the configuration changes."""
+"""Consequences for deliveries in memory as the configuration changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Following:
         self._dispatch.on_token(route)  # it may have waited for a token of credentials that it has no more
 
     def dropped(self, route: EndpointState) -> None:
-        """What waits for it is ended by the next pump."""
+        """Let the next pump end everything that waits for it."""
         for delivery in self._dispatch.drain(route):
             self._dispatch.push(route, delivery)
 

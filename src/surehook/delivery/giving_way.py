@@ -1,4 +1,4 @@
-"""Where somebody rushes, sending gives way to calm publishes that wait for their answer.
+"""Priority of calm publishes that wait for their answer over sending, while somebody rushes.
 
 A publish takes a commit, and the thread that commits needs the interpreter, and a processor, which the event loop keeps
 busy as long as there is something to send. So from when a publish waits, each tenant begins `STARTS` more requests, and the
@@ -49,7 +49,7 @@ class GivingWay:
             await waiter
 
     def may_start(self, tenant: str) -> bool:
-        """Whether the tenant may begin one more request now; it is counted."""
+        """Tell whether the tenant may begin one more request now; it is counted."""
         begun = self._begun
         if begun is None:
             return True

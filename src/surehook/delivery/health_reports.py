@@ -1,4 +1,4 @@
-"""What this node has to tell the others of breakers: changes that it decided, and those to be probed sooner.
+"""News of breakers that this node has for the others: changes that it decided, and those to be probed sooner.
 
 Gathered until the next exchange (`cluster_health.py`). A change takes effect here at once; it is written into the ledger when
 the others have taken it as theirs, so it is kept apart until then.
@@ -25,7 +25,7 @@ Decided = tuple[UrlBreaker, Change, bytes]  # what changed, how, and by a call o
 
 
 class Reports(Struct):
-    """What goes out with one exchange."""
+    """News that goes out with one exchange."""
 
     turned: dict[Place, Decided]
     newer: dict[Place, UrlBreaker]
@@ -73,7 +73,7 @@ class HealthReports:
     # -- by exchanges -----------------------------------------------------------------------------------
 
     def take(self) -> Reports:
-        """What goes out with the next exchange."""
+        """Take out the news for the next exchange."""
         newer, self._newer = self._newer, {}
         return Reports(_taken(self._turned), newer, _taken(self._hastened))
 
@@ -84,7 +84,7 @@ class HealthReports:
         self._forget_gone(breakers)
 
     def has_turned(self, place: Place) -> bool:
-        """Whether it changed here, and the others have not been told."""
+        """Tell whether it changed here, and the others have not been told."""
         return place in self._turned
 
     def know_better(self, breaker: UrlBreaker) -> None:
@@ -92,11 +92,11 @@ class HealthReports:
         self._newer[breaker.place] = breaker
 
     def take_untold(self, place: Place) -> Decided | None:
-        """What the ledger has not been told of this one."""
+        """Take out the change of this one that the ledger has not been told of."""
         return self._untold.pop(place, None)
 
     def take_all_untold(self) -> list[Decided]:
-        """What the ledger has not been told, since nobody has confirmed it."""
+        """Take out all changes that the ledger has not been told of, since nobody has confirmed them."""
         untold, self._untold = self._untold, {}
         return list(untold.values())
 

@@ -83,7 +83,7 @@ class Heartbeat:
         await self._look_for_quiet(ended)
 
     async def ask_time(self) -> None:
-        """What time is it in the book?"""
+        """Ask the ledger for its time."""
         asked = self._clock.boot()
         told = await self._ledger.time()
         self._clock.learn(told, asked=asked, heard=self._clock.boot())

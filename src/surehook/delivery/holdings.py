@@ -1,4 +1,4 @@
-"""What those who hold rows of the ledger tell: which calls lease some now, which go back, which have left memory.
+"""Record of what those tell who hold rows of the ledger: which calls lease some now, which go back, which have left memory.
 
 Everybody who leases, hands back or lets go of rows is handed this; it knows none of them. `lease_reconciler.py` compares with
 it what the ledger says that this node holds.
@@ -109,7 +109,7 @@ class Holdings:
 
     @property
     def is_giving_back(self) -> bool:
-        """Whether rows are on their way back at this moment."""
+        """Tell whether rows are on their way back at this moment."""
         return bool(self._going_back)
 
     def held_ids(self) -> Iterable[bytes]:

@@ -115,7 +115,7 @@ class Looks:
         upkeep.add("lists", LISTS_S, self._index_lists)
 
     async def count(self) -> None:
-        """What waits in the ledger, for metrics."""
+        """Count what waits in the ledger, for metrics."""
         now = self._clock.now()
         self.lane_counts = await self._ledger.lane_counts(now=now)
         self.unserved.look(self.lane_counts, now=now)
@@ -123,13 +123,14 @@ class Looks:
         self.parked_counts = await self._ledger.parked_counts()
 
     async def lanes_now(self) -> Sequence[LaneCount]:
-        """What waits where, counted now; beyond `COUNTED_AT_ONCE` rows as of the last count, for which nobody waits."""
+        """Count of waiting deliveries by lane, made now; beyond `COUNTED_AT_ONCE` rows as of the last count, for
+        which nobody waits."""
         if sum(lane.rows for lane in self.lane_counts) > COUNTED_AT_ONCE:
             return self.lane_counts
         return await self._ledger.lane_counts(now=self._clock.now())
 
     async def parked_now(self) -> dict[tuple[bytes, str], int]:
-        """What is parked, by endpoint and reason: likewise."""
+        """Count of parked deliveries by endpoint and reason: likewise."""
         if sum(self.parked_counts.values()) > COUNTED_AT_ONCE:
             return self.parked_counts
         return await self._ledger.parked_counts()

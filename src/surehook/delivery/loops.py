@@ -47,7 +47,7 @@ class Backoff:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether there was no pause since it was made or reset."""
+        """Tell whether there was no pause since it was made or reset."""
         return self._next_s == self._first_s
 
     def reset(self) -> None:
@@ -159,7 +159,7 @@ class Loops:
             self.defect(name, error)
 
     def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable) -> bool:
-        """Whether the work may begin again after this trouble."""
+        """Tell whether the work may begin again after this trouble."""
         if isinstance(error, NodeBuried | LedgerBroken):
             self._node.fail(error)
         else:

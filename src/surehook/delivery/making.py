@@ -23,7 +23,7 @@ from surehook.ports.ledger import Incoming
 
 
 class Birth(Struct, gc=False):
-    """How deliveries to an endpoint are born at this moment."""
+    """Properties of a delivery to one endpoint that is born at this moment."""
 
     route: EndpointState
     lane: Lane
@@ -33,8 +33,8 @@ class Birth(Struct, gc=False):
 
 
 class Kind(Struct, gc=False):
-    """What the events of a tenant and type have in common at this moment. `births` of the first routes only, where there
-    are more than are made in one go."""
+    """Everything that the events of a tenant and type have in common at this moment. `births` of the first routes
+    only, where there are more than are made in one go."""
 
     routes: Sequence[EndpointState]
     births: Sequence[Birth]
@@ -155,7 +155,7 @@ class Making:
             incoming.deliveries.append(delivery)
 
     def give_back(self, incoming: Incoming, routes: Sequence[EndpointState]) -> None:
-        """What the deliveries of an event were promised, in memory and of the broker, is free again."""
+        """Free again the places in memory and at the broker that the deliveries of an event were promised."""
         # Where making them was cut short, there are fewer deliveries than routes.
         for route, delivery in zip(routes, incoming.deliveries, strict=False):
             if delivery.held:
@@ -174,7 +174,7 @@ class Making:
 
 
 def _is_plain(event: EventIn) -> bool:
-    """Whether tenant, type and data are all that was given, beside an id and a key."""
+    """Tell whether tenant, type and data are all that was given, beside an id and a key."""
     return (
         event.subject is None
         and event.sequence is None

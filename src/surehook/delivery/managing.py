@@ -1,4 +1,4 @@
-"""What every management call works with, and what it must do when it has changed something.
+"""The engine as management calls see it, and their duty when they have changed something.
 
 Configuration lives in the book and, for the hot path, in memory. A change is written first (which raises the
 version), then `changed` brings it into this process's memory, and only then is the caller answered: whatever

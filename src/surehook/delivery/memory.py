@@ -1,4 +1,4 @@
-"""What this process keeps of unfinished deliveries: bounded in rows and in bytes, divided by tenant and by endpoint.
+"""Unfinished deliveries that this process keeps: bounded in rows and in bytes, divided by tenant and by endpoint.
 
 A delivery is *held* from the moment an accept promises it until it is recorded. All held deliveries of an event have
 one body between them: it counts once, and what comes later with a copy gets the one that is there. What is a copy is
@@ -34,7 +34,7 @@ class Body(Struct, gc=False):
 
 
 class TenantShare(Struct, gc=False):
-    """What one tenant holds. `size` are bytes, each event's counted once."""
+    """Rows and bytes that one tenant holds. `size` are bytes, each event's counted once."""
 
     rows: int = 0
     size: int = 0
@@ -107,23 +107,23 @@ class Memory:
     # -- bounds -----------------------------------------------------------------------------------------
 
     def has_room(self) -> bool:
-        """Whether one more delivery fits at all."""
+        """Tell whether one more delivery fits at all."""
         return self.held < self._settings.memory_deliveries and self.held_bytes < self._settings.memory_bytes
 
     def room(self) -> int:
-        """How many more deliveries fit."""
+        """Number of deliveries that still fit."""
         return max(0, self._settings.memory_deliveries - self.held) if self.room_bytes() else 0
 
     def room_bytes(self) -> int:
-        """How many more bytes of bodies fit."""
+        """Number of bytes of bodies that still fit."""
         return max(0, self._settings.memory_bytes - self.held_bytes)
 
     def has_share(self, route: EndpointState) -> bool:
-        """Whether the endpoint may hold one more delivery."""
+        """Tell whether the endpoint may hold one more delivery."""
         return self.share(route) > 0
 
     def share(self, route: EndpointState) -> int:
-        """How many more deliveries the endpoint may hold. The first one of a tenant always fits where there is room,
+        """Number of deliveries that the endpoint may still hold. The first one of a tenant always fits where there is room,
         however large."""
         rows, held, settings = self.tenant_share(route.endpoint.tenant), route.held, self._settings
         if held and route.held_bytes >= (settings.memory_bytes - self.held_bytes) * 3 >> 2:
@@ -136,7 +136,7 @@ class Memory:
         return rows if rows < own else own if own > 0 else 0
 
     def tenant_share(self, name: str) -> int:
-        """How many more deliveries the tenant may hold."""
+        """Number of deliveries that the tenant may still hold."""
         settings = self._settings
         room, free = settings.memory_deliveries - self.held, settings.memory_bytes - self.held_bytes
         if room <= 0 or free <= 0:
@@ -149,7 +149,7 @@ class Memory:
         return max(0, room - tenant.rows)
 
     def share_bytes(self, route: EndpointState) -> int:
-        """How many more bytes the endpoint may hold so that its share is not exceeded when it does, where `share` says
+        """Number of bytes that the endpoint may still hold so that its share is not exceeded when it does, where `share` says
         that it may hold more."""
         free = self.room_bytes()
         if self.is_lone:
@@ -165,5 +165,5 @@ class Memory:
 
     @property
     def is_lone(self) -> bool:
-        """Whether there is but one tenant, for whom nobody else needs room."""
+        """Tell whether there is but one tenant, for whom nobody else needs room."""
         return len(self._directory.tenants) <= 1

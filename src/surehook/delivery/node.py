@@ -46,11 +46,12 @@ class Node:
         self.failed = asyncio.Event()
 
     def is_still(self, asked: bytes) -> bool:
-        """Whether the node that asked something is the one that hears the answer."""
+        """Tell whether the node that asked something is the one that hears the answer."""
         return asked == self.id
 
     def fail(self, error: BaseException) -> None:
-        """What no loop can mend: this node was buried, or the ledger said no for good and the process should end."""
+        """Take note of trouble that no loop can mend: this node was buried, or the ledger said no for good and the
+        process should end."""
         if isinstance(error, NodeBuried):
             if self.is_still(error.node):  # else a former one was, which is known
                 self.evicted.set()
@@ -71,7 +72,7 @@ class Node:
         return self._lease_until - self._boot()
 
     def may_send(self) -> bool:
-        """Whether enough of the lease remains to begin a request."""
+        """Tell whether enough of the lease remains to begin a request."""
         return self.lease_left() >= self._least_s
 
     def silent(self) -> float:
@@ -81,7 +82,7 @@ class Node:
     # -- the life ---------------------------------------------------------------------------------------
 
     def goes_by(self, id: bytes) -> None:
-        """What this node is known by from now on."""
+        """Take the id that this node is known by from now on."""
         self.id = id
 
     def begin_running(self) -> None:
@@ -98,8 +99,8 @@ class Node:
         self._lease_until = 0.0
 
     def permit(self) -> Callable[[], bool]:
-        """What every request of this life asks in the step that writes its first byte: dialling may have taken the rest of
-        the lease, or outlived the node that began it."""
+        """Make the question that every request of this life asks in the step that writes its first byte: dialling may
+        have taken the rest of the lease, or outlived the node that began it."""
         life = self._life
 
         def may_write() -> bool:

@@ -1,4 +1,4 @@
-"""What is overdue is noted, once: a look that nobody else would come back to."""
+"""Notices of overdue deliveries, one each: a look that nobody else would come back to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether new requests are begun: not while the lease runs out, the disk is nearly full, or results pile up.
+"""Tell whether new requests are begun: not while the lease runs out, the disk is nearly full, or results pile up.
 
 `Dispatch.paused` is set by whoever meets a reason. It is taken back here, with a beat or when results have been written,
 where no reason is left.
@@ -70,6 +70,6 @@ class Pausing:
         self._dispatch.pause()
 
     def _is_short(self) -> bool:
-        """Whether results could fill what is left of the ledger's disk: below half of the floor nothing starts."""
+        """Tell whether results could fill what is left of the ledger's disk: below half of the floor nothing starts."""
         room = self._ledger.room()
         return room is not None and room.is_short

@@ -39,7 +39,7 @@ class ProbeRequests:
 
     @property
     def is_free(self) -> bool:
-        """Whether another question may be asked now."""
+        """Tell whether another question may be asked now."""
         return self._health is None or self._asking < ASKING_MOST
 
     def ask(self, route: EndpointState) -> None:

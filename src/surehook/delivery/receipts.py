@@ -22,7 +22,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 class Taken(Struct, frozen=True):
-    """How many receipts were taken, and the deliveries that the endpoint never had or that are past their retention."""
+    """Number of receipts that were taken, and the deliveries that the endpoint never had or that are past their retention."""
 
     taken: int
     unknown: list[bytes]

@@ -57,7 +57,7 @@ class Health:
 
 
 def disabled(route: EndpointState, change: EndpointChange, now: int) -> Notice:
-    """What is told of an endpoint that its failures made inactive; the durable notice is the ledger's."""
+    """Notice of an endpoint that its failures made inactive; the durable notice is the ledger's."""
     return Notice(
         id=b"", at=now, kind="endpoint.disabled", tenant=route.endpoint.tenant, endpoint=change.endpoint,
         delivery=None, detail=change.why_disabled,

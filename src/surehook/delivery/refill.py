@@ -56,7 +56,7 @@ class Refill:
                 self._full.add(route)
 
     def rest(self, route: EndpointState) -> None:
-        """What was taken back is another lane's, and our own queue would never say that there is enough of it."""
+        """Let it rest: its work is another lane's, and our own queue would never say that there is enough of it."""
         self._resting.add(route)
         asyncio.get_running_loop().call_later(WRONG_LANE_REST_S, self._rested, route)
 

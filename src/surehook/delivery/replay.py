@@ -122,7 +122,7 @@ class Replays:
         return found
 
     def _begin(self, job: ReplayJob, walk: _Walk | None = None) -> None:
-        """What cannot begin (the line is full, a shutdown) stands still, and is found by a look."""
+        """Begin a walk. One that cannot begin (the line is full, a shutdown) stands still, and is found by a look."""
         walk = walk or _Walk(job)
         self._chores.begin(lambda: self._walk(walk), name="replay", about=job.id)
 
@@ -203,7 +203,7 @@ class Replays:
 
 
 def _is_due_again(seen: DeliveryView, job: ReplayJob) -> bool:
-    """What had finished by then, and about which nobody has done anything since."""
+    """Tell whether it had finished by then, and nobody has done anything about it since."""
     is_finished = seen.finished_at is not None and seen.finished_at <= job.created_at
     return is_finished and seen.replayed_by is None and seen.dismissal is None
 

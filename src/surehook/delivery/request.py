@@ -1,4 +1,4 @@
-"""What leaves: the header lines of one attempt around the stored body (DESIGN section 12, "Outgoing request")."""
+"""Header lines of one attempt around the stored body (DESIGN section 12, "Outgoing request")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ID_AT = slice(len('{"id":"'), len('{"id":"') + len(ids.EVENT) + 1 + ids.TEXT_CHA
 
 
 def _is_free(route: EndpointState, name: bytes) -> bool:
-    """Whether the endpoint does not send this header itself. It wins over a policy: without its credential nothing would
+    """Tell whether the endpoint does not send this header itself. It wins over a policy: without its credential nothing would
     arrive, and receivers differ about a name that comes twice."""
     low = name.lower()
     if low == b"authorization" and route.credential is not None:
@@ -75,13 +75,14 @@ def _lines_of(
 
 
 def kept_of(request: Request) -> bytes:
-    """What a dead letter keeps of the request that it died of."""
+    """Return the part of a request that a dead letter which died of it keeps."""
     return json.encode(redact.request(request.headers, request.private))
 
 
 def kept_later(route: EndpointState, plan: Plan, delivery: Delivery, *, now: int) -> bytes | None:
-    """What a dead letter keeps of its last request where it dies later than of that, without a call: made anew from its
-    endpoint as it is now, and without the instant, which is the history's. None where none was made."""
+    """Return the part of its last request that a dead letter keeps where it dies later than of that, without a call:
+    made anew from its endpoint as it is now, and without the instant, which is the history's. None where none was
+    made."""
     number = delivery.attempt - 1  # the attempt in hand is never made
     if not number:
         return None

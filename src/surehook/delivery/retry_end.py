@@ -96,7 +96,7 @@ async def _end_one(manager: Manager, policy: Policy, delivery: bytes) -> None:
 
 
 async def _timed_out(manager: Manager, row: Delivery) -> bool:
-    """Whether the first call ran out of time, wherever it stood then. The row says it of the last one alone, which may
+    """Tell whether the first call ran out of time, wherever it stood then. The row says it of the last one alone, which may
     have been trouble of ours that spent no retry."""
     if row.outcome == "timed_out":
         return True

@@ -19,7 +19,7 @@ FEW = 8  # requests under way, of a tenant that has slots beyond those of the la
 
 
 def beyond(slots: int) -> int:
-    """How many requests a lane of so many slots may have beyond them."""
+    """Number of requests that a lane of so many slots may have beyond them."""
     return slots // 2
 
 
@@ -56,13 +56,13 @@ class LaneState:
             self.suspects.move_one(tenant, self.ring)
 
     def has_part(self, tenant: str) -> bool:
-        """Whether the tenant may use one more slot, where there are others."""
+        """Tell whether the tenant may use one more slot, where there are others."""
         used = self.tenants_busy.get(tenant, 0)
         users = len(self.tenants_busy) + (not used)
         return used * users < (self.slots - self.busy) * PART or self.is_owed(tenant)
 
     def is_owed(self, tenant: str) -> bool:
-        """Whether the tenant has so few that it may use one more although the lane is full."""
+        """Tell whether the tenant has so few that it may use one more although the lane is full."""
         left = self.slots + self._beyond - max(self.busy, self.slots)
         # By the square: the less is left, the more of it is for those who have nothing.
         return self.tenants_busy.get(tenant, 0) * self._beyond**2 < left * max(0, left) * FEW

@@ -49,7 +49,7 @@ class TenantActivity:
         self._brings(tenant, count * RETRY_COST, now)
 
     def _brings(self, tenant: str, cost: int, now: float) -> bool:
-        """Whether the tenant is calm with this as well."""
+        """Tell whether the tenant is calm with this as well."""
         if len(self._buckets) > BUCKETS:
             self._buckets = {name: empty for name, empty in self._buckets.items() if empty > now}
         empty = self._buckets[tenant] = max(self._buckets.get(tenant, now), now) + cost / CALM_COST
@@ -60,11 +60,11 @@ class TenantActivity:
         return False
 
     def is_near(self, now: float) -> bool:
-        """Whether more than one tenant has published of late."""
+        """Tell whether more than one tenant has published of late."""
         return now - self._before < NEAR_S
 
     def is_rushed(self, now: float) -> bool:
-        """Whether somebody has rushed of late."""
+        """Tell whether somebody has rushed of late."""
         return now - self._rush_at < NEAR_S
 
     def rest(self, cost: int) -> float:

@@ -23,7 +23,7 @@ INSTALLATION = ""  # in the place of a tenant
 
 
 class Unserved:
-    """What the last count found. `notices` are those that the ledger does not have yet."""
+    """Findings of the last count. `notices` are those that the ledger does not have yet."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry

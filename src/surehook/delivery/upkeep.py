@@ -1,4 +1,4 @@
-"""What is looked at from time to time, so that nothing depends on a signal: each purpose for itself.
+"""Looks from time to time, so that nothing depends on a signal: each purpose for itself.
 
 A purpose has a pace of its own and a loop of its own: one that is slow or fails keeps no other waiting, and how late
 each of them is stands in the metrics. Late is what has not been done since it was due, whether it runs, fails, waits, or
@@ -59,5 +59,5 @@ class Upkeep:
         self._loops.every(name, pace_s, purpose.run, at_once=at_once)
 
     def late_s(self) -> dict[str, float]:
-        """How late each purpose is, in seconds."""
+        """Lateness of each purpose, in seconds."""
         return {purpose.name: purpose.late_s for purpose in self.purposes}

@@ -1,4 +1,4 @@
-"""What waits for its commit: requests, and the events that they consist of."""
+"""Requests that wait for their commit, and the events that they consist of."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from surehook.ports.ledger import Incoming, Taken
 
 
 class Request(Struct, gc=False):
-    """What was asked for in one call: an answer for each event, and the future that hears of all of them."""
+    """One call: an answer for each event, and the future that hears of all of them."""
 
     answers: list[Taken | Problem | None]
     left: int  # events without an answer
@@ -33,7 +33,7 @@ class Request(Struct, gc=False):
 
     @property
     def goes_on(self) -> bool:
-        """Whether somebody waits for what is left. Nobody does whose client has hung up."""
+        """Tell whether somebody waits for what is left. Nobody does whose client has hung up."""
         return self.error is None and not self.done.done()
 
 

@@ -30,7 +30,7 @@ LATENESS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 60_000)
 
 
 class Watch:
-    """What happened since the start of this process."""
+    """Counts since the start of this process."""
 
     def __init__(self) -> None:
         self.attempts: dict[tuple[str, str], int] = {}  # (lane, outcome)

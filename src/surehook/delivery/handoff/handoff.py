@@ -71,7 +71,7 @@ class Handoff:
         return all(link.is_connected for link in self.links)
 
     def may_claim(self) -> bool:
-        """Whether this node should claim from the ledger now, because a queue of its lanes brings nothing."""
+        """Tell whether this node should claim from the ledger now, because a queue of its lanes brings nothing."""
         return any(link.may_claim() for link in self.links if link.take is not None)
 
     def compare(self, in_memory: set[bytes]) -> None:

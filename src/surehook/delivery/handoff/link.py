@@ -79,7 +79,7 @@ class Link:
         return self._line is not None
 
     def may_claim(self) -> bool:
-        """Whether this node should claim the lane's work from the ledger now, because its queue brings nothing."""
+        """Tell whether this node should claim the lane's work from the ledger now, because its queue brings nothing."""
         if self._line is None:
             return self._clock.boot() - self._lost_at >= FALLBACK_S
         if self._send.unconfirmed_s(self.lane) >= UNCONFIRMED_S:

@@ -38,7 +38,7 @@ class Send:
     # -- what is handed in ------------------------------------------------------------------------------
 
     def room(self, lane: Lane) -> int:
-        """How many more ids may wait."""
+        """Number of ids that may still wait."""
         return max(0, WAITING_IDS_MAX - self._places[lane])
 
     @property

@@ -86,7 +86,7 @@ class Take:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be opened."""
+        """Tell whether nothing waits to be opened."""
         return not self._line
 
     def line_lost(self) -> None:
