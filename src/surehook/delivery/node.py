@@ -101,9 +101,9 @@ class Node:
     def permit(self) -> Callable[[], bool]:
         """Make the question that every request of this life asks in the step that writes its first byte: dialling may
         have taken the rest of the lease, or outlived the node that began it."""
-        life = self._life
+        life, boot, least_s = self._life, self._boot, self._least_s
 
         def may_write() -> bool:
-            return self._life == life and self.may_send()
+            return self._life == life and self._lease_until - boot() >= least_s
 
         return may_write
