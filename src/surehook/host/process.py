@@ -18,7 +18,7 @@ CALLERS_SHARE = 4  # callers may have one descriptor in so many where there are 
 
 
 class LocalHost:
-    """The identity of this process, and a judgement of other nodes' processes (`delivery.around.Host`).
+    """The identity of this process, and a judgement of other nodes' processes (`delivery.node.Host`).
 
     A name is no identity: cloned images and a fixed `hostname:` give one to many machines. So another process is judged
     only within one boot of one kernel *and* one space of process numbers, both of which must be known; for all others
