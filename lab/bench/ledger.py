@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from surehook.core import ids
-from surehook.core.model import Attempt, Delivery, Event, Node, Settled
+from surehook.core.model import Attempt, Delivery, Event, NodeRow, Settled
 from surehook.ledgers.sqlite import SqliteLedger
 from surehook.ports.ledger import Incoming
 
@@ -44,7 +44,7 @@ class Book:
         await self.ledger.open(now=NOW)
         if lax:
             self.ledger._writing.rows("pragma synchronous = off")
-        await self.ledger.enter(Node(self.node, "here", "boot", 1, NOW), now=NOW)
+        await self.ledger.enter(NodeRow(self.node, "here", "boot", 1, NOW), now=NOW)
 
     def batches(self, size: int, *, held: bool) -> Iterator[list[Incoming]]:
         for start in range(0, ROWS, size):

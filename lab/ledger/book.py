@@ -21,7 +21,7 @@ from surehook.core.model import (
     Endpoint,
     Event,
     EventType,
-    Node,
+    NodeRow,
     Notice,
     Secret,
     Tenant,
@@ -53,7 +53,7 @@ class Book:
         self.secrets: dict[bytes, Secret] = {}
         self.api_keys: dict[bytes, ApiKey] = {}
         # nodes that are not buried, and their counters
-        self.nodes: dict[bytes, Node] = {}
+        self.nodes: dict[bytes, NodeRow] = {}
         self.beats: dict[bytes, int] = {}
         # events, and the instants retention goes by
         self.events: dict[bytes, Event] = {}

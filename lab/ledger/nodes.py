@@ -8,7 +8,7 @@ from lab.ledger.hooks import Hooked, reads, writes
 from lab.ledger.rows import Row
 from surehook.core.errors import Problem
 from surehook.core.instants import SECOND_MS
-from surehook.core.model import Attempt, Node
+from surehook.core.model import Attempt, NodeRow
 from surehook.ports.ledger import Burial
 
 # From the fifth time running that a node died holding it, a row waits, against crash loops (DESIGN section 5).
@@ -26,7 +26,7 @@ class Nodes(Hooked):
         """The book stays as it is, so that a simulated restart finds it."""
 
     @writes
-    def enter(self, node: Node, *, now: int) -> None:
+    def enter(self, node: NodeRow, *, now: int) -> None:
         self.book.nodes[node.id] = node
         self.book.beats[node.id] = 0
 
@@ -41,7 +41,7 @@ class Nodes(Hooked):
         return None if self.clock is None else self.clock()
 
     @reads
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[NodeRow]:
         return sorted(self.book.nodes.values(), key=lambda node: node.id)
 
     @writes

@@ -17,7 +17,7 @@ from msgspec import Struct
 from lab.sim.clock import EPOCH_MS
 from lab.sim.entropy import Seed
 from surehook.core import ids
-from surehook.core.model import RETRY, BreakerRow, Delivery, Endpoint, Event, Node, Secret, Tenant
+from surehook.core.model import RETRY, BreakerRow, Delivery, Endpoint, Event, NodeRow, Secret, Tenant
 from surehook.ports.ledger import Incoming, Recorded
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ async def pile_up(world: World, ledger: Any) -> None:
     await ledger.add_tenant(Tenant(id=TENANT, name=TENANT, strict=False, created_at=EPOCH_MS))
     endpoint = await _endpoint(world, ledger, chance)
     node = ids.uuid7(EPOCH_MS - 1, chance.randbytes(10))
-    await ledger.enter(Node(id=node, host="gone", boot_id="gone", pid=1, started_at=EPOCH_MS), now=EPOCH_MS)
+    await ledger.enter(
+        NodeRow(id=node, host="gone", boot_id="gone", pid=1, started_at=EPOCH_MS), now=EPOCH_MS
+    )
     book.entered(node)
     # Past their age at the end of the storm.
     born_at = EPOCH_MS + int(world.options.storm_s * 1000) - MAX_AGE_S * 1000

@@ -22,7 +22,7 @@ from surehook.api.services import Services
 from surehook.api.traffic import Traffic, Watched
 from surehook.core import ids
 from surehook.core.errors import Problem
-from surehook.core.model import Attempt, Delivery, EndpointTls, Event, Node, Notice, Settled
+from surehook.core.model import Attempt, Delivery, EndpointTls, Event, NodeRow, Notice, Settled
 from surehook.core.steps import Steps
 from surehook.delivery.caller_calls import CallerCalls
 from surehook.delivery.directory import Directory
@@ -236,7 +236,7 @@ class House:
 
     async def _open(self) -> None:
         await self.ledger.open(now=START)
-        await self.ledger.enter(Node(id=NODE, host="h", boot_id="b", pid=1, started_at=START), now=START)
+        await self.ledger.enter(NodeRow(id=NODE, host="h", boot_id="b", pid=1, started_at=START), now=START)
         await self.engine.changed()
         await self.services.start()
 

@@ -12,7 +12,7 @@ from lab.sim.clock import SimClock
 from lab.sim.entropy import Seed, SimEntropy
 from lab.sim.loop import SimLoop, run
 from surehook.core import envelope, ids
-from surehook.core.model import Attempt, Endpoint, EndpointTls, Node, Secret, Tenant
+from surehook.core.model import Attempt, Endpoint, EndpointTls, NodeRow, Secret, Tenant
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
@@ -103,10 +103,10 @@ class Receivers:
 
 
 class Host:
-    def this_node(self, node_id: bytes, *, now: int) -> Node:
-        return Node(id=node_id, host="here", boot_id="boot", pid=1, started_at=now)
+    def this_node(self, node_id: bytes, *, now: int) -> NodeRow:
+        return NodeRow(id=node_id, host="here", boot_id="boot", pid=1, started_at=now)
 
-    def is_gone(self, node: Node) -> bool:
+    def is_gone(self, node: NodeRow) -> bool:
         return True
 
 

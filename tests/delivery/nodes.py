@@ -10,7 +10,7 @@ from lab.sim.clock import SimClock
 from lab.sim.entropy import Seed, SimEntropy
 from lab.sim.loop import SimLoop, run
 from lab.wakeups import Hub
-from surehook.core.model import FIRST, RETRY, Node, Tenant
+from surehook.core.model import FIRST, RETRY, NodeRow, Tenant
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
 from tests.delivery.house import TENANT, Facts, House, Receivers
@@ -31,10 +31,10 @@ class Place:
         self.name = name
         self.gone: set[str] = set()  # machines whose processes are known to be gone
 
-    def this_node(self, node_id: bytes, *, now: int) -> Node:
-        return Node(id=node_id, host=self.name, boot_id="boot", pid=1, started_at=now)
+    def this_node(self, node_id: bytes, *, now: int) -> NodeRow:
+        return NodeRow(id=node_id, host=self.name, boot_id="boot", pid=1, started_at=now)
 
-    def is_gone(self, node: Node) -> bool:
+    def is_gone(self, node: NodeRow) -> bool:
         return node.host in self.gone
 
 

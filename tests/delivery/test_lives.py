@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import LedgerUnavailable, NodeBuried
-from surehook.core.model import FIRST, Node
+from surehook.core.model import FIRST, NodeRow
 from surehook.delivery.settings import EngineSettings
 from tests.delivery.house import House, answers, in_house
 from tests.delivery.nodes import API, FIRST_ONLY, Town, in_town
@@ -68,7 +68,7 @@ def test_a_refusal_from_between_two_lives_does_not_end_the_next() -> None:
     async def story(house: House) -> None:
         enter, beat, entered = house.ledger.enter, house.ledger.beat, list[bytes]()
 
-        async def slow(node: Node, *, now: int) -> None:
+        async def slow(node: NodeRow, *, now: int) -> None:
             await asyncio.sleep(2.5)
             await enter(node, now=now)
             entered.append(node.id)

@@ -14,7 +14,7 @@ from lab.ledger.ledger import MemoryLedger
 from surehook.core import ids
 from surehook.core.authentication import ClientCredentials
 from surehook.core.errors import LedgerUnavailable, Problem
-from surehook.core.model import Endpoint, EndpointHealth, EventType, Node, Secret, Tenant
+from surehook.core.model import Endpoint, EndpointHealth, EventType, NodeRow, Secret, Tenant
 from surehook.core.schema_versions import Versions
 from surehook.delivery.directory import Directory
 from surehook.delivery.endpoint_state import EndpointState
@@ -24,7 +24,7 @@ from tests.budget import examples
 from tests.delivery.house import Receivers
 
 NOW = 1_767_225_600_000
-NODE = Node(id=b"n" * 16, host="here", boot_id="boot", pid=1, started_at=NOW)
+NODE = NodeRow(id=b"n" * 16, host="here", boot_id="boot", pid=1, started_at=NOW)
 TENANTS = ("acme", "globex")
 TYPES = ("document.signed", "invoice.paid")
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.model import Node
+from surehook.core.model import NodeRow
 from surehook.host import process
 
 ASK = "import resource, sys; from surehook.host.process import take_descriptors; print(take_descriptors(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
@@ -33,8 +33,8 @@ def seen(boot_id: str = BOOT, *, runs: bool = False) -> process.LocalHost:
     return process.LocalHost(name="web", boot_id=boot_id, pid=7, runs=lambda pid: runs)
 
 
-def row(boot_id: str = BOOT, *, host: str = "web", pid: int = 8) -> Node:
-    return Node(id=b"\x01" * 16, host=host, boot_id=boot_id, pid=pid, started_at=0)
+def row(boot_id: str = BOOT, *, host: str = "web", pid: int = 8) -> NodeRow:
+    return NodeRow(id=b"\x01" * 16, host=host, boot_id=boot_id, pid=pid, started_at=0)
 
 
 def test_a_process_that_could_be_seen_and_is_not_there_is_gone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surehook.core import ids
-from surehook.core.model import Attempt, Delivery, Endpoint, Event, Node, Notice, Secret, Settled, Tenant
+from surehook.core.model import Attempt, Delivery, Endpoint, Event, NodeRow, Notice, Secret, Settled, Tenant
 from surehook.ports.ledger import Incoming
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -27,8 +27,8 @@ class Maker:
         self._count += 1
         return ids.uuid7(at, bytes(3) + self._count.to_bytes(7, "big"))
 
-    def node(self) -> Node:
-        return Node(id=self.id(), host="here", boot_id="boot", pid=4242, started_at=NOW)
+    def node(self) -> NodeRow:
+        return NodeRow(id=self.id(), host="here", boot_id="boot", pid=4242, started_at=NOW)
 
     def tenant(self, name: str = TENANT) -> Tenant:
         return Tenant(id=name, name=name.title(), strict=False, created_at=NOW)

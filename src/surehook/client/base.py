@@ -20,7 +20,7 @@ P = TypeVar("P", covariant=True)
 PAGE_ENTRIES = 200
 
 
-class ConnectionPool(Protocol):
+class SenderConnections(Protocol):
     """The connections to one server: blocking sockets, or asyncio streams."""
 
     def exchange(self, call: ApiCall, headers: Mapping[str, str]) -> HttpAnswer | Awaitable[HttpAnswer]:
@@ -72,7 +72,7 @@ class BaseClient:
     def __init__(
         self,
         server: ServerUrl,
-        connections: ConnectionPool,
+        connections: SenderConnections,
         key: str | None,
         *,
         patience_s: float,

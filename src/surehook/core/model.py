@@ -259,7 +259,7 @@ class Configuration(Struct, frozen=True):
     secrets: tuple[Secret, ...] = ()
 
 
-class Node(Struct, frozen=True):
+class NodeRow(Struct, frozen=True):
     """One process start. Ids are never used again."""
 
     id: bytes

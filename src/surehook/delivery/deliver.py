@@ -217,9 +217,8 @@ class Deliver:
         now = self._clock.now()
         if answer.failure is None and answer.status in plan.success:
             result = outcome.DELIVERED
-        elif (
-            answer.failure == "aborted" and not answer.redirected
-        ):  # a hop before it has been sent, and history says so
+        elif answer.failure == "aborted" and not answer.redirected:
+            # a hop before it has been sent, and history says so
             if probe is not None:
                 flight.breaker.drop_probe(probe)
             self._aborted(route, delivery, unknown=answer.unknown)

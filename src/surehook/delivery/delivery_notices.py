@@ -31,9 +31,8 @@ class DeliveryNotices:
         if result.name == "blocked" and not route.blocked and not flight.is_stale:
             route.blocked = True
             notices += (self._notice("endpoint.blocked", delivery, now, answer.failure or "blocked"),)
-        if (
-            decision.endpoint_status == "inactive" and route.status != "inactive"
-        ):  # told once, not per call under way
+        if decision.endpoint_status == "inactive" and route.status != "inactive":
+            # told once, not per call under way
             notices += (self._notice("endpoint.disabled", delivery, now, describe(result, answer)),)
         return notices
 

@@ -46,9 +46,8 @@ class Directory:
         self.routes: dict[bytes, EndpointState] = {}
         self.breakers = Breakers(together=together)
         self._of_tenant: dict[str, dict[bytes, EndpointState]] = {}
-        self._matchers: dict[
-            str, Matcher[EndpointState]
-        ] = {}  # by tenant, made when first asked after a change
+        # by tenant, made when first asked after a change
+        self._matchers: dict[str, Matcher[EndpointState]] = {}
         # A credential lives while an endpoint has it or a fetch is under way: nothing is fetched twice at once.
         self._credentials: WeakValueDictionary[tuple[str, ClientCredentials], Credential] = (
             WeakValueDictionary()

@@ -42,9 +42,8 @@ class Dispatch:
         self.waited_for = 0  # publishes that wait for their answer: turns of the loop are kept short for them
         self.way = GivingWay(self._way_is_free)
         self.paused = False  # nothing new is started (shutdown, lease running out, results piling up)
-        self.gone: list[
-            tuple[EndpointState, Delivery]
-        ] = []  # of endpoints that are gone: to be ended, whatever is paused
+        # of endpoints that are gone: to be ended, whatever is paused
+        self.gone: list[tuple[EndpointState, Delivery]] = []
 
     # -- work -------------------------------------------------------------------------------------------
 

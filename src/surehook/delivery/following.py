@@ -9,7 +9,7 @@ from surehook.delivery.parking import Parking
 from surehook.delivery.refill import Refill
 
 
-class Following:
+class ConfigurationConsequences:
     """`loading.Follower` of the engine."""
 
     def __init__(

@@ -35,7 +35,7 @@ Run = Callable[[], Awaitable[None]]
 T = TypeVar("T")
 
 
-class Backoff:
+class RetryPause:
     """Pauses that double from `first_s` up to `most_s`."""
 
     __slots__ = ("_clock", "_first_s", "_most_s", "_next_s")
@@ -61,7 +61,7 @@ class Backoff:
 
 async def through_outages(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
     """Do one step of a walk that somebody began and nobody waits for: again and again while the ledger is away."""
-    backoff = Backoff(clock, AWAY_S, AWAY_S)
+    backoff = RetryPause(clock, AWAY_S, AWAY_S)
     while True:
         try:
             return await step()
@@ -106,7 +106,7 @@ class Loops:
         """Do a write that memory holds deliveries for until the ledger has answered it. Its outcome may be unknown: then it is
         done again at once, as what is written already is written once. Raises NodeBuried and LedgerBroken, which the node
         has been told of."""
-        backoff = Backoff(self._clock, WRITE_FIRST_S, WRITE_MOST_S)
+        backoff = RetryPause(self._clock, WRITE_FIRST_S, WRITE_MOST_S)
         while True:
             try:
                 return await write()
@@ -134,7 +134,7 @@ class Loops:
         self._node.fail(error)
 
     async def _keep(self, name: str, run: Run) -> None:
-        backoff, began = Backoff(self._clock, AGAIN_FIRST_S, AGAIN_MOST_S), self._clock.boot()
+        backoff, began = RetryPause(self._clock, AGAIN_FIRST_S, AGAIN_MOST_S), self._clock.boot()
         while True:
             try:
                 await run()

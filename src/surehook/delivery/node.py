@@ -23,8 +23,8 @@ from surehook.ports.telemetry import Telemetry
 class Host(Protocol):
     """Who this process is (host/process.py)."""
 
-    def this_node(self, node_id: bytes, *, now: int) -> model.Node: ...
-    def is_gone(self, node: model.Node) -> bool: ...
+    def this_node(self, node_id: bytes, *, now: int) -> model.NodeRow: ...
+    def is_gone(self, node: model.NodeRow) -> bool: ...
 
 
 class Node:
@@ -39,9 +39,8 @@ class Node:
         self._last_beat = 0.0
         self.id = b""
         self.running = False
-        self.evicted = (
-            asyncio.Event()
-        )  # others have judged this node dead, and nobody has answered to that yet
+        # others have judged this node dead, and nobody has answered to that yet
+        self.evicted = asyncio.Event()
         self.failure: str | None = None
         self.failed = asyncio.Event()
 

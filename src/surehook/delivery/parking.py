@@ -88,9 +88,8 @@ class Parking:
         for _, delivery, reason in batch:
             by_reason.setdefault(reason, []).append(delivery)
         for reason, deliveries in by_reason.items():
-            with suppress(
-                NodeBuried, LedgerBroken
-            ):  # others have them, or nobody will: none is here any more
+            with suppress(NodeBuried, LedgerBroken):
+                # others have them, or nobody will: none is here any more
                 await self._loops.persist("park", partial(self._park, deliveries, reason, node))
         for route, delivery, reason in batch:
             self._dispatch.memory.let_go(route, delivery)

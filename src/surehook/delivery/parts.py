@@ -25,7 +25,7 @@ from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.endings import Endings
 from surehook.delivery.evictions import Evictions
-from surehook.delivery.following import Following
+from surehook.delivery.following import ConfigurationConsequences
 from surehook.delivery.handoff.handoff import Handoff
 from surehook.delivery.handoff.opened import OpenedMessages
 from surehook.delivery.health_reports import HealthReports
@@ -157,7 +157,9 @@ class Parts:
         self.loader = loader = Loader(
             registry=ledger,
             directory=directory,
-            follower=Following(dispatch=dispatch, refill=refill, parking=parking, breakers=breakers),
+            follower=ConfigurationConsequences(
+                dispatch=dispatch, refill=refill, parking=parking, breakers=breakers
+            ),
         )
         self.catching_up = CatchingUp(
             clock=boot_clock, directory=directory, loader=loader, staleness=staleness, peers=peers

@@ -13,9 +13,8 @@ from surehook.delivery.memory import Memory
 from surehook.delivery.turns import Line
 
 FULL_LOOKS = 16  # endpoints asked in one record window whether they may hold more by now
-WRONG_LANE_REST_S = (
-    1.0  # between two times that an endpoint's parked work is handed to the other lane's nodes
-)
+# between two times that an endpoint's parked work is handed to the other lane's nodes
+WRONG_LANE_REST_S = 1.0
 BREAKER_REASONS = ("breaker", "key")
 
 
@@ -26,9 +25,8 @@ class Refill:
         self._memory = memory
         self.wanting = Line()
         self._full = Line()  # those that would take back, and may hold nothing more
-        self._resting: set[EndpointState] = (
-            set()
-        )  # their parked work was another lane's, which has some to do now
+        # their parked work was another lane's, which has some to do now
+        self._resting: set[EndpointState] = set()
         self.wake = asyncio.Event()
 
     def wants_work(self, route: EndpointState) -> None:

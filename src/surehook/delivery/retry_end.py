@@ -26,9 +26,8 @@ from surehook.ports.reading import DeliveryFilter
 
 NAME = "end pending retries"
 PAGE_ROWS = 100
-BEGINS_ANEW = frozenset(
-    {"failure"}
-)  # parked for this, a delivery has no retry to come: its schedule begins anew
+# parked for this, a delivery has no retry to come: its schedule begins anew
+BEGINS_ANEW = frozenset({"failure"})
 
 
 def begin_ending_retries(

@@ -156,9 +156,8 @@ class TakeBack:
         if wrong_lane:
             self._refill.rest(route)
         if route.is_low:
-            self._refill.wants_work(
-                route
-            )  # what came was not due, or parked again: go on until something can be sent
+            # what came was not due, or parked again: go on until something can be sent
+            self._refill.wants_work(route)
 
     def _ask(self, route: EndpointState) -> None:
         """A probe is a call of the patient lane, for a node that delivers it, and needs something to send."""
@@ -189,9 +188,8 @@ class TakeBack:
                 due = []  # closed, paused, or called elsewhere meanwhile
             for delivery in rows:
                 if due and not sent and delivery.due_at <= now:
-                    sent = self._deliver.probe(
-                        route, delivery, probe
-                    )  # or it was past its age, and has ended
+                    # or it was past its age, and has ended
+                    sent = self._deliver.probe(route, delivery, probe)
                 else:
                     self._parking.put(route, delivery, route.block_reason or "breaker")
             if rows and not due:

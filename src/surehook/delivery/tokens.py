@@ -153,9 +153,8 @@ class Tokens:
         self.kept_most = KEPT
         self._telemetry = telemetry
         self._fetches = Fetches(self._fetch)
-        self._kept: WeakKeyDictionary[Credential, None] = (
-            WeakKeyDictionary()
-        )  # those with a token, oldest first
+        # those with a token, oldest first
+        self._kept: WeakKeyDictionary[Credential, None] = WeakKeyDictionary()
 
     def send(self, request: Request, credential: Credential | None, done: Done) -> Exchange:
         """Send `request`, with a token where the endpoint has a credential. `request` is changed and must not be used again."""

@@ -27,9 +27,8 @@ class Unserved:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._began: int | None = (
-            None  # at the first look: what waited before then may have had nobody at all
-        )
+        # at the first look: what waited before then may have had nobody at all
+        self._began: int | None = None
         self._since: dict[str, int] = {}  # when the lane's oldest row had been due for so long
         self.lanes: dict[str, LaneCount] = {}
         self.notices: list[Notice] = []

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from surehook.core.errors import SettingsError
-from surehook.core.model import Node
+from surehook.core.model import NodeRow
 
 DESCRIPTORS = 65_536  # both lanes at their largest and as many callers
 OWN_DESCRIPTORS = 64  # ledger, log, broker, shared health, the listening socket
@@ -33,11 +33,11 @@ class LocalHost:
         self._pid = pid
         self._runs = runs
 
-    def this_node(self, node_id: bytes, *, now: int) -> Node:
+    def this_node(self, node_id: bytes, *, now: int) -> NodeRow:
         """A node row for this process start."""
-        return Node(id=node_id, host=self._name, boot_id=self._boot_id, pid=self._pid, started_at=now)
+        return NodeRow(id=node_id, host=self._name, boot_id=self._boot_id, pid=self._pid, started_at=now)
 
-    def is_gone(self, node: Node) -> bool:
+    def is_gone(self, node: NodeRow) -> bool:
         """True if the process of another node certainly no longer runs.
 
         If its number is ours, it belonged to an earlier process. If another process has the number now, the answer is

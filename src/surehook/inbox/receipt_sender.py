@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from surehook.client.base import ConnectionPool
+from surehook.client.base import SenderConnections
 from surehook.client.calls import ServerUrl
 from surehook.client.errors import Unreachable
 from surehook.client.http1 import HttpAnswer
@@ -26,7 +26,7 @@ from surehook.ports.inbox_receipts import UnsentReceipt
 CONNECTIONS = 2  # to one sender: batches go one after another, and one may be left over
 
 
-Connect = Callable[[ServerUrl, float], ConnectionPool]
+Connect = Callable[[ServerUrl, float], SenderConnections]
 BLOCKING: Connect = Sockets
 AWAITING: Connect = partial(Streams, connections=CONNECTIONS)
 
@@ -71,7 +71,7 @@ class ReceiptSender:
     ) -> None:
         self._store, self._batches, self._connect, self._stopping = store, receipt_batches, connect, stopping
         self._idle_s, self._away = idle_s, Away(trouble, TELLING)
-        self._connections: dict[str, ConnectionPool] = {}  # by source
+        self._connections: dict[str, SenderConnections] = {}  # by source
 
     def stop(self) -> None:
         """Let it end after the batch that it is sending."""
@@ -124,7 +124,7 @@ class ReceiptSender:
         yield self._store.run(self._batches.settle_work(token, outcomes.delivered, outcomes.later))
         return len(owed)
 
-    def _to(self, source: str) -> ConnectionPool:
+    def _to(self, source: str) -> SenderConnections:
         if source not in self._connections:
             to = self._batches.to(source)
             self._connections[source] = self._connect(ServerUrl.of(to.url), to.timeout_s)

@@ -29,7 +29,7 @@ from surehook.core.model import (
     EndpointHealth,
     Event,
     Lane,
-    Node,
+    NodeRow,
     Notice,
     Settled,
 )
@@ -155,7 +155,7 @@ class Ledger(Receipts, Protocol):
 
     async def close(self) -> None: ...
 
-    async def enter(self, node: Node, *, now: int) -> None:
+    async def enter(self, node: NodeRow, *, now: int) -> None:
         """Write the node's row and its beat. From now on its writes are accepted."""
         ...
 
@@ -169,7 +169,7 @@ class Ledger(Receipts, Protocol):
         due; None where the ledger is in this process and has our clock."""
         ...
 
-    async def nodes(self) -> list[Node]:
+    async def nodes(self) -> list[NodeRow]:
         """All nodes that are not evicted, this one included."""
         ...
 

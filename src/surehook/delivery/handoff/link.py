@@ -21,7 +21,7 @@ from surehook.core.model import LANES, Lane
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
 from surehook.delivery.handoff.take import Take
-from surehook.delivery.loops import Backoff
+from surehook.delivery.loops import RetryPause
 from surehook.delivery.node import Node
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Broker, BrokerAway, Handing, LaneMarks, Line
@@ -66,9 +66,8 @@ class Link:
         self._line: Line | None = None
         self._lost_at = clock.boot()  # since when there is no line
         self._flowed_at = clock.boot()  # when the lane's last watermark came, as far as we know
-        self._under_way_at: float | None = (
-            None  # since when a watermark that was sent has not come, and none before it
-        )
+        # since when a watermark that was sent has not come, and none before it
+        self._under_way_at: float | None = None
         self._marks: LaneMarks | None = None
         self._stopping = False
         self._to_resign = False  # we may be the sweeper and have no line
@@ -102,7 +101,7 @@ class Link:
 
     async def run(self) -> None:
         """Keep a line for ever."""
-        backoff = Backoff(self._clock, RECONNECT_FIRST_S, RECONNECT_MOST_S)
+        backoff = RetryPause(self._clock, RECONNECT_FIRST_S, RECONNECT_MOST_S)
         while True:
             await self._resign()
             try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surehook.core import ids as ids_
 from surehook.core.errors import CommitUnknown, LedgerUnavailable, Problem
-from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, Node, Notice, Settled
+from surehook.core.model import BreakerRow, Delivery, EndpointHealth, Lane, NodeRow, Notice, Settled
 from surehook.core.receipt_message import Said
 from surehook.ledgers.common.registry import RegistryMethods
 from surehook.ledgers.postgres import (
@@ -80,7 +80,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
 
     # -- the life of a node -----------------------------------------------------------------------------
 
-    async def enter(self, node: Node, *, now: int) -> None:
+    async def enter(self, node: NodeRow, *, now: int) -> None:
         await self._surely(nodes_.enter, node, now=now)
         self._held_from.entered(node.id)
 
@@ -90,7 +90,7 @@ class PostgresLedger(PostgresReading, RegistryMethods):
     async def time(self) -> int | None:
         return await self._with(self._beating, nodes_.time)
 
-    async def nodes(self) -> list[Node]:
+    async def nodes(self) -> list[NodeRow]:
         return await self._write(nodes_.nodes)
 
     async def bury(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surehook.core.errors import NodeBuried
-from surehook.core.model import LANES, Delivery, Node
+from surehook.core.model import LANES, Delivery, NodeRow
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
@@ -35,7 +35,7 @@ def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
     return [] if found[0][0] is None else sharing_bodies(found)
 
 
-async def enter(session: Session, node: Node, *, now: int) -> None:
+async def enter(session: Session, node: NodeRow, *, now: int) -> None:
     await session.change(query("enter"), node.id, node.host, node.boot_id, node.pid, node.started_at, now)
 
 
@@ -48,8 +48,8 @@ async def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict
     return counters
 
 
-async def nodes(session: Session) -> list[Node]:
-    return [Node(*row) for row in await session.rows(query("nodes"))]
+async def nodes(session: Session) -> list[NodeRow]:
+    return [NodeRow(*row) for row in await session.rows(query("nodes"))]
 
 
 async def bury(

@@ -12,7 +12,7 @@ from surehook.core.model import (
     Delivery,
     EndpointHealth,
     Lane,
-    Node,
+    NodeRow,
     Notice,
     Settled,
 )
@@ -70,7 +70,7 @@ class SqliteLedger(SqliteReading, RegistryMethods):
 
     # -- the life of a node -----------------------------------------------------------------------------
 
-    async def enter(self, node: Node, *, now: int) -> None:
+    async def enter(self, node: NodeRow, *, now: int) -> None:
         await self._write(nodes_.enter, node, now=now)
 
     async def beat(self, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
@@ -80,7 +80,7 @@ class SqliteLedger(SqliteReading, RegistryMethods):
         # It is in this process: our clock is its clock.
         return None
 
-    async def nodes(self) -> list[Node]:
+    async def nodes(self) -> list[NodeRow]:
         return await self._read(nodes_.nodes)
 
     async def bury(

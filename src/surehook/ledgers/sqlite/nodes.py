@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from surehook.core.errors import NodeBuried
-from surehook.core.model import Node
+from surehook.core.model import NodeRow
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
@@ -37,7 +37,7 @@ def fence(session: Session, node: bytes) -> Fenced:
     return Fenced(version, number, lag_ms)
 
 
-def enter(session: Session, node: Node, *, now: int) -> None:
+def enter(session: Session, node: NodeRow, *, now: int) -> None:
     with session.writing():
         session.run(query("enter_node"), (node.id, node.host, node.boot_id, node.pid, node.started_at))
         session.run(query("beat"), (node.id, 0, now))
@@ -50,8 +50,8 @@ def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict[bytes
         return dict(session.rows(query("beats")))
 
 
-def nodes(session: Session) -> list[Node]:
-    return [Node(*row) for row in session.rows(query("nodes"))]
+def nodes(session: Session) -> list[NodeRow]:
+    return [NodeRow(*row) for row in session.rows(query("nodes"))]
 
 
 def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Burial:
